@@ -1,0 +1,117 @@
+# All paths are relative, so the clone may live under a path with spaces.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# Nothing from the caller's environment may put the source tree in front of the installed wheel.
+unexport PYTHONPATH
+unexport PYTHONHOME
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+DEMO := .venv-demo
+TEST := .venv-test
+WHEELS := .build/wheel
+PIP := -m pip --disable-pip-version-check --quiet
+
+# Directories are listed too: their time changes when a file is added or removed.
+SOURCES := $(shell find src -not -name '*.pyc' -not -name '__pycache__' 2>/dev/null)
+
+.PHONY: help
+help: ## Show this list
+	@echo "wevent: histograms of an endless stream under personalised w-event privacy"
+	@echo
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
+	  | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  ARGS= (passed on by demo, bench, test and soak)"
+
+.PHONY: system
+system: ## Check Python, and on Debian as root install python3-venv if it is missing
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "wevent needs Python 3.11 or newer, but '$(PYTHON)' was not found; install it or name another one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "wevent needs Python 3.11 or newer, but '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1); name another one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing python3-venv, which '$(PYTHON)' needs to make virtual environments"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; \
+	  fi; \
+	  "$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "'$(PYTHON)' cannot make virtual environments; install the venv package that belongs to it (Debian and Ubuntu: sudo apt-get install python3-venv) and run make again." >&2; exit 2; }; }
+
+.PHONY: setup
+setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools
+	@echo "Ready: $(VENV)/bin/wevent --help"
+
+$(VENV)/.stamp: pyproject.toml | system
+	@echo "Installing wevent (editable), all extras and development tools into $(VENV)"
+	@[ -x $(VENV)/bin/python ] || "$(PYTHON)" -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP) install --editable '.[all,dev]'
+	@touch $@
+
+$(DEMO)/.stamp: pyproject.toml | system
+	@echo "Installing wevent and what the demo needs into $(DEMO)"
+	@[ -x $(DEMO)/bin/python ] || "$(PYTHON)" -m venv $(DEMO)
+	@$(DEMO)/bin/python $(PIP) install --editable '.[experiments]'
+	@touch $@
+
+.PHONY: demo
+demo: $(DEMO)/.stamp ## Publish a synthetic city stream with every mechanism, show a table, draw a plot
+	@$(DEMO)/bin/wevent demo $(ARGS)
+
+# `check` and `test` run the same analysis; the argument is the environment that has the tools.
+define static_analysis
+	@echo "ruff check" && $(1)/bin/python -m ruff check --quiet .
+	@echo "ruff format" && $(1)/bin/python -m ruff format --check --quiet . || { echo "Not formatted; run: $(1)/bin/python -m ruff format ." >&2; exit 1; }
+	@echo "mypy --strict" && $(1)/bin/python -m mypy --no-error-summary
+	@echo "lint-imports" && { report="$$($(1)/bin/lint-imports 2>&1)" || { echo "$$report" >&2; exit 1; }; }
+endef
+
+.PHONY: check
+check: $(VENV)/.stamp ## Under a minute: ruff, mypy --strict, import layers, unit tests
+	$(call static_analysis,$(VENV))
+	@echo "pytest tests/unit" && $(VENV)/bin/python -m pytest tests/unit -q -n $(WORKERS) $(ARGS)
+
+$(TEST)/.created: pyproject.toml | system
+	@echo "Making $(TEST) for the built wheel"
+	@[ -x $(TEST)/bin/python ] || "$(PYTHON)" -m venv $(TEST)
+	@$(TEST)/bin/python $(PIP) install 'build>=1.2' 'hatchling>=1.27'
+	@touch $@
+
+$(WHEELS)/.stamp: $(TEST)/.created $(SOURCES) README.md LICENSE
+	@echo "Building the wheel"
+	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
+	@$(TEST)/bin/python -m build --wheel --no-isolation --outdir $(WHEELS) . >$(WHEELS)/build.log 2>&1 || { cat $(WHEELS)/build.log >&2; exit 1; }
+	@touch $@
+
+# pip keeps an installed wheel of the same version, hence the uninstall.
+$(TEST)/.stamp: $(WHEELS)/.stamp
+	@echo "Installing the wheel, all extras and development tools into $(TEST)"
+	@$(TEST)/bin/python $(PIP) uninstall --yes wevent 2>/dev/null
+	@$(TEST)/bin/python $(PIP) install "$$(echo $(WHEELS)/wevent-*.whl)[all,dev]"
+	@touch $@
+
+.PHONY: test
+test: $(TEST)/.stamp ## Everything: build the wheel, install it, analyse, run the whole suite against it
+	$(call static_analysis,$(TEST))
+	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
+	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+.PHONY: soak
+soak: $(VENV)/.stamp ## Property tests with a large number of examples; long
+	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
+
+.PHONY: clean
+clean: ## Remove environments, wheels and caches
+	@rm -rf $(VENV) $(DEMO) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Speed and accuracy against peers and limits, as ratios within one run: never asserted by the clock inside tests."""

@@ -1,0 +1,58 @@
+"""wevent: live histograms of user event streams under personalised w-event differential privacy."""
+
+from wevent import local
+from wevent.catalogue import mechanisms, register
+from wevent.cells import Cells
+from wevent.core.mechanism import Mechanism
+from wevent.core.requirements import Levels, Population, Requirement
+from wevent.counts import Counts
+from wevent.errors import (
+    InsufficientBudget,
+    InvalidCells,
+    InvalidCounts,
+    InvalidEvents,
+    InvalidOption,
+    InvalidPopulation,
+    InvalidReports,
+    InvalidRequirement,
+    InvalidRoster,
+    InvalidState,
+    UnknownMechanism,
+    WeventError,
+)
+from wevent.noise import SecureNoise, SeededNoise
+from wevent.publisher import Publisher
+from wevent.release import Release, to_columns
+from wevent.roster import Roster
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cells",
+    "Counts",
+    "InsufficientBudget",
+    "InvalidCells",
+    "InvalidCounts",
+    "InvalidEvents",
+    "InvalidOption",
+    "InvalidPopulation",
+    "InvalidReports",
+    "InvalidRequirement",
+    "InvalidRoster",
+    "InvalidState",
+    "Levels",
+    "Mechanism",
+    "Population",
+    "Publisher",
+    "Release",
+    "Requirement",
+    "Roster",
+    "SecureNoise",
+    "SeededNoise",
+    "UnknownMechanism",
+    "WeventError",
+    "local",
+    "mechanisms",
+    "register",
+    "to_columns",
+]

@@ -1,0 +1,52 @@
+"""The command line: one file per command, each thin; a command's imports happen when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from wevent import __version__
+from wevent.errors import WeventError
+
+_COMMANDS = {
+    "demo": "Publish a synthetic city stream with every mechanism and compare.",
+    "mechanisms": "List the mechanisms.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and imports them one at a time: `wevent --help` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"wevent.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="wevent")
+def cli() -> None:
+    """Live histograms of user event streams under personalised w-event differential privacy.
+
+    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; a user's mistake ends in one sentence and exit code 2."""
+    try:
+        cli.main(args=None if arguments is None else list(arguments), prog_name="wevent")
+    except WeventError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,5 @@
+"""`python -m wevent.cli`."""
+
+from wevent.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""How a slot is measured: one file per estimator."""

@@ -1,0 +1,202 @@
+"""The seams of the core, and the mechanism: a row of a policy, an estimator and a smoother, with a probe or without.
+
+A new mechanism is one row in the registry plus the piece that is new; the contract suite tests it unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy.typing as npt
+
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit
+from wevent.core.requirements import Requirement
+
+Neighbours = Literal["add_remove", "replace"]
+ThresholdRule = Literal["error", "scale", "std"]
+
+
+class Idle(Enum):
+    """Why a policy offers no publication in a slot."""
+
+    NULLIFIED = "nullified"
+    NOT_DUE = "not due"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The settings that a mechanism's pieces may depend on; public, fixed for the life of a publisher."""
+
+    neighbours: Neighbours = "add_remove"
+    max_cells_per_user: int = 1
+    refund: bool = False
+    threshold: ThresholdRule | None = None
+
+    @property
+    def sensitivity(self) -> int:
+        """Δ: k for add_remove, 2k for replace (spec 1)."""
+        return self.max_cells_per_user * (2 if self.neighbours == "replace" else 1)
+
+
+class Budgets(Protocol):
+    """What a policy may read of the ledger: per row, nano-epsilons."""
+
+    @property
+    def windows(self) -> IntArray:
+        """w_g."""
+
+    @property
+    def epsilons(self) -> IntArray:
+        """ε_g."""
+
+    @property
+    def halves(self) -> IntArray:
+        """ε_g // 2."""
+
+    @property
+    def shares(self) -> IntArray:
+        """ε_g // (2·w_g)."""
+
+    @property
+    def publication_spent(self) -> IntArray:
+        """Publication charges of the last w_g − 1 slots."""
+
+
+@dataclass(slots=True)
+class History:
+    """Past outputs, all that survives a slot beside the ledger: public numbers only (spec 1).
+
+    Attributes:
+        slot: the open slot.
+        last_fresh: the slot of the last publication, 0 before the first.
+        last_charges: what each ledger row was charged for that publication; -1 if the row did not exist then.
+        measurement: the raw values of the last publication, zeros before the first; what a probe compares with.
+        smoothed: the smoother's state.
+    """
+
+    slot: int
+    last_fresh: int
+    last_charges: IntArray
+    measurement: npt.NDArray[Any]
+    smoothed: Any
+
+
+class Policy(Protocol):
+    """When and how much: the budgets of a slot. Pure; sees the ledger and past outputs, never the counts."""
+
+    def probe(self, ledger: Budgets) -> IntArray | None:
+        """e¹ per row, or None: this mechanism never looks first."""
+
+    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+        """e² per row, or why nothing is offered in this slot."""
+
+
+class NoiseError(NamedTuple):
+    """The noise of a measurement: its law, its scale (Laplace) and its variance per cell."""
+
+    law: Literal["laplace", "normal"]
+    scale: float
+    variance: float
+
+
+class Measurement(NamedTuple):
+    """One slot, measured with noise: raw values per cell and the law of their noise."""
+
+    values: npt.NDArray[Any]
+    error: NoiseError
+
+
+class Plan(NamedTuple):
+    """How a publication would be measured, known before any count is read.
+
+    Attributes:
+        threshold: θ in nano-epsilons; 0: nobody has a budget, nothing can be measured.
+        error: the squared error expected per cell.
+        losses: what each class really loses; never above its budget.
+    """
+
+    threshold: int
+    error: float
+    losses: IntArray
+
+
+class Estimator(Protocol):
+    """How a slot is measured: permit + counts + noise → measurement."""
+
+    def plan(self, permit: Permit) -> Plan:
+        """Decide the threshold; pure."""
+
+    def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
+        """Measure the slot; uses up the permit."""
+
+
+class Estimate(NamedTuple):
+    """What is published for a slot: values per cell, their standard error (None before a measurement) and law."""
+
+    values: FloatArray
+    std_error: FloatArray | None
+    error: NoiseError | None
+
+
+class Smoother(Protocol):
+    """What is published from measurements. Pure post-processing: it costs nothing."""
+
+    def start(self, cells: int) -> Any:
+        """The state before the first slot."""
+
+    def advance(self, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate]:
+        """Take one slot's measurement, or None, and say what is published."""
+
+    def dump(self, state: Any) -> Any:
+        """The state in plain types (numbers, bytes, lists, dicts)."""
+
+    def load(self, dumped: Any) -> Any:
+        """The counterpart of `dump`."""
+
+
+class NoiseSource(Protocol):
+    """Where randomness comes from; accepts permits only."""
+
+    def laplace(self, permit: NoisePermit, size: int) -> IntArray:
+        """Integer Laplace noise: P(x) ∝ exp(−|x|/scale)."""
+
+    def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
+        """Keep each of counts[g, j] records with probability p_g."""
+
+    def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
+        """Randomized responses of the users of each class: counts over cells plus "absent" in, reports out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A way to publish: one row of the registry.
+
+    Attributes:
+        name: how it is called everywhere.
+        summary: one line for people who choose.
+        policy: makes the policy from the requirements declared at the start and the options.
+        estimator: makes the estimator from the options.
+        smoother: makes the smoother from the options.
+        threshold: how far the dissimilarity must exceed the expected error to publish: "error" is its root (the
+            paper), "scale" the noise scale Δ/θ (Kellaris), "std" √2 times that. None: no probe, always publish.
+        shared_budget: one budget for all declared classes, fixed at the start; every one of them is charged.
+        local: users randomize their own reports; takes one cell per user.
+    """
+
+    name: str
+    summary: str
+    policy: Callable[[tuple[Requirement, ...], Options], Policy]
+    estimator: Callable[[Options], Estimator]
+    smoother: Callable[[Options], Smoother]
+    threshold: ThresholdRule | None = None
+    shared_budget: bool = False
+    local: bool = False
+
+    @property
+    def probes(self) -> bool:
+        """Whether it measures the dissimilarity before it decides to publish."""
+        return self.threshold is not None

@@ -1,0 +1,1 @@
+"""When and how much: one file per policy."""

@@ -1,0 +1,121 @@
+"""The built-in mechanisms, one row each (spec 8 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from wevent.core.estimators.randomized import Randomized
+from wevent.core.estimators.sampling import Sampling
+from wevent.core.mechanism import Mechanism, Options, Policy
+from wevent.core.policies.absorption import Absorption
+from wevent.core.policies.distribution import Distribution
+from wevent.core.policies.sample import Sample
+from wevent.core.policies.shared import Shared
+from wevent.core.policies.uniform import Uniform
+from wevent.core.requirements import Requirement
+from wevent.core.smoothers import Hold
+
+PolicyMaker = Callable[[tuple[Requirement, ...], Options], Policy]
+
+
+def _own(policy: Callable[[], Policy]) -> PolicyMaker:
+    """Every class spends its own budget."""
+    return lambda declared, options: policy()
+
+
+def _shared(policy: Callable[[], Policy]) -> PolicyMaker:
+    """One budget, the strictest, for all declared classes."""
+    return lambda declared, options: Shared(policy(), declared)
+
+
+def _sampling(options: Options) -> Sampling:
+    return Sampling()
+
+
+def _randomized(options: Options) -> Randomized:
+    return Randomized()
+
+
+def _hold(options: Options) -> Hold:
+    return Hold()
+
+
+_ROWS = (
+    Mechanism(
+        "pbd",
+        "personalised budget distribution: publish on change, half of the remaining budget each time",
+        _own(Distribution),
+        _sampling,
+        _hold,
+        threshold="error",
+    ),
+    Mechanism(
+        "pba",
+        "personalised budget absorption: publish on change with the budget of skipped slots",
+        _own(Absorption),
+        _sampling,
+        _hold,
+        threshold="error",
+    ),
+    Mechanism(
+        "bd",
+        "budget distribution with the strictest requirement for all (Kellaris 2014)",
+        _shared(Distribution),
+        _sampling,
+        _hold,
+        threshold="scale",
+        shared_budget=True,
+    ),
+    Mechanism(
+        "ba",
+        "budget absorption with the strictest requirement for all (Kellaris 2014)",
+        _shared(Absorption),
+        _sampling,
+        _hold,
+        threshold="scale",
+        shared_budget=True,
+    ),
+    Mechanism(
+        "uniform",
+        "every slot, the strictest epsilon / window for all (Kellaris 2014)",
+        _shared(Uniform),
+        _sampling,
+        _hold,
+        shared_budget=True,
+    ),
+    Mechanism(
+        "pbu",
+        "every slot, each class with its own epsilon / window through the sampling mechanism",
+        _own(Uniform),
+        _sampling,
+        _hold,
+    ),
+    Mechanism(
+        "sample",
+        "once per window with the whole of the smallest epsilon, repeated in between (Kellaris 2014)",
+        _shared(Sample),
+        _sampling,
+        _hold,
+        shared_budget=True,
+    ),
+    Mechanism(
+        "lbu",
+        "local model: users randomize their reports with the strictest epsilon / window",
+        _shared(Uniform),
+        _randomized,
+        _hold,
+        shared_budget=True,
+        local=True,
+    ),
+    Mechanism(
+        "plbu",
+        "local model: users randomize their reports with their own epsilon / window",
+        _own(Uniform),
+        _randomized,
+        _hold,
+        local=True,
+    ),
+)
+
+BUILT_IN: Mapping[str, Mechanism] = MappingProxyType({row.name: row for row in _ROWS})

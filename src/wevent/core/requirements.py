@@ -1,0 +1,263 @@
+"""What users ask for: requirements, the levels they pick them from, and how many users hold each."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import total_ordering
+from types import MappingProxyType
+from typing import Any
+
+from wevent.core.arrays import IntArray, frozen_ints
+from wevent.core.budget import MAX_EPSILON, NANO, parse_nano
+from wevent.errors import InvalidPopulation, InvalidRequirement
+
+_MAX_WINDOW = 10_000_000  # the ledger keeps a charge per slot of the window
+
+
+@total_ordering
+class Requirement:
+    """One user's promise: in every `window` consecutive slots the user loses at most `epsilon` (Definition 4, EPDP).
+
+    Args:
+        window: w, a whole number of slots, at least 1.
+        epsilon: ε as a number or a decimal string, read as a decimal and floored to nano-epsilons (spec 3);
+            at least 2·w nano-epsilons, at most 50.
+
+    Raises:
+        InvalidRequirement: if no promise can be built on the numbers.
+
+    >>> Requirement(window=40, epsilon="0.6").nano
+    600000000
+    """
+
+    __slots__ = ("nano", "window")
+
+    window: int
+    nano: int
+
+    def __init__(self, window: int, epsilon: object) -> None:
+        object.__setattr__(self, "window", _whole_window(window))
+        object.__setattr__(self, "nano", _legal_nano(epsilon, self.window))
+
+    @classmethod
+    def from_nano(cls, window: int, nano: int) -> Requirement:
+        """Build from an exact number of nano-epsilons, as stored in states and journals."""
+        return cls(window, f"{nano}e-9")
+
+    @property
+    def epsilon(self) -> float:
+        """ε as the nearest float; `nano` is exact."""
+        return self.nano / NANO
+
+    @property
+    def share(self) -> int:
+        """ε // (2·w): the unit in which both halves of the budget are counted (spec 3)."""
+        return self.nano // (2 * self.window)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Requirement does not change; make a new one")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Requirement):
+            return NotImplemented
+        return self.window == other.window and self.nano == other.nano
+
+    def __lt__(self, other: Requirement) -> bool:
+        return (self.window, self.nano) < (other.window, other.nano)
+
+    def __hash__(self) -> int:
+        return hash((self.window, self.nano))
+
+    def __repr__(self) -> str:
+        return f"Requirement(window={self.window}, epsilon={self.epsilon!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Requirement.from_nano, (self.window, self.nano)
+
+
+def _whole_window(window: object) -> int:
+    try:
+        whole = operator.index(window)  # type: ignore[arg-type]
+    except TypeError:
+        whole = 0
+    if isinstance(window, bool) or not 1 <= whole <= _MAX_WINDOW:
+        raise InvalidRequirement(
+            f"a window that is a whole number of slots, from 1 to {_MAX_WINDOW}",
+            f"{window!r}",
+            "Give the number of consecutive slots the promise covers.",
+            window=window,
+        )
+    return whole
+
+
+def _legal_nano(epsilon: object, window: int) -> int:
+    try:
+        nano = parse_nano(epsilon)
+    except ValueError:
+        nano = 0
+    if not 0 < nano <= MAX_EPSILON * NANO:
+        raise InvalidRequirement(
+            f"an epsilon above 0 and at most {MAX_EPSILON}",
+            f"{epsilon!r}",
+            "Common values lie between 0.1 (strong privacy) and 2 (weak).",
+            window=window,
+            epsilon=epsilon,
+        )
+    if nano < 2 * window:
+        raise InvalidRequirement(
+            f"an epsilon of at least {2 * window}e-9 for a window of {window} slots",
+            f"{epsilon!r}",
+            "It must split into 2·window whole nano-shares: raise epsilon or shorten the window.",
+            window=window,
+            epsilon=epsilon,
+        )
+    return nano
+
+
+def _default_privacy() -> dict[str, object]:
+    return {"High": "0.1", "Medium": "0.5", "Low": "0.9"}
+
+
+def _default_window() -> dict[str, int]:
+    return {"Small": 40, "Medium": 80, "Large": 120}
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The words users choose from, and the numbers they stand for (spec 10; paper, section 4.3).
+
+    Higher privacy is a smaller epsilon; a larger window protects a longer span.
+
+    >>> Levels.default().requirement("High", "Large")
+    Requirement(window=120, epsilon=0.1)
+    """
+
+    privacy: Mapping[str, object] = field(default_factory=_default_privacy)
+    window: Mapping[str, int] = field(default_factory=_default_window)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "privacy", MappingProxyType(dict(self.privacy)))
+        object.__setattr__(self, "window", MappingProxyType(dict(self.window)))
+        for privacy in self.privacy:
+            for window in self.window:
+                self.requirement(privacy, window)
+
+    @classmethod
+    def default(cls) -> Levels:
+        """High 0.1 / Medium 0.5 / Low 0.9 and Small 40 / Medium 80 / Large 120."""
+        return cls()
+
+    def requirement(self, privacy: str, window: str) -> Requirement:
+        """The requirement a pair of levels stands for."""
+        return Requirement(self._pick("window", window), self._pick("privacy", privacy))
+
+    def _pick(self, kind: str, name: str) -> Any:
+        table: Mapping[str, object] = getattr(self, kind)
+        if name not in table:
+            raise InvalidRequirement(
+                f"a {kind} level out of {', '.join(table)}",
+                f"{name!r}",
+                "Use one of these words, or declare your own with Levels(privacy=…, window=…).",
+                level=name,
+            )
+        return table[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Levels, (dict(self.privacy), dict(self.window))
+
+
+class Population:
+    """How many registered users hold each requirement: all a mechanism may know about people (spec 2).
+
+    Users with the same requirement form a class. Classes are ascending by (window, epsilon): the row order of every
+    class × cell matrix. A class of size 0 is declared: nobody holds it yet.
+
+    Args:
+        sizes: requirement → number of registered users.
+
+    >>> Population({Requirement(40, 1.0): 3000, Requirement(120, "0.6"): 7000}).sizes.tolist()
+    [3000, 7000]
+    """
+
+    __slots__ = ("_index", "classes", "sizes")
+
+    classes: tuple[Requirement, ...]
+    sizes: IntArray
+
+    def __init__(self, sizes: Mapping[Requirement, int]) -> None:
+        if not sizes:
+            raise InvalidPopulation(
+                "at least one requirement class",
+                "none",
+                "Declare the requirements users may hold, with their numbers.",
+            )
+        for requirement, size in sizes.items():
+            _check_class(requirement, size)
+        self.classes = tuple(sorted(sizes))
+        self.sizes = frozen_ints([int(sizes[requirement]) for requirement in self.classes])
+        self._index = {requirement: row for row, requirement in enumerate(self.classes)}
+
+    def index(self, requirement: Requirement) -> int:
+        """The row of a requirement's class.
+
+        Raises:
+            InvalidPopulation: if the population has no such class.
+        """
+        try:
+            return self._index[requirement]
+        except KeyError:
+            raise InvalidPopulation(
+                "a requirement of this population",
+                f"{requirement!r}",
+                "See population.classes.",
+                requirement=requirement,
+            ) from None
+
+    @property
+    def users(self) -> int:
+        """All registered users."""
+        return int(self.sizes.sum())
+
+    def items(self) -> Iterator[tuple[Requirement, int]]:
+        """Requirement and size, in class order."""
+        return zip(self.classes, self.sizes.tolist(), strict=True)
+
+    def __contains__(self, requirement: object) -> bool:
+        return requirement in self._index
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Population):
+            return NotImplemented
+        return self.classes == other.classes and bool((self.sizes == other.sizes).all())
+
+    def __hash__(self) -> int:
+        return hash((self.classes, self.sizes.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Population({len(self.classes)} classes, {self.users} users)"
+
+
+def _check_class(requirement: object, size: object) -> None:
+    if not isinstance(requirement, Requirement):
+        raise InvalidPopulation(
+            "a Requirement for each class",
+            type(requirement).__name__,
+            "Write Requirement(window=40, epsilon=1.0): 3000.",
+            requirement=requirement,
+        )
+    try:
+        whole = operator.index(size)  # type: ignore[arg-type]
+    except TypeError:
+        whole = -1
+    if isinstance(size, bool) or not 0 <= whole < 2**40:
+        raise InvalidPopulation(
+            "a whole number of registered users, at least 0",
+            f"{size!r} for {requirement!r}",
+            "Count the users registered with this requirement, present or not.",
+            requirement=requirement,
+        )

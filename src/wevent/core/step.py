@@ -1,0 +1,114 @@
+"""One slot, from budgets to a measurement: the personalised window size mechanism PWSM (paper, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.core.dissimilarity import measure_dissimilarity
+from wevent.core.ledger import Ledger
+from wevent.core.mechanism import (
+    Estimate,
+    Estimator,
+    History,
+    Idle,
+    Measurement,
+    NoiseSource,
+    Plan,
+    Policy,
+    Smoother,
+    ThresholdRule,
+)
+from wevent.core.permit import Reservation
+from wevent.errors import InsufficientBudget
+
+OutcomeKind = Literal["published", "repeated", "nullified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A mechanism put together for one publisher."""
+
+    policy: Policy
+    estimator: Estimator
+    smoother: Smoother
+    rule: ThresholdRule | None
+    refund: bool
+
+
+class Outcome(NamedTuple):
+    """What a slot came to: everything here is public once the slot is committed.
+
+    Attributes:
+        kind: published, repeated or nullified.
+        reservation: what was set aside; None if the ledger refused.
+        charges: publication charges per ledger row; None without a publication.
+        plan: how the publication was measured, or would have been.
+        measurement: the fresh measurement, if any.
+        dissimilarity: the noisy distance to the last publication, if it was measured.
+    """
+
+    kind: OutcomeKind
+    reservation: Reservation | None = None
+    charges: IntArray | None = None
+    plan: Plan | None = None
+    measurement: Measurement | None = None
+    dissimilarity: float | None = None
+
+
+def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noise: NoiseSource) -> Outcome:
+    """Publish a fresh measurement or repeat the last one (paper, Algorithm 2).
+
+    Reserves e¹ + e² for every class before a count is read. Charges e¹ in every slot that could reserve it, and for a
+    publication e², or with `refund` what was really lost. Changes nothing: the caller commits the outcome.
+    """
+    probe = pieces.policy.probe(ledger)  # None: this mechanism never looks first
+    offer = pieces.policy.offer(ledger, history)  # Idle: nullified, or not due
+    try:
+        reservation = ledger.reserve(probe, None if isinstance(offer, Idle) else offer)
+    except InsufficientBudget:
+        return Outcome("repeated")  # refused: repeat, counts unread
+    if reservation.publication is None:
+        return Outcome("nullified" if offer is Idle.NULLIFIED else "repeated", reservation)
+    plan = pieces.estimator.plan(reservation.publication)
+    if plan.threshold == 0:  # no class has a positive budget
+        return Outcome("repeated", reservation, plan=plan)
+
+    dissimilarity = None
+    if reservation.probe is not None:
+        dissimilarity = measure_dissimilarity(reservation.probe, counts, history.measurement, noise)
+        if dissimilarity <= _limit(pieces.rule, plan, reservation):
+            return Outcome("repeated", reservation, plan=plan, dissimilarity=dissimilarity)
+
+    measurement = pieces.estimator.measure(reservation.publication, plan, counts, noise)
+    charges = reservation.publication_budgets
+    if pieces.refund:  # spec 8: class g really lost plan.losses[g] ≤ e²_g
+        charges = ledger.with_classes(charges, plan.losses)
+    return Outcome("published", reservation, charges, plan, measurement, dissimilarity)
+
+
+def advance(history: History, outcome: Outcome, smoother: Smoother) -> tuple[History, Estimate]:
+    """The history after the slot, and what is published for it. Post-processing of public numbers only."""
+    smoothed, estimate = smoother.advance(history.smoothed, outcome.measurement)
+    slot = history.slot + 1
+    if outcome.measurement is None or outcome.charges is None:
+        return History(slot, history.last_fresh, history.last_charges, history.measurement, smoothed), estimate
+    return History(slot, history.slot, outcome.charges, outcome.measurement.values, smoothed), estimate
+
+
+def first_history(rows: int, cells: int, smoother: Smoother) -> History:
+    """Before slot 1: nothing published, zeros to compare with."""
+    return History(1, 0, np.full(rows, -1, dtype=np.int64), np.zeros(cells, dtype=np.int64), smoother.start(cells))
+
+
+def _limit(rule: ThresholdRule | None, plan: Plan, reservation: Reservation) -> float:
+    """How large the dissimilarity must be to be worth a publication."""
+    assert reservation.publication is not None
+    if rule is None or rule == "error":
+        return math.sqrt(plan.error)  # the paper's sqrt(err)
+    scale = reservation.publication.sensitivity * 1e9 / plan.threshold
+    return scale if rule == "scale" else math.sqrt(2.0) * scale  # Kellaris' Δ/e², or the standard deviation

@@ -1,0 +1,115 @@
+"""One slot's truth: the class × cell matrix, checked before anything is spent. It never outlives its slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray, any_true
+from wevent.errors import InvalidCounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Users per class and cell in one slot, as `Roster.count` makes them.
+
+    Attributes:
+        matrix: int64, one row per class of the population, one column per cell.
+        rejected: how many events had an unknown user or cell. Private: sum it over a run before anyone sees it.
+    """
+
+    matrix: IntArray
+    rejected: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Counts of {self.matrix.shape[0]} classes × {self.matrix.shape[1]} cells>"  # never a value
+
+
+def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int) -> IntArray:
+    """The counts as an int64 matrix (classes, cells) that can be true for these class sizes.
+
+    Raises:
+        InvalidCounts: naming shape, type, class and cell, never a value; nothing has been spent.
+    """
+    matrix = counts.matrix if isinstance(counts, Counts) else np.asarray(counts)
+    if matrix.shape != (len(sizes), cells):
+        raise _invalid(
+            f"shape {matrix.shape}",
+            matrix,
+            "Row order is population.classes, column order the cells.",
+            sizes,
+            cells,
+        )
+    if matrix.dtype != np.int64:
+        matrix = _as_integers(matrix, sizes, cells)
+    rows = np.add.reduce(matrix, axis=1)
+    if (
+        any_true(matrix < 0)
+        or any_true(rows > sizes * cells_per_user)
+        or (cells_per_user > 1 and any_true(matrix > sizes[:, None]))
+    ):
+        _explain(matrix, rows, sizes, cells_per_user)
+    return matrix
+
+
+def _as_integers(matrix: npt.NDArray[Any], sizes: IntArray, cells: int) -> IntArray:
+    if matrix.dtype.kind == "f":
+        whole = np.isfinite(matrix) & (matrix == np.floor(matrix)) & (np.abs(matrix) < 2.0**53)
+        if not whole.all():
+            row, cell = np.argwhere(~whole)[0].tolist()
+            raise _invalid(
+                f"a fractional or non-finite entry (class {row}, cell {cell})",
+                matrix,
+                "Counts are whole numbers of users.",
+                sizes,
+                cells,
+                class_index=row,
+                cell_index=cell,
+            )
+    elif matrix.dtype.kind not in "iu" or (matrix.dtype.kind == "u" and matrix.size and matrix.max() > 2**62):
+        raise _invalid(f"type {matrix.dtype}", matrix, "Give an array of whole numbers.", sizes, cells)
+    return matrix.astype(np.int64)
+
+
+def _explain(matrix: IntArray, rows: IntArray, sizes: IntArray, cells_per_user: int) -> None:
+    shape = (len(sizes), matrix.shape[1])
+    for problem, bad in (
+        ("a negative entry", matrix < 0),
+        ("an entry above the class size", matrix > sizes[:, None]),
+    ):
+        if bad.any():
+            row, cell = np.argwhere(bad)[0].tolist()
+            raise _invalid(
+                f"{problem} (class {row}, cell {cell})",
+                matrix,
+                "Count each registered user once per cell; n_g comes from the registry.",
+                sizes,
+                shape[1],
+                class_index=row,
+                cell_index=cell,
+            )
+    row = int((rows > sizes * cells_per_user).argmax())
+    raise _invalid(
+        f"a row (class {row}) with more records than its users may have",
+        matrix,
+        "Keep a user's last event of the slot only (the last k with max_cells_per_user=k).",
+        sizes,
+        shape[1],
+        class_index=row,
+    )
+
+
+def _invalid(
+    received: str, matrix: npt.NDArray[Any], remedy: str, sizes: IntArray, cells: int, **facts: Any
+) -> InvalidCounts:
+    return InvalidCounts(
+        f"whole counts of shape ({len(sizes)}, {cells}) (classes, cells), none above what the class sizes allow",
+        received,
+        remedy,
+        shape=matrix.shape,
+        dtype=str(matrix.dtype),
+        **{"class_index": None, "cell_index": None, **facts},
+    )

@@ -1,0 +1,98 @@
+"""Errors: one base class and a few children that carry their facts as attributes.
+
+Every message has three parts: what was expected, what was received, what to do. For counts, "received" names the
+shape, type, class and cell index, never a value: a message may end up in a log, and true counts never may.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class WeventError(Exception):
+    """Base of all errors a user of wevent can cause.
+
+    Args:
+        expected: what the call needed.
+        received: what it was given (never a true count).
+        remedy: what to do about it.
+        **facts: the details as attributes, for programs.
+    """
+
+    def __init__(self, expected: str, received: str, remedy: str, **facts: Any) -> None:
+        super().__init__(f"Expected {expected}; received {received}. {remedy}")
+        self.expected = expected
+        self.received = received
+        self.remedy = remedy
+        self.facts = facts
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.expected, self.received, self.remedy, self.facts)
+
+
+def _rebuild(kind: type[WeventError], expected: str, received: str, remedy: str, facts: Any) -> WeventError:
+    error = kind.__new__(kind)
+    WeventError.__init__(error, expected, received, remedy, **facts)
+    return error
+
+
+class InvalidRequirement(WeventError, ValueError):
+    """A window or an epsilon that no promise can be built on. Facts: `window`, `epsilon` or `level`."""
+
+
+class InvalidPopulation(WeventError, ValueError):
+    """A population that cannot be published for: no classes, a bad size. Facts: `requirement` if one is at fault."""
+
+
+class InvalidRoster(WeventError, ValueError):
+    """A list of users that is not one requirement per user. Facts: `duplicates` (how many ids) or `lengths`."""
+
+
+class InvalidCells(WeventError, ValueError):
+    """A cell domain that is empty or names a cell twice. Facts: `cells` or `duplicate`."""
+
+
+class InvalidCounts(WeventError, ValueError):
+    """Counts of a slot that cannot be true. Facts: `shape`, `dtype`, `class_index`, `cell_index`; never a value."""
+
+
+class InvalidEvents(WeventError, ValueError):
+    """Event columns that do not fit together. Facts: `lengths`."""
+
+
+class InvalidOption(WeventError, ValueError):
+    """An option with an unknown value, or one that does not apply to the mechanism. Facts: `option`, `value`."""
+
+
+class InvalidReports(WeventError, ValueError):
+    """Local-model reports outside the answer range. Facts: `index` of the first bad report."""
+
+
+class InvalidState(WeventError, ValueError):
+    """Bytes that are not a publisher's state, or are one of a newer format. Facts: `format` if it could be read."""
+
+
+class UnknownMechanism(WeventError, ValueError):
+    """A mechanism name that is not registered. Facts: `name`, `suggestion`, `known`."""
+
+
+class InsufficientBudget(WeventError, ValueError):
+    """The ledger refused a reservation: it would overspend a class's window (spec 4).
+
+    Args:
+        requirement: the class that would be overspent.
+        requested: nano-epsilons asked for in this slot.
+        remaining: nano-epsilons left in the class's window.
+    """
+
+    def __init__(self, requirement: Any, requested: int, remaining: int) -> None:
+        super().__init__(
+            f"at most {remaining} nano-epsilons to be requested for {requirement}",
+            f"a request of {requested}",
+            "Wait until earlier charges leave the window, or request less.",
+            requirement=requirement,
+            requested=requested,
+            remaining=remaining,
+        )

@@ -1,0 +1,112 @@
+"""Randomness that serves people: OpenDP's integer Laplace, exact binomials from operating-system entropy (spec 6)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from wevent.core.arrays import IntArray, UintArray
+from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit
+
+
+class SecureNoise:
+    """Exact sampling from the operating system's entropy. Holds no state: nothing to seed, copy or replay.
+
+    Bits are fetched for each draw and never kept, so a fork cannot repeat them.
+    """
+
+    seeded = False
+
+    def laplace(self, permit: NoisePermit, size: int) -> IntArray:
+        """Integer Laplace noise through OpenDP; costs what the permit's θ says for sensitivity Δ."""
+        return np.array(_laplace_measurement(permit.scale)([0] * size), dtype=np.int64)
+
+    def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
+        """Binomial(C[g, j], p_g), exact for p_g rounded down to 64 bits; classes with p_g = 1 are kept whole."""
+        kept = counts.copy()
+        sampled = ~permit.certain
+        part = counts[sampled]
+        probabilities = np.repeat(permit.exact_probabilities()[sampled], counts.shape[1])
+        kept[sampled] = exact_binomial(part.ravel(), probabilities).reshape(part.shape)
+        return kept
+
+    def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
+        """Every user's answer: the truth with p, else one of the d other answers by rejection from uniform bits."""
+        classes, answers = counts.shape
+        truths = np.repeat(permit.truths, answers)
+        kept = exact_binomial(counts.ravel(), truths).reshape(counts.shape)
+        liars = (counts - kept).ravel()
+        source = np.repeat(np.arange(classes * answers), liars)
+        row, truth = np.divmod(source, answers)
+        lie = uniform_below(permit.cells, len(source))
+        lie += lie >= truth
+        lies = np.bincount(row * answers + lie, minlength=classes * answers)
+        return kept + lies.reshape(counts.shape)
+
+
+def exact_binomial(counts: IntArray, probabilities: UintArray) -> IntArray:
+    """Binomial(n, p) for many n and 64-bit p at once, by bit decomposition (spec 6).
+
+    Each of the n undecided compares a uniform fraction with p bit by bit from the top: at a 1 of p a random 0 is below
+    (kept), at a 0 of p a random 1 is above (dropped), else it stays undecided. The ones among R fair bits are a
+    popcount of R bits from the operating system: about 2n bits in all. Undecided after the last bit means not below p.
+    """
+    kept = np.zeros(len(counts), dtype=np.int64)
+    undecided = counts.astype(np.int64)
+    active = np.flatnonzero((undecided > 0) & (probabilities > 0))
+    for bit in range(63, -1, -1):
+        if not len(active):
+            break
+        rest = undecided[active]
+        ones = _count_ones(rest)
+        below = (probabilities[active] >> np.uint64(bit)) & np.uint64(1) == 1
+        kept[active] += np.where(below, rest - ones, 0)
+        rest = np.where(below, ones, rest - ones)
+        undecided[active] = rest
+        active = active[rest > 0]
+    return kept
+
+
+def uniform_below(bound: int, size: int) -> IntArray:
+    """`size` uniform integers in [0, bound), by rejection."""
+    mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+    result = np.empty(size, dtype=np.int64)
+    filled = 0
+    while filled < size:
+        draws = (_words(size - filled) & mask).astype(np.int64)
+        draws = draws[draws < bound]
+        result[filled : filled + len(draws)] = draws
+        filled += len(draws)
+    return result
+
+
+def _count_ones(bits: IntArray) -> IntArray:
+    """For each entry n ≥ 1, the number of ones among n fresh fair bits."""
+    words = (bits + 63) >> 6
+    ends = np.cumsum(words)
+    fresh = _words(int(ends[-1]))
+    unused = ((words << 6) - bits).astype(np.uint64)  # 0 … 63 bits of each entry's last word
+    fresh[ends - 1] >>= unused
+    return np.add.reduceat(np.bitwise_count(fresh).astype(np.int64), ends - words)
+
+
+def _words(number: int) -> UintArray:
+    """64-bit words straight from the operating system."""
+    return np.frombuffer(bytearray(os.urandom(8 * number)), dtype=np.uint64)
+
+
+@lru_cache(maxsize=256)
+def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
+    """OpenDP's discrete Laplace for 64-bit integer vectors; OpenDP is loaded at the first use."""
+    if not 0.0 < scale < float("inf") or scale < np.finfo(np.float64).tiny:
+        raise ValueError("a noise scale must be positive, finite and normal: others add no noise")
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    measurement: Any = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale)
+    invoke: Callable[[list[int]], list[int]] = measurement
+    return invoke

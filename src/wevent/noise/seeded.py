@@ -1,0 +1,58 @@
+"""Reproducible randomness for simulation and tests: never for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit
+
+
+class SeededNoise:
+    """The same laws as `SecureNoise` from a seeded numpy generator; fast, repeatable and without any privacy.
+
+    Probabilities and noise are computed in floats here. Whoever knows the seed can undo the noise: a state or journal
+    made with it says so.
+
+    Args:
+        seed: anything numpy's `default_rng` takes; the same seed gives the same stream.
+    """
+
+    seeded = True
+
+    def __init__(self, seed: Any = 0) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def laplace(self, permit: NoisePermit, size: int) -> IntArray:
+        """The difference of two geometric numbers with q = exp(−1/scale) is integer Laplace."""
+        success = -np.expm1(-1.0 / permit.scale)
+        draws = self._generator.geometric(success, (2, size))
+        noise: IntArray = draws[0] - draws[1]
+        return noise
+
+    def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
+        """numpy's binomial with float probabilities."""
+        return self._generator.binomial(counts, permit.float_probabilities()[:, None])
+
+    def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
+        """Keep the truth with p − q, else answer uniformly over all d + 1 answers: the same law at class level."""
+        truths = permit.float_truths()
+        lies = (1.0 - truths) / permit.cells
+        kept = self._generator.binomial(counts, np.maximum(truths - lies, 0.0)[:, None])
+        uniform = np.full(permit.cells + 1, 1.0 / (permit.cells + 1))
+        scattered = self._generator.multinomial((counts - kept).sum(axis=1), uniform)
+        return np.asarray(kept + scattered)
+
+    def position(self) -> str:
+        """Where the generator stands."""
+        return json.dumps(self._generator.bit_generator.state)
+
+    @classmethod
+    def at(cls, position: str) -> SeededNoise:
+        """A source that continues from a `position`."""
+        source = cls(0)
+        source._generator.bit_generator.state = json.loads(position)
+        return source

@@ -1,0 +1,262 @@
+"""The publisher: core and noise put together; one call is one slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from wevent import state as state_format
+from wevent.catalogue import find_mechanism
+from wevent.cells import Cells
+from wevent.core.arrays import IntArray
+from wevent.core.ledger import Ledger
+from wevent.core.mechanism import Mechanism, Neighbours, NoiseSource, Options, ThresholdRule
+from wevent.core.requirements import Population
+from wevent.core.step import Outcome, Pieces, advance, first_history, step
+from wevent.counts import checked_matrix
+from wevent.errors import InvalidOption, InvalidPopulation
+from wevent.noise import SecureNoise, SeededNoise
+from wevent.release import Release
+
+
+class Publisher:
+    """Publishes one histogram per slot, without end, and keeps every user's promise (spec 1).
+
+    Two publishers over the same people compose: their epsilons add up.
+
+    Args:
+        population: the requirement classes and how many registered users hold each (`roster.population`).
+        cells: the declared cell domain: a number, or a list of labels.
+        mechanism: a name from `wevent.mechanisms()`.
+        noise: `SecureNoise()` unless told otherwise; `SeededNoise(seed)` is for simulation only.
+        neighbours: "add_remove" (default) hides a user's presence in a cell, "replace" any change of their record.
+        max_cells_per_user: k, how many cells one user may be in within a slot.
+        refund: charge publications what was really lost, min(e, θ), instead of the full offer.
+        threshold: for `bd` and `ba`: "scale" (default) publishes above Δ/e, "std" above √2·Δ/e.
+
+    Attributes:
+        ledger: charges per class; read `ledger.remaining()` and `ledger.spent()`.
+        cells: the cell domain.
+        population: the population in force.
+
+    >>> from wevent import Population, Requirement, SeededNoise
+    >>> population = Population({Requirement(window=4, epsilon=1): 100})
+    >>> publisher = Publisher(population, cells=2, mechanism="uniform", noise=SeededNoise(1))
+    >>> publisher.step([[60, 30]]).slot
+    1
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        cells: int | Sequence[Any],
+        mechanism: str = "pbd",
+        *,
+        noise: NoiseSource | None = None,
+        neighbours: Neighbours = "add_remove",
+        max_cells_per_user: int = 1,
+        refund: bool = False,
+        threshold: ThresholdRule | None = None,
+    ) -> None:
+        if not isinstance(population, Population):
+            raise InvalidPopulation(
+                "a Population", type(population).__name__, "Pass roster.population or Population({…})."
+            )
+        row = find_mechanism(mechanism)
+        options = Options(neighbours, max_cells_per_user, refund, threshold)
+        _check_options(row, options)
+        self._row = row
+        self._options = options
+        self._declared = population.classes
+        self._noise: NoiseSource = SecureNoise() if noise is None else noise
+        self.cells = Cells.of(cells)
+        self.population = population
+        self._pieces = Pieces(
+            row.policy(population.classes, options),
+            row.estimator(options),
+            row.smoother(options),
+            (threshold or row.threshold),
+            refund,
+        )
+        self.ledger = Ledger(
+            population,
+            sensitivity=options.sensitivity,
+            cells_per_user=max_cells_per_user,
+            pinned=population.classes if row.shared_budget else (),
+        )
+        self._history = first_history(len(self.ledger.rows), len(self.cells), self._pieces.smoother)
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name."""
+        return self._row.name
+
+    @property
+    def slot(self) -> int:
+        """The number of the next slot."""
+        return self.ledger.slot
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise is reproducible and therefore protects nobody."""
+        return bool(getattr(self._noise, "seeded", True))
+
+    def step(self, counts: Any) -> Release:
+        """Publish one slot.
+
+        Args:
+            counts: `roster.count(…)`, or a whole-number array (classes, cells) in the order of `population.classes`.
+
+        Raises:
+            InvalidCounts: if they cannot be true; nothing has changed and the slot can be stepped again.
+        """
+        matrix = checked_matrix(counts, self.population.sizes, len(self.cells), self._options.max_cells_per_user)
+        outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
+        history, estimate = advance(self._history, outcome, self._pieces.smoother)
+        probe_charges, publication_charges = self._class_charges(outcome)
+        release = Release(
+            self._history.slot,
+            estimate.values,
+            self.cells,
+            self._row.name,
+            outcome.kind,
+            probe_charges,
+            publication_charges,
+            estimate.std_error,
+            None if outcome.plan is None else outcome.plan.threshold,
+            outcome.dissimilarity,
+            estimate.error,
+        )
+        self.ledger.commit(outcome.reservation, outcome.charges)
+        self._history = history
+        return release
+
+    def run(self, slots: Iterable[Any]) -> Iterator[Release]:
+        """Publish slot after slot, lazily."""
+        for counts in slots:
+            yield self.step(counts)
+
+    def update(self, population: Population) -> None:
+        """Put a new population in force from the next slot on; old charges stay with their classes (spec 4).
+
+        A class whose last members left keeps its charges for w − 1 slots; a joiner inherits those of the class. Users
+        who change their requirement must sit out in between (spec 10): the publisher cannot see who moved.
+
+        Raises:
+            InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
+        """
+        if self._row.shared_budget:
+            self._check_within_declared(population)
+        carried = self.ledger.update(population)
+        kept = np.where(carried >= 0, self._history.last_charges[carried], -1)
+        if not self._row.shared_budget:  # a class without members did not exist at the last publication any more
+            kept = np.where([row in population for row in self.ledger.rows], kept, -1)
+        self._history.last_charges = kept
+        self.population = population
+
+    def state(self) -> bytes:
+        """Everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
+        return state_format.dump(
+            state_format.State(
+                mechanism=self._row.name,
+                neighbours=self._options.neighbours,
+                max_cells_per_user=self._options.max_cells_per_user,
+                refund=self._options.refund,
+                threshold=self._options.threshold,
+                cells=self.cells.declaration(),
+                declared=[(one.window, one.nano) for one in self._declared],
+                population=[(one.window, one.nano, size) for one, size in self.population.items()],
+                slot=self.ledger.slot,
+                ledger=self.ledger.export(),
+                last_fresh=self._history.last_fresh,
+                last_charges=self._history.last_charges.tolist(),
+                measurement=self._history.measurement.tolist(),
+                smoothed=self._pieces.smoother.dump(self._history.smoothed),
+                seeded=self.seeded,
+                noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
+            )
+        )
+
+    @classmethod
+    def restore(cls, state: bytes, noise: NoiseSource | None = None) -> Publisher:
+        """A publisher that continues from `state()`.
+
+        Args:
+            state: the bytes of `state()`.
+            noise: None continues with the kind of noise it had, a seeded source from where it stood.
+
+        Raises:
+            InvalidState: if the bytes are no state, or of a newer format.
+        """
+        saved = state_format.load(state)
+        if noise is None and saved.noise is not None:
+            noise = SeededNoise.at(saved.noise)
+        publisher = cls(
+            state_format.population_of([(*one, 0) for one in saved.declared]),
+            saved.cells,
+            saved.mechanism,
+            noise=noise,
+            neighbours=saved.neighbours,
+            max_cells_per_user=saved.max_cells_per_user,
+            refund=saved.refund,
+            threshold=saved.threshold,
+        )
+        publisher.population = state_format.population_of(saved.population)
+        publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
+        history = publisher._history
+        history.slot = saved.slot
+        history.last_fresh = saved.last_fresh
+        history.last_charges = np.array(saved.last_charges, dtype=np.int64)
+        history.measurement = np.array(saved.measurement)
+        history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
+        return publisher
+
+    def _class_charges(self, outcome: Outcome) -> tuple[IntArray, IntArray]:
+        """What the slot charges each class of the population, as read-only arrays."""
+        nothing = self.ledger.nothing
+        probe = nothing if outcome.reservation is None else outcome.reservation.probe_budgets
+        publication = nothing if outcome.charges is None else outcome.charges
+        charges = self.ledger.of_classes(probe), self.ledger.of_classes(publication)
+        for one in charges:
+            one.setflags(write=False)
+        return charges
+
+    def _check_within_declared(self, population: Population) -> None:
+        widest = max(one.window for one in self._declared)
+        smallest = min(one.nano for one in self._declared)
+        for requirement in population.classes:
+            if requirement.window > widest or requirement.nano < smallest:
+                raise InvalidPopulation(
+                    f"classes within the declared window {widest} and epsilon {smallest / 1e9:g}",
+                    f"{requirement!r}",
+                    "Declare it at the start (a class of size 0 is fine), or use a personalised mechanism.",
+                    requirement=requirement,
+                )
+
+    def __repr__(self) -> str:
+        size = f"{len(self.population)} classes × {len(self.cells)} cells"
+        return f"<Publisher {self.mechanism}, {size}, next slot {self.slot}>"
+
+
+def _check_options(row: Mechanism, options: Options) -> None:
+    def refuse(option: str, expected: str, value: Any, remedy: str) -> InvalidOption:
+        return InvalidOption(f"{option} {expected}", f"{value!r}", remedy, option=option, value=value)
+
+    if options.neighbours not in get_args(Neighbours):
+        raise refuse("neighbours", "'add_remove' or 'replace'", options.neighbours, "See the privacy guarantee page.")
+    k = options.max_cells_per_user
+    if type(k) is not int or k < 1:
+        raise refuse("max_cells_per_user", "to be a whole number, at least 1", k, "1 keeps a user's last event.")
+    if row.local and k != 1:
+        raise refuse("max_cells_per_user", f"1 for {row.name}", k, "In the local model a user sends one report.")
+    if type(options.refund) is not bool or (options.refund and row.local):
+        raise refuse("refund", f"True or False, False for {row.name}", options.refund, "Leave it out.")
+    if options.threshold is not None and (row.threshold != "scale" or options.threshold not in ("scale", "std")):
+        raise refuse(
+            "threshold",
+            "'scale' or 'std', for bd and ba only",
+            options.threshold,
+            f"Leave it out for {row.name}." if row.threshold != "scale" else "Use one of the two.",
+        )

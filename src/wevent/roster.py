@@ -1,0 +1,150 @@
+"""Who holds which requirement, and one slot's events turned into class × cell counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.cells import Cells
+from wevent.core.arrays import IntArray
+from wevent.core.requirements import Levels, Population, Requirement
+from wevent.counts import Counts
+from wevent.errors import InvalidEvents, InvalidRoster
+from wevent.lookup import Lookup
+
+
+class Roster:
+    """The registered users and their requirements.
+
+    Build one with `from_columns` or `from_levels`.
+
+    Attributes:
+        population: the classes and how many users hold each.
+    """
+
+    def __init__(self, users: npt.NDArray[Any], classes: IntArray, population: Population) -> None:
+        self.population = population
+        self._users = Lookup(users)
+        self._classes = classes
+        if self._users.duplicates:
+            raise InvalidRoster(
+                "each user once",
+                f"{self._users.duplicates} repeated ids",
+                "Keep one row per user: a user has one requirement at a time.",
+                duplicates=self._users.duplicates,
+            )
+
+    @classmethod
+    def from_columns(cls, users: Any, windows: Any, epsilons: Any) -> Roster:
+        """One row per user: id, window and epsilon; anything `np.asarray` takes.
+
+        Raises:
+            InvalidRoster: for columns of different lengths, no rows, or a repeated user.
+            InvalidRequirement: for a window or epsilon that no promise can be built on.
+        """
+        return cls._from_pairs(users, windows, epsilons, Requirement)
+
+    @classmethod
+    def from_levels(cls, users: Any, privacy: Any, window: Any, levels: Levels | None = None) -> Roster:
+        """One row per user: id, privacy level and window level, in the words of `levels`."""
+        chosen = levels or Levels.default()
+        return cls._from_pairs(users, privacy, window, lambda left, right: chosen.requirement(str(left), str(right)))
+
+    @classmethod
+    def _from_pairs(cls, users: Any, left: Any, right: Any, requirement: Any) -> Roster:
+        columns = [np.asarray(column) for column in (users, left, right)]
+        lengths = tuple(column.shape for column in columns)
+        if columns[0].ndim != 1 or len(set(lengths)) != 1 or not len(columns[0]):
+            raise InvalidRoster(
+                "three columns of the same length, at least one row",
+                f"shapes {', '.join(map(str, lengths))}",
+                "Give one row per user.",
+                lengths=lengths,
+            )
+        codes, pairs = _distinct_pairs(columns[1], columns[2])
+        requirements = [requirement(first, second) for first, second in pairs]
+        classes = sorted(set(requirements))
+        position = {one: row for row, one in enumerate(classes)}
+        row_of = np.array([position[one] for one in requirements], dtype=np.int64)
+        rows = row_of[codes]
+        sizes = np.bincount(rows, minlength=len(classes))
+        return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __repr__(self) -> str:
+        return f"<Roster of {len(self)} users in {len(self.population)} classes>"
+
+    def count(
+        self, users: Any, cells: Any, domain: int | Sequence[Any] | Cells, *, max_cells_per_user: int = 1
+    ) -> Counts:
+        """Count one slot's events: a user's last event wins (with k = `max_cells_per_user`, the last k distinct cells).
+
+        Args:
+            users: user id per event, in time order.
+            cells: cell label per event (an index for a numbered domain).
+            domain: the declared cells, as `publisher.cells`.
+            max_cells_per_user: k.
+
+        Returns:
+            The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
+        """
+        known = Cells.of(domain)
+        user_column, cell_column = np.asarray(users), np.asarray(cells)
+        if user_column.ndim != 1 or user_column.shape != cell_column.shape:
+            raise InvalidEvents(
+                "one cell per event",
+                f"{user_column.shape} users and {cell_column.shape} cells",
+                "Give two columns of the same length.",
+                lengths=(user_column.shape, cell_column.shape),
+            )
+        user_rows, cell_rows = self._users.find(user_column), known.find(cell_column)
+        valid = (user_rows >= 0) & (cell_rows >= 0)
+        rejected = len(valid) - int(np.count_nonzero(valid))
+        if rejected:
+            user_rows, cell_rows = user_rows[valid], cell_rows[valid]
+        user_rows, cell_rows = self._last(user_rows, cell_rows, len(known), max_cells_per_user)
+        flat = np.bincount(
+            self._classes[user_rows] * len(known) + cell_rows, minlength=len(self.population) * len(known)
+        )
+        return Counts(flat.reshape(len(self.population), len(known)), rejected)
+
+    def _last(self, users: IntArray, cells: IntArray, domain: int, limit: int) -> tuple[IntArray, IntArray]:
+        """The last `limit` distinct cells of every user."""
+        if limit == 1:
+            last = np.full(len(self), -1, dtype=np.int64)
+            last[users] = cells  # of repeated indices numpy keeps the last assignment
+            present = np.flatnonzero(last >= 0)
+            return present, last[present]
+        records = (users * domain + cells)[::-1]  # latest first
+        _, first = np.unique(records, return_index=True)
+        first.sort()
+        latest = records[first]
+        owner = latest // domain
+        order = owner.argsort(kind="stable")  # by user, latest first within
+        sorted_owner = owner[order]
+        starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
+        lengths = np.diff(np.append(starts, len(sorted_owner)))
+        rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
+        kept = latest[order][rank < limit]
+        return kept // domain, kept % domain
+
+
+def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:
+    """Each row's pair number, and the distinct pairs as Python values."""
+    left_values, left_codes = np.unique(left, return_inverse=True)
+    right_values, right_codes = np.unique(right, return_inverse=True)
+    pairs, codes = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)
+    first, second = np.divmod(pairs, len(right_values))
+    return codes, list(zip(_plain(left_values[first]), _plain(right_values[second]), strict=True))
+
+
+def _plain(values: npt.NDArray[Any]) -> list[Any]:
+    """Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        return [str(value) for value in values]
+    return list(values.tolist())

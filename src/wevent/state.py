@@ -1,0 +1,76 @@
+"""A publisher's state as bytes: a versioned, self-describing format.
+
+The format number changes when older code could not read newer bytes; semantic versioning covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from wevent.core.mechanism import Neighbours, ThresholdRule
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidState
+
+FORMAT = 1
+_MAGIC = b"wevent-state\x00"
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Publisher.state` stores: settings, charges and past outputs; no count, no secure randomness."""
+
+    mechanism: str
+    neighbours: Neighbours
+    max_cells_per_user: int
+    refund: bool
+    threshold: ThresholdRule | None
+    cells: int | list[Any]
+    declared: list[tuple[int, int]]
+    population: list[tuple[int, int, int]]
+    slot: int
+    ledger: tuple[list[tuple[int, int]], bytes]
+    last_fresh: int
+    last_charges: list[int]
+    measurement: list[int | float]
+    smoothed: Any
+    seeded: bool
+    noise: str | None = None
+
+
+def dump(state: State) -> bytes:
+    """Magic, format number, then the state."""
+    return _MAGIC + msgspec.msgpack.encode([FORMAT, state], enc_hook=str)
+
+
+def load(data: bytes) -> State:
+    """The counterpart of `dump`.
+
+    Raises:
+        InvalidState: for foreign, damaged or newer bytes.
+    """
+    if not bytes(data).startswith(_MAGIC):
+        raise _invalid("bytes that are not one")
+    body = bytes(data)[len(_MAGIC) :]
+    try:
+        number = msgspec.msgpack.decode(body)[0]
+        if number != FORMAT:
+            raise _invalid(f"format {number}", format=number)
+        return msgspec.msgpack.decode(body, type=tuple[int, State])[1]
+    except (msgspec.MsgspecError, UnicodeDecodeError, IndexError, TypeError, KeyError):
+        raise _invalid("damaged bytes") from None
+
+
+def population_of(rows: Iterable[tuple[int, int, int]]) -> Population:
+    """A population from stored (window, nano-epsilon, size) rows."""
+    return Population({Requirement.from_nano(window, nano): size for window, nano, size in rows})
+
+
+def _invalid(received: str, **facts: Any) -> InvalidState:
+    return InvalidState(
+        f"a publisher's state of format {FORMAT}",
+        received,
+        "Use the bytes of Publisher.state(); a newer state needs a newer wevent.",
+        **facts,
+    )
