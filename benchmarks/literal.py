@@ -24,7 +24,8 @@ class LiteralPbd:
     def __init__(self, windows: Any, epsilons: Any, cells: int, seed: int) -> None:
         self.windows, self.epsilons, self.cells = windows, epsilons, cells
         self.spent = np.zeros(len(windows))
-        self.history: list[Any] = []
+        self.slot, self.user = 0, np.arange(len(windows))
+        self.charges = np.zeros((windows.max(), len(windows)))  # the last max w slots of every user
         self.last = np.zeros(cells)
         self.generator = np.random.default_rng(seed)
 
@@ -35,18 +36,14 @@ class LiteralPbd:
         distance = (np.abs(kept - self.last).sum() + self.generator.laplace(0, 1 / threshold)) / self.cells
         offer = (self.epsilons / 2 - self.spent) / 2
         threshold, error = best_budget(offer)
-        charge = None
+        charge = 0.0
         if distance > np.sqrt(error):
             self.last = self.sample(cell, offer, threshold) + self.generator.laplace(0, 1 / threshold, self.cells)
             charge = offer
-        self.history.append(charge)
-        if charge is not None:
-            self.spent += charge
-        for width in np.unique(self.windows):
-            slot = len(self.history) - width
-            if slot >= 0 and self.history[slot] is not None:
-                leaving = self.windows == width
-                self.spent[leaving] -= self.history[slot][leaving]
+        self.charges[self.slot % len(self.charges)] = charge
+        self.slot += 1
+        self.spent += charge
+        self.spent -= self.charges[(self.slot - self.windows) % len(self.charges), self.user]
         return self.last
 
     def sample(self, cell: Any, budgets: Any, threshold: float) -> Any:
@@ -93,7 +90,7 @@ def main() -> None:
         roster = wevent.Roster.from_columns(ids, windows, epsilons)
         publisher = wevent.Publisher(roster.population, cells, "pbd", noise=wevent.SeededNoise(1))
         literal = LiteralPbd(windows, epsilons, cells, 1)
-        ours = seconds_per_slot(lambda cell, r=roster, p=publisher, i=ids: p.step(r.count(i, cell, p.cells)), stream)
+        ours = seconds_per_slot(lambda cell, r=roster, p=publisher: p.step(r.count_everyone(cell, p.cells)), stream)
         theirs = seconds_per_slot(literal.step, stream)
         rows.append(
             {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidCells
-from wevent.lookup import Lookup
+from wevent.lookup import Lookup, all_below
 
 
 class Cells(Sequence[Any]):
@@ -68,6 +68,8 @@ class Cells(Sequence[Any]):
 
     def find(self, labels: npt.NDArray[Any]) -> IntArray:
         """The column of each label, -1 if it is not declared."""
+        if self.numbered and labels.dtype == np.int64 and all_below(labels, len(self)):
+            return labels
         if self._lookup is None:
             self._lookup = Lookup(np.asarray(self._labels))
         return self._lookup.find(labels)

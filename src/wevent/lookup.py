@@ -48,10 +48,17 @@ class Lookup:
             keys = converted
         if self._table is not None:
             out = len(self._table) - 1  # the last place is always -1
-            return self._table[np.where((keys >= 0) & (keys < out), keys, out)]
+            if not all_below(keys, out):
+                keys = np.where((keys >= 0) & (keys < out), keys, out)
+            return self._table.take(keys)
         place = np.minimum(self._sorted.searchsorted(keys), len(self._sorted) - 1)
         found: IntArray = np.where(self._sorted[place] == keys, self._order[place], -1)
         return found
+
+
+def all_below(numbers: IntArray, bound: int) -> bool:
+    """Whether all lie in [0, bound), in one pass: seen as unsigned, a negative number is huge."""
+    return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
 
 
 def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -61,7 +68,7 @@ def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _as_integers(labels: npt.NDArray[Any]) -> IntArray | None:
     """Integer labels as int64; whole floats count (a frame column with gaps is float), -1 stands for anything else."""
     if labels.dtype.kind in "iub":
-        return labels.astype(np.int64)
+        return labels.astype(np.int64, copy=False)
     if labels.dtype.kind == "f":
         whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
         return np.where(whole, labels, -(2.0**62)).astype(np.int64)

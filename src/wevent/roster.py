@@ -13,7 +13,7 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counts import Counts
 from wevent.errors import InvalidEvents, InvalidRoster
-from wevent.lookup import Lookup
+from wevent.lookup import Lookup, all_below
 
 
 class Roster:
@@ -29,6 +29,7 @@ class Roster:
         self.population = population
         self._users = Lookup(users)
         self._classes = classes
+        self._starts: tuple[int, IntArray] | None = None
         if self._users.duplicates:
             raise InvalidRoster(
                 "each user once",
@@ -94,7 +95,7 @@ class Roster:
             The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
         """
         known = Cells.of(domain)
-        user_column, cell_column = np.asarray(users), np.asarray(cells)
+        user_column, cell_column = np.ascontiguousarray(users), np.ascontiguousarray(cells)
         if user_column.ndim != 1 or user_column.shape != cell_column.shape:
             raise InvalidEvents(
                 "one cell per event",
@@ -103,15 +104,51 @@ class Roster:
                 lengths=(user_column.shape, cell_column.shape),
             )
         user_rows, cell_rows = self._users.find(user_column), known.find(cell_column)
-        valid = (user_rows >= 0) & (cell_rows >= 0)
-        rejected = len(valid) - int(np.count_nonzero(valid))
-        if rejected:
+        rejected = 0
+        if not all_below(user_rows, len(self)) or not all_below(cell_rows, len(known)):
+            valid = (user_rows >= 0) & (cell_rows >= 0)
+            rejected = len(valid) - int(np.count_nonzero(valid))
             user_rows, cell_rows = user_rows[valid], cell_rows[valid]
-        user_rows, cell_rows = self._last(user_rows, cell_rows, len(known), max_cells_per_user)
-        flat = np.bincount(
-            self._classes[user_rows] * len(known) + cell_rows, minlength=len(self.population) * len(known)
-        )
-        return Counts(flat.reshape(len(self.population), len(known)), rejected)
+        if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
+            user_rows, cell_rows = self._last(user_rows, cell_rows, len(known), max_cells_per_user)
+        return self._tally(self._class_starts(len(known)).take(user_rows) + cell_rows, len(known), rejected)
+
+    def count_everyone(self, cells: Any, domain: int | Sequence[Any] | Cells) -> Counts:
+        """Count one slot in which the cell of every registered user is at hand, in roster order.
+
+        The quickest way to count, for simulation and dense data: no ids to look up, no duplicates to drop.
+
+        Args:
+            cells: one entry per user: a cell label (an index for a numbered domain); -1, None or NaN for absent. Other
+                labels outside the domain are dropped and counted in `rejected`.
+            domain: the declared cells, as `publisher.cells`.
+        """
+        known = Cells.of(domain)
+        column = np.ascontiguousarray(cells)
+        if column.shape != (len(self),):
+            raise InvalidEvents(
+                f"one entry for each of the {len(self)} users",
+                f"shape {column.shape}",
+                "Use count(users, cells, …) for events.",
+                lengths=(column.shape,),
+            )
+        rows = known.find(column)
+        if all_below(rows, len(known)):
+            return self._tally(self._class_starts(len(known)) + rows, len(known), 0)
+        present = np.flatnonzero(rows >= 0)
+        rejected = len(self) - len(present) - int(np.count_nonzero(_is_absent(column)))
+        flat = self._class_starts(len(known))[present] + rows[present]
+        return self._tally(flat, len(known), rejected)
+
+    def _class_starts(self, cells: int) -> IntArray:
+        """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
+        if self._starts is None or self._starts[0] != cells:
+            self._starts = cells, self._classes * cells
+        return self._starts[1]
+
+    def _tally(self, flat: IntArray, cells: int, rejected: int) -> Counts:
+        matrix = np.bincount(flat, minlength=len(self.population) * cells)
+        return Counts(matrix.reshape(len(self.population), cells), rejected)
 
     def _last(self, users: IntArray, cells: IntArray, domain: int, limit: int) -> tuple[IntArray, IntArray]:
         """The last `limit` distinct cells of every user."""
@@ -132,6 +169,14 @@ class Roster:
         rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
         kept = latest[order][rank < limit]
         return kept // domain, kept % domain
+
+
+def _is_absent(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if column.dtype.kind == "O":
+        return np.array([label is None or label != label or label == -1 for label in column.tolist()])
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column) | (column == -1))
+    return np.asarray(column == -1) if column.dtype.kind == "i" else np.zeros(len(column), dtype=np.bool_)
 
 
 def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:

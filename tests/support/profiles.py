@@ -1,0 +1,19 @@
+"""Hypothesis profiles: importing this registers them and loads the one that HYPOTHESIS_PROFILE names.
+
+``default`` keeps `make test` short; ``soak`` searches for as long as a night allows.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# One example is 300 slots: slow by hypothesis' standards, and no time limit per example on a shared machine.
+_SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+settings.register_profile(
+    "default", deadline=None, max_examples=25, print_blob=True, suppress_health_check=_SLOW_IS_FINE
+)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
