@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,22 @@ def test_no_overspending_with_options(mechanism: str) -> None:
     check_no_overspending(mechanism, 0.7, neighbours="replace")
     if not find_mechanism(mechanism).local:
         check_no_overspending(mechanism, 0.7, refund=True, max_cells_per_user=2)
+
+
+def test_a_greedy_mechanism_is_stopped_by_the_gate() -> None:
+    """It offers the whole epsilon in every slot: refused until the last charge has left the longest window."""
+
+    class Greedy:
+        def probe(self, ledger):
+            return None
+
+        def offer(self, ledger, history):
+            return ledger.epsilons
+
+    wevent.register(replace(find_mechanism("every-second"), name="greedy", policy=lambda declared, options: Greedy()))
+    check_no_overspending("greedy", 1.0)
+    fresh = [release.slot for release in publisher("greedy").run(stream(20)) if release.fresh]
+    assert fresh == [1, 1 + LONG.window, 1 + 2 * LONG.window]
 
 
 def test_the_window_check_sees_an_overspent_window() -> None:
