@@ -71,9 +71,9 @@ def test_every_user_is_charged_what_their_class_is(mechanism, refund, users, dec
 
 # --- in distribution on the rest --------------------------------------------------------------------------------------
 
-# Requirements, movement and cells are such that every branch is taken often: sampling (two levels of budgets), skips,
-# publications, and for absorption nullified slots.
-USERS = [(3, 9_000_000_000)] * 25 + [(5, 12_500_000_000)] * 20 + [(4, 16_000_000_000)] * 15
+# Requirements, movement and cells are such that every branch is taken often: skips, publications, nullified slots, and
+# sampling: a few strict users are worth less to OBS than the noise that keeping them all would need.
+USERS = [(3, 9_000_000_000)] * 35 + [(4, 12_000_000_000)] * 20 + [(4, 2_000_000_000)] * 5
 SLOTS = 24
 SEEDS = 150
 
@@ -102,12 +102,19 @@ DOMAIN = 3
 TRUTH = np.array([np.bincount(slot[slot != ABSENT], minlength=DOMAIN) for slot in STREAM])
 
 
-def literal_behaviour(mechanism: str, first_seed: int, *, sensitivity: int = 1) -> Behaviour:
+class KeepsEverybody(LiteralPublisher):
+    """Forgets to sample: the strict users would lose far more than they allowed."""
+
+    def sample(self, locations: np.ndarray, budgets: list[int], threshold: int) -> np.ndarray:
+        return super().sample(locations, [threshold] * len(budgets), threshold)
+
+
+def literal_behaviour(
+    mechanism: str, first_seed: int, *, sensitivity: int = 1, implementation: type[LiteralPublisher] = LiteralPublisher
+) -> Behaviour:
     fresh, errors = [], []
     for seed in range(first_seed, first_seed + SEEDS):
-        publisher = LiteralPublisher(
-            USERS, DOMAIN, mechanism, np.random.default_rng([seed, 1]), sensitivity=sensitivity
-        )
+        publisher = implementation(USERS, DOMAIN, mechanism, np.random.default_rng([seed, 1]), sensitivity=sensitivity)
         releases = [publisher.step(locations) for locations in STREAM]
         fresh.append(np.mean([release.outcome == "published" for release in releases]))
         errors.append(np.mean((np.array([release.histogram for release in releases]) - TRUTH) ** 2))
@@ -156,6 +163,11 @@ def test_fresh_rate_and_error_agree_in_distribution(mechanism):
 def test_the_comparison_rejects_another_noise_scale(mechanism):
     """The literal implementation with Δ = 2 instead of 1 is another mechanism, and must be told apart."""
     assert differences(class_behaviour(mechanism, 0), literal_behaviour(mechanism, 1000, sensitivity=2))
+
+
+@pytest.mark.parametrize("mechanism", ["pbd", "pba"])
+def test_the_comparison_rejects_missing_sampling(mechanism):
+    assert differences(class_behaviour(mechanism, 0), literal_behaviour(mechanism, 1000, implementation=KeepsEverybody))
 
 
 @pytest.mark.parametrize(("one", "other"), [("pbd", "pba"), ("bd", "ba"), ("pbd", "bd")])
