@@ -12,6 +12,7 @@ from wevent import __version__
 from wevent.errors import WeventError
 
 _COMMANDS = {
+    "compare": "Compare mechanisms on a stream whose truth is known.",
     "demo": "Publish a synthetic city stream with every mechanism and compare.",
     "mechanisms": "List the mechanisms.",
 }
