@@ -108,7 +108,7 @@ def compare(
     slot_columns: list[Columns] = []
     truth: FloatArray | None = None
     first = 0
-    for replicates in batches(stream, assigner, repeats=repeats, seed=seed):
+    for replicates in batches(stream, [(assigner, repeat) for repeat in range(repeats)], seed=seed):
         for choice in choices:
             progress(choice.label)
             run = run_choice(choice, replicates, seed=seed, first=first)

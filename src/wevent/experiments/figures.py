@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 from wevent.experiments.city import SLOTS_PER_DAY, CityStream
 from wevent.experiments.compare import Comparison
 from wevent.experiments.demo import DemoResult
+from wevent.experiments.plan import Plan, describe
 
 
 def draw_demo(city: CityStream, results: Sequence[DemoResult], path: Path, *, best: int = 3) -> None:
@@ -57,6 +58,30 @@ def draw_comparison(comparison: Comparison, stream: str, path: Path, *, best: in
     below.set_xscale("log")
     below.set_xlabel("mean squared error per slot and cell, with 95 % intervals over repeats")
     for axis in (above, below):
+        axis.grid(alpha=0.3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Left: expected errors with intervals; right: what moves between levels would change."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
+    errors = [one.typical_error for one in plan.expected]
+    means = np.array([one.mean for one in errors])
+    halves = np.nan_to_num(np.array([(one.high - one.low) / 2 for one in errors]))
+    names = [one.mechanism for one in plan.expected]
+    left.barh(names[::-1], means[::-1], xerr=np.minimum(halves, 0.99 * means)[::-1], color="#7aa6c2", capsize=3)
+    left.set_xscale("log")
+    left.set_xlabel("typical error, users per cell and slot")
+    left.axvline(plan.mean_count, color="black", linestyle=":", label="mean count")
+    left.legend(frameon=False, fontsize="small")
+    labels = [f"{describe(move.source)}\n→ {describe(move.target)}" for move in plan.moves]
+    changes = np.array([100.0 * (move.ratio.mean - 1.0) for move in plan.moves])
+    right.barh(labels[::-1], changes[::-1], color=["#4f9d69" if one < 0 else "#c2705b" for one in changes[::-1]])
+    right.tick_params(axis="y", labelsize="small")
+    right.set_xlabel(f"change of the squared error of {names[0]} in % if users moved")
+    for axis in (left, right):
         axis.grid(alpha=0.3)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)

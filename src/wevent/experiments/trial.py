@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -39,20 +39,20 @@ class Scores:
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
-def batches(stream: Stream, assigner: Assigner, *, repeats: int, seed: int) -> Iterator[Replicates]:
-    """The repeats of a setting, as many at a time as memory allows.
+def batches(stream: Stream, draws: Sequence[tuple[Assigner, int]], *, seed: int) -> Iterator[Replicates]:
+    """Repeats of one setting or of several, (how requirements are assigned, number of the repeat), side by side.
 
-    Repeat r draws its own people (if the stream is invented) and requirements from (seed, r): every mechanism meets the
-    same ones, so differences between mechanisms can be taken repeat by repeat.
+    As many at a time as memory allows. Repeat r draws its own people (if the stream is invented) and requirements from
+    (seed, r): every mechanism meets the same ones, so differences can be taken repeat by repeat.
     """
     drawn = []
     size = 0
-    for repeat in range(repeats):
+    for number, (assigner, repeat) in enumerate(draws):
         assignment = assigner.assign(stream.user_labels, seed=[seed, repeat])
         counts = stream.count(assignment.rows, len(assignment.population), seed=[seed, repeat])
         drawn.append((assignment.population, counts))
         size += counts.nbytes + 32 * counts.shape[0] * counts.shape[2]
-        if size * (1.0 + 1.0 / len(drawn)) > _BYTES or repeat == repeats - 1:
+        if size * (1.0 + 1.0 / len(drawn)) > _BYTES or number == len(draws) - 1:
             populations, matrices = zip(*drawn, strict=True)
             yield Replicates.of(populations, matrices)
             drawn, size = [], 0
