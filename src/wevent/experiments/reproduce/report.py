@@ -78,7 +78,8 @@ def _markdown(
     figures: Sequence[str],
 ) -> str:
     lines = ["# Reproduction of the paper's experiments", "", f"`{command}`", "", _facts(settings), "", _NOTES, ""]
-    lines += [f"Absent: **{name}**. {reason}" for name, reason in absent.items()]
+    for name, reason in absent.items():
+        lines += [f"Absent: **{name}**. {html.escape(reason, quote=False)}", ""]
     lines += ["", *(f"![{name}]({name}.png)" for name in figures), "", "## Claims", ""]
     lines += ["| claim | paper | BD/BA at | verdict | measured |", "|---|---|---|---|---|"]
     for one in judged:
