@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wevent import Cells, Levels, Requirement, Roster
+from wevent import Cells, Levels, Population, Requirement, Roster
 
 USERS, WINDOWS, EPSILONS = ["ann", "bob", "cat", "dan"], [40, 120, 40, 40], [1.0, 0.6, 1.0, 0.5]
 CLASSES = (Requirement(40, 0.5), Requirement(40, 1), Requirement(120, 0.6))
@@ -189,3 +189,14 @@ def test_counting_is_that_of_a_plain_dictionary(pairs, events, cells, limit, kin
 def test_a_user_is_in_at_least_one_cell(limit: int) -> None:
     with pytest.raises(ValueError, match="max_cells_per_user"):
         Roster.from_columns(["a"], [1], [1]).count(["a"], [0], 2, max_cells_per_user=limit)
+
+
+def test_unregistered_users_count_up_to_the_declared_number_smallest_ids_first() -> None:
+    population = Population({Requirement(4, 1): 5, Requirement(8, "0.5"): 2})
+    roster = Roster(np.array([1, 2]), np.array([0, 1]), population, unknown_row=1, unknown_limit=2)
+    users, cells = [9, 1, 7, 8, 9, 7, 2, 3], [0, 0, 1, 2, 2, 0, 1, 99]
+    for order in (np.arange(8), np.array([0, 2, 3, 4, 5, 1, 6, 7])):
+        counts = roster.count(np.array(users)[order], np.array(cells)[order], 3)
+        assert counts.matrix.tolist() == [[1, 0, 0], [1, 1, 1]]  # 7 in cell 0, 8 in cell 2; 9 is one too many
+        assert counts.rejected == 3
+    assert roster.count([1], [0], 3).matrix.tolist() == [[1, 0, 0], [0, 0, 0]]

@@ -14,6 +14,7 @@ from wevent.errors import WeventError
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
     "demo": "Publish a synthetic city stream with every mechanism and compare.",
+    "init": "Write a commented example that can be published at once.",
     "mechanisms": "List the mechanisms.",
     "plan": "Say what error to expect before anything is deployed.",
     "reproduce": "Run the experiments of the paper again, with a report.",

@@ -1,0 +1,103 @@
+"""A small stream of invented people as files: what `wevent init` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from wevent.core.requirements import Levels
+from wevent.streams.clock import format_time, parse_time
+
+USERS = 2_000
+SLOTS = 288  # a day of five minutes each
+DISTRICTS = ("Harbour", "Old Town", "Station", "University", "Market", "Hospital", "Park", "Airport")
+START = "2026-01-01T00:00:00Z"
+
+_SLOT_US = 300_000_000
+_CONFIG = """\
+# A stream of wevent. Publish it:   wevent publish --config {name}
+# Then check every window of it:    wevent audit run.journal
+# Every option of `wevent publish` has a key here, with _ for -; options win over this file. Paths start at its folder.
+
+# What goes in: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.
+# An event is a time (UTC or with its offset), a user and a cell.
+inputs = ["events.parquet"]
+
+# The clock is declared: what is published must not depend on when somebody's event happened to come.
+slot = "5m"
+start = "{start}"
+end = "{end}"
+
+# The cells are declared too: events elsewhere are dropped. A number, or a file with one label per line.
+cells = "cells.txt"
+
+# Who asks for what: user,window,epsilon as numbers, or user,privacy,window in the words of [levels] below.
+requirements = "requirements.csv"
+
+# How: `wevent mechanisms` lists them. "add_remove" hides presence, "replace" any change, with twice the noise.
+mechanism = "pbd"
+neighbours = "add_remove"
+
+# What comes out, and what must never be lost: the journal knows what has been spent.
+out = "releases.ndjson"
+journal = "run.journal"
+
+# Higher privacy is a smaller epsilon; a larger window (in slots) protects a longer span.
+[levels.privacy]
+High = 0.1
+Medium = 0.5
+Low = 0.9
+
+[levels.window]
+Small = 40
+Medium = 80
+Large = 120
+"""
+
+
+def write_example(folder: Path) -> list[Path]:
+    """Write configuration, requirements, cells and a day of events; the files in that order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config, requirements, cells, events = (folder / name for name in FILES)
+    end = format_time(parse_time(START, "start") + SLOTS * _SLOT_US)
+    config.write_text(_CONFIG.format(name=config.name, start=START, end=end), encoding="utf-8")
+    generator = np.random.default_rng(1)
+    levels = Levels.default()
+    privacy, window = (generator.choice(list(words), USERS) for words in (levels.privacy, levels.window))
+    rows = (f"{user},{privacy[user]},{window[user]}\n" for user in range(USERS))
+    requirements.write_text("user,privacy,window\n" + "".join(rows), encoding="utf-8")
+    cells.write_text("".join(f"{district}\n" for district in DISTRICTS), encoding="utf-8")
+    _write_events(events, generator)
+    return [config, requirements, cells, events]
+
+
+FILES = ("wevent.toml", "requirements.csv", "cells.txt", "events.parquet")
+
+
+def _write_events(path: Path, generator: np.random.Generator) -> None:
+    """People are at home, then at work, then at home again, and now and then somewhere else."""
+    home, work = generator.integers(len(DISTRICTS), size=(2, USERS))
+    leaves, returns = generator.normal(8.5, 1.2, USERS), generator.normal(17.5, 1.8, USERS)
+    times, users, places = [], [], []
+    for slot in range(SLOTS):
+        hour = slot * 24 / SLOTS
+        awake = 0.15 + 0.35 * np.exp(-(((hour - 14.0) / 6.0) ** 2))
+        present = np.flatnonzero(generator.random(USERS) < awake)
+        district = np.where((leaves < hour) & (hour < returns), work, home)[present]
+        elsewhere = generator.random(len(present)) < 0.05
+        district = np.where(elsewhere, generator.integers(len(DISTRICTS), size=len(present)), district)
+        moments = np.sort(generator.integers(_SLOT_US, size=len(present)))
+        times.append(parse_time(START, "start") + slot * _SLOT_US + moments)
+        users.append(present)
+        places.append(district)
+    columns = {"us": np.concatenate(times), "user": np.concatenate(users), "place": np.concatenate(places)}
+    connection = duckdb.connect(":memory:")
+    connection.register("columns", columns)
+    connection.register("districts", {"place": np.arange(len(DISTRICTS)), "cell": np.array(DISTRICTS, dtype=object)})
+    target = str(path).replace("'", "''")
+    connection.execute(
+        'COPY (SELECT make_timestamptz(us) AS time, "user", cell FROM columns JOIN districts USING (place) '
+        f"ORDER BY us) TO '{target}' (FORMAT parquet)"
+    )

@@ -1,0 +1,68 @@
+"""The requirements file."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from wevent import Levels
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.streams import read_requirements
+
+
+def write(folder: Path, text: str, name: str = "requirements.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path, "user,window,epsilon\n3,40,0.6\n1,80,1.001\n2,40,0.6\n")
+    ids, windows, nanos = read_requirements(path)
+    assert ids.dtype.kind == "i"
+    assert ids.tolist() == [3, 1, 2]
+    assert windows.tolist() == [40, 80, 40]
+    assert nanos.tolist() == [600_000_000, 1_001_000_000, 600_000_000]
+
+
+def test_levels_and_text_ids(tmp_path: Path) -> None:
+    path = write(tmp_path, "user,privacy,window\nanna,High,Small\n7,Low,Large\n007,Low,Large\n")
+    ids, windows, nanos = read_requirements(path, None)
+    assert ids.tolist() == ["anna", "7", "007"]
+    assert windows.tolist() == [40, 120, 120]
+    assert nanos.tolist() == [100_000_000, 900_000_000, 900_000_000]
+    with pytest.raises(InvalidRequirement, match="level"):
+        read_requirements(path, Levels({"Strong": 1}, {"Small": 2}))
+
+
+def test_parquet_and_ndjson(tmp_path: Path) -> None:
+    target = tmp_path / "requirements.parquet"
+    duckdb.execute(f"COPY (SELECT 5 AS \"user\", 40 AS window, 0.6 AS epsilon) TO '{target}' (FORMAT parquet)")
+    ids, windows, nanos = read_requirements(target)
+    assert (ids.tolist(), windows.tolist(), nanos.tolist()) == ([5], [40], [600_000_000])
+    path = write(tmp_path, '{"user": 5, "window": 40, "epsilon": 0.6}\n', "requirements.ndjson")
+    assert [one.tolist() for one in read_requirements(path)] == [[5], [40], [600_000_000]]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("user,window\n1,40\n", InvalidInput),
+        ("user,window,epsilon\n", InvalidInput),
+        ("user,window,epsilon\n1,40,\n", InvalidInput),
+        ("user,window,epsilon\n1,40\n", InvalidInput),
+        ("user,window,epsilon\n1,40,0.5\n1,40,0.5\n", InvalidRoster),
+        ("user,window,epsilon\n1,Small,0.5\n", InvalidRequirement),
+        ("user,window,epsilon\n1,40,99\n", InvalidRequirement),
+        ("user,privacy,window\n1,Highest,Small\n", InvalidRequirement),
+    ],
+)
+def test_one_sentence_per_mistake(tmp_path: Path, text: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        read_requirements(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="not there"):
+        read_requirements(tmp_path / "missing.csv")
