@@ -16,11 +16,13 @@ from wevent import (
     InvalidCells,
     InvalidCounts,
     InvalidEvents,
+    InvalidInput,
     InvalidOption,
     InvalidPopulation,
     InvalidReports,
     InvalidRequirement,
     InvalidRoster,
+    InvalidSettings,
     InvalidState,
     Levels,
     Population,
@@ -31,6 +33,8 @@ from wevent import (
     UnknownMechanism,
     WeventError,
 )
+from wevent.streams.clock import parse_length
+from wevent.streams.inputs import find_files
 
 ONE = Requirement(4, 1)
 POPULATION = Population({ONE: 100, Requirement(8, 2): 50})
@@ -201,6 +205,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeventError], dict[str, Any]]] = 
         InvalidReports,
         {"index": 0},
     ),
+    "a slot of no length": (lambda: parse_length("0s"), InvalidSettings, {"key": "slot"}),
+    "an input that is not there": (lambda: find_files(["missing.csv"]), InvalidInput, {"path": "missing.csv"}),
     "foreign bytes": (lambda: Publisher.restore(b"not a state"), InvalidState, {}),
     "an overspent window": (lambda: overspend(), InsufficientBudget, {"requirement": ONE, "requested": 10**9 + 1}),
 }
