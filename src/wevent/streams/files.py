@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from wevent.counts import Counts
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.roster import Roster
 from wevent.streams.clock import SlotClock
@@ -64,7 +65,7 @@ class FileSource:
                 counted = self._duckdb.count(roster, part, limit, events)
             else:
                 counted = self._numpy.count(roster, part, limit, within=whole)
-            for slot, counts in zip(range(part.first, part.last + 1), counted, strict=True):
+            for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
                 self._totals["events"] += sizes.get(slot, 0)
                 self._totals["rejected"] += counts.rejected
                 self._next = slot + 1
@@ -181,12 +182,21 @@ class FileSource:
         try:
             return self._connection.execute(query).fetchall()
         except duckdb.Error as error:
-            raise InvalidInput(
-                "readable input files",
-                f"an error while reading {', '.join(map(repr, self._paths()[:3]))} ({type(error).__name__})",
-                "Check that none is cut off or still being written.",
-                path=self._paths()[0],
-            ) from None
+            raise self._unreadable(error) from None
+
+    def _guarded(self, counted: Iterator[Counts]) -> Iterator[Counts]:
+        try:
+            yield from counted
+        except duckdb.Error as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: duckdb.Error) -> InvalidInput:
+        return InvalidInput(
+            "readable input files",
+            f"an error while reading {', '.join(map(repr, self._paths()[:3]))} ({type(error).__name__})",
+            "Check that none is cut off or still being written.",
+            path=self._paths()[0],
+        )
 
     def _paths(self) -> list[str]:
         return [one.path for reader in self._readers for one in reader.files]

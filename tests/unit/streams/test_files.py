@@ -212,6 +212,16 @@ def test_bad_files_get_one_sentence_each(tmp_path: Path) -> None:
         assert str(caught.value).count("\n") == 0, name
 
 
+def test_a_file_that_is_cut_off_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    query = f'SELECT make_timestamptz({DAY} + i) AS time, i AS "user", i AS cell FROM range(100000) AS t(i)'
+    duckdb.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    source = FileSource(settings([str(path)]), CLOCK, 1)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InvalidInput, match="cut off"):
+        list(source.count(roster(), 1, 1))
+
+
 def test_the_clock_of_files_is_declared_or_openly_read_from_them(tmp_path: Path) -> None:
     path = csv_file(tmp_path, ROWS)
     assert declared_clock(settings([path], end_us=DAY + 150 * SECOND)) == (
