@@ -96,3 +96,11 @@ class InsufficientBudget(WeventError, ValueError):
             requested=requested,
             remaining=remaining,
         )
+
+
+class InvalidSettings(WeventError, ValueError):
+    """A setting that is missing, unknown or has no meaning, in the TOML file or on the command line. Facts: `key`."""
+
+
+class InvalidInput(WeventError, ValueError):
+    """An input file that is missing, empty or lacks a column. Facts: `path`, `column` if one is at fault."""

@@ -1,0 +1,42 @@
+"""What every source of counts has in common: slot after slot, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from wevent.counts import Counts
+from wevent.roster import Roster
+
+
+class SlotCounts(NamedTuple):
+    """One slot, counted.
+
+    Attributes:
+        slot: 1, 2, 3, …
+        counts: the class × cell matrix, for `Publisher.step`.
+        position: where the input stands after this slot, as JSON: all that resuming needs.
+    """
+
+    slot: int
+    counts: Counts
+    position: Any
+
+
+class Source(Protocol):
+    """A stream of counted slots: files, lines, a buffer."""
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        """Count closed slots first, first + 1, …, at most `most`, with this roster; empty ones too.
+
+        Ends early when no further slot is closed and none will be. A live source blocks until the next slot closes.
+        """
+        ...
+
+    def resume(self, position: Any) -> None:
+        """Continue after a stored position; called once, before `count`."""
+        ...
+
+    def totals(self) -> dict[str, int]:
+        """Totals of this run, for the operator only: events, rejected, malformed, late."""
+        ...
