@@ -23,10 +23,22 @@ class Roster:
 
     Attributes:
         population: the classes and how many users hold each.
+        unknown_row: the class row in which unregistered users are counted, None: their events are rejected.
+        unknown_limit: how many unregistered users a slot may count there (a declared, public number).
     """
 
-    def __init__(self, users: npt.NDArray[Any], classes: IntArray, population: Population) -> None:
+    def __init__(
+        self,
+        users: npt.NDArray[Any],
+        classes: IntArray,
+        population: Population,
+        *,
+        unknown_row: int | None = None,
+        unknown_limit: int = 0,
+    ) -> None:
         self.population = population
+        self.unknown_row = unknown_row
+        self.unknown_limit = unknown_limit
         self._users = Lookup(users)
         self._classes = classes
         self._starts: tuple[int, IntArray] | None = None

@@ -1,0 +1,72 @@
+"""The members of a journal, slot by slot: the registry's changes put in force, and a roster for counting."""
+
+from __future__ import annotations
+
+import logging
+
+from wevent.journal.contract import Member
+from wevent.journal.rebuild import declared_classes
+from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.terms import Terms
+from wevent.membership import make_roster, unknown_class
+from wevent.roster import Roster
+
+_log = logging.getLogger("wevent.members")
+_FAR = 1 << 62
+
+
+class MemberView:
+    """Rosters of consecutive slots.
+
+    Args:
+        journal: opened for writing.
+        terms: the terms in force.
+    """
+
+    def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
+        self._journal = journal
+        self._declared = declared_classes(terms)
+        self._widest = max(one.window for epoch in journal.epochs() for one in epoch.terms.requirements)
+        self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+        self._roster: Roster | None = None
+        self._until = 0  # the roster stands before this slot
+        self._applied = -1
+
+    def at(self, slot: int) -> tuple[Roster, int]:
+        """The roster of a slot, and for how many slots from it on it stands if nobody asks for a change.
+
+        Changes that were asked for take effect here: at the boundary before `slot`.
+        """
+        registry = self._journal.registry
+        changed = registry.pending() > 0 and registry.apply(slot, self._widest) > 0
+        if changed or self._roster is None or slot >= self._until:
+            if changed:
+                _log.info("changes of the registry take effect in slot %d", slot)
+            self._roster = self._build(slot)
+        return self._roster, self._until - slot
+
+    def _build(self, slot: int) -> Roster:
+        users, keys, self._until = [], [], _FAR
+        floors = self._floors()
+        for member in self._journal.registry.members():
+            first = max(member.first, self._floor(member, floors))
+            if first <= slot:
+                users.append(member.user)
+                keys.append(member.key)
+            else:
+                self._until = min(self._until, first)
+        return make_roster(users, keys, self._declared, self._unknown)
+
+    def _floors(self) -> tuple[int, frozenset[tuple[int, int]]] | None:
+        """After slots released elsewhere: the last of them, and the classes that were charged for them."""
+        record = self._journal.elsewhere()
+        if record is None:
+            return None
+        return record.slot, frozenset((one.window, one.nano) for one in record.group.population.classes)
+
+    @staticmethod
+    def _floor(member: Member, floors: tuple[int, frozenset[tuple[int, int]]] | None) -> int:
+        """A class that was not charged for slots released elsewhere may have had members there: it waits a window."""
+        if floors is None or member.key in floors[1]:
+            return 0
+        return floors[0] + member.key[0]
