@@ -1,7 +1,7 @@
 """Our PBD against a fair literal one that works user by user in numpy, in the same run.
 
-The literal one keeps a budget per user as the paper's algorithms are written, but in good numpy: OBS over sorted unique
-budgets, window sums that are updated and not summed anew, one random number per sampled user. Ours is timed with the
+The literal one keeps a budget per user as the paper's algorithms are written, but in good numpy: OBS over the sorted
+distinct budgets, window sums that are updated and not summed anew, one random number per user. Ours is timed with the
 counting from the same per-user arrays included.
 """
 
@@ -53,15 +53,17 @@ class LiteralPbd:
 
 
 def best_budget(budgets: Any) -> tuple[float, float]:
-    """OBS over sorted unique budgets with prefix sums."""
+    """OBS as Algorithm 1 is written: the distinct budgets and their numbers, then the error of each candidate."""
     values, numbers = np.unique(budgets, return_counts=True)
     growth = np.expm1(values)
-    users, kept, squares = (
-        np.concatenate([[0.0], np.cumsum(part)[:-1]]) for part in (numbers, numbers * growth, numbers * growth**2)
-    )
-    errors = kept / growth - squares / growth**2 + (users - kept / growth) ** 2 + 2 / values**2
-    best = errors.argmin()
-    return values[best], errors[best]
+    best, smallest = 0.0, np.inf
+    for index, candidate in enumerate(values):
+        users, probability = numbers[:index], growth[:index] / growth[index]
+        left_out = (users * (1 - probability)).sum()
+        error = (users * probability * (1 - probability)).sum() + left_out**2 + 2 / candidate**2
+        if error < smallest:
+            best, smallest = candidate, error
+    return best, smallest
 
 
 def seconds_per_slot(step: Callable[[Any], Any], stream: list[Any]) -> float:

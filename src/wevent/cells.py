@@ -52,11 +52,12 @@ class Cells(Sequence[Any]):
     @classmethod
     def _of_labels(cls, cells: Any) -> Cells:
         try:
-            labels = np.asarray(cells).tolist() if not isinstance(cells, (list, tuple)) else list(cells)
+            labels = list(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells).tolist()
         except (TypeError, ValueError):
             labels = None
         if not isinstance(labels, list) or not labels:
             raise _invalid("none" if labels == [] else f"{type(cells).__name__}")
+        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
         seen: set[str] = set()
         for label in labels:
             if isinstance(label, (list, dict, set)) or label is None:

@@ -34,7 +34,7 @@ def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int
     Raises:
         InvalidCounts: naming shape, type, class and cell, never a value; nothing has been spent.
     """
-    matrix = counts.matrix if isinstance(counts, Counts) else np.asarray(counts)
+    matrix = counts.matrix if isinstance(counts, Counts) else _as_array(counts, sizes, cells)
     if matrix.shape != (len(sizes), cells):
         raise _invalid(
             f"shape {matrix.shape}",
@@ -45,14 +45,19 @@ def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int
         )
     if matrix.dtype != np.int64:
         matrix = _as_integers(matrix, sizes, cells)
+    outside = matrix.view(np.uint64) > sizes.view(np.uint64)[:, None]  # seen as unsigned, a negative entry is huge
     rows = np.add.reduce(matrix, axis=1)
-    if (
-        any_true(matrix < 0)
-        or any_true(rows > sizes * cells_per_user)
-        or (cells_per_user > 1 and any_true(matrix > sizes[:, None]))
-    ):
+    if any_true(outside) or any_true(rows > sizes * cells_per_user):
         _explain(matrix, rows, sizes, cells_per_user)
     return matrix
+
+
+def _as_array(counts: Any, sizes: IntArray, cells: int) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(counts)
+    except (ValueError, TypeError):  # ragged: numpy's own message is not repeated, it may show entries
+        nothing = np.empty(0)
+        raise _invalid("rows of different lengths", nothing, "Give a full matrix.", sizes, cells) from None
 
 
 def _as_integers(matrix: npt.NDArray[Any], sizes: IntArray, cells: int) -> IntArray:

@@ -114,7 +114,7 @@ class StaleJournal(WeventError):
     """A journal that may lack slots already released (spec 10). Facts: `committed`, `released` if it is known."""
 
 
-class StorageFailed(WeventError, OSError):
+class StorageFailed(WeventError):
     """The disk is full, the folder read-only or the file not writable; what was stored stays intact. Facts: `path`."""
 
 

@@ -282,7 +282,7 @@ class _clear:  # noqa: N801  reads as a statement
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, StorageFailed):
+        if isinstance(error, OSError):
             raise StorageFailed(
                 f"to write {self._path}",
                 error.strerror or "an error",

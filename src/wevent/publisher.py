@@ -16,7 +16,7 @@ from wevent.core.mechanism import Measurement, Mechanism, Neighbours, NoiseSourc
 from wevent.core.requirements import Population
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.counts import checked_matrix
-from wevent.errors import InvalidOption, InvalidPopulation
+from wevent.errors import InvalidOption, InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
 from wevent.release import Release
 
@@ -60,10 +60,7 @@ class Publisher:
         refund: bool = False,
         threshold: ThresholdRule | None = None,
     ) -> None:
-        if not isinstance(population, Population):
-            raise InvalidPopulation(
-                "a Population", type(population).__name__, "Pass roster.population or Population({…})."
-            )
+        _check_population(population)
         row = find_mechanism(mechanism)
         options = Options(neighbours, max_cells_per_user, refund, threshold)
         _check_options(row, options)
@@ -120,7 +117,7 @@ class Publisher:
         """
         matrix = checked_matrix(counts, self.population.sizes, len(self.cells), self._options.max_cells_per_user)
         outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
-        history, estimate = advance(self._history, outcome, self._pieces.smoother)
+        history, estimate = advance(self._history, outcome, self._pieces.smoother, self.ledger.charged)
         probe_charges, publication_charges = self._class_charges(outcome)
         release = Release(
             self._history.slot,
@@ -152,7 +149,7 @@ class Publisher:
         """
         rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
         outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
-        self._history, _ = advance(self._history, outcome, self._pieces.smoother)
+        self._history, _ = advance(self._history, outcome, self._pieces.smoother, self.ledger.charged)
         self.ledger.replay(probe_charges, publication_charges)
 
     def inherit(self, earlier: Publisher) -> None:
@@ -182,11 +179,9 @@ class Publisher:
             InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
         """
         self.check_population(population)
-        carried = self.ledger.update(population)
-        kept = np.where(carried >= 0, self._history.last_charges[carried], -1)
-        if not self._row.shared_budget:  # a class without members did not exist at the last publication any more
-            kept = np.where([row in population for row in self.ledger.rows], kept, -1)
-        self._history.last_charges = kept
+        last_charges = self._history.last_charges
+        carried = self.ledger.update(population, keep=last_charges >= 0)
+        self._history.last_charges = np.where(carried >= 0, last_charges[carried], -1)
         self.population = population
 
     def state(self) -> bytes:
@@ -224,6 +219,19 @@ class Publisher:
             InvalidState: if the bytes are no state, or of a newer format.
         """
         saved = state_format.load(state)
+        try:
+            return cls._from_saved(saved, noise)
+        except (ValueError, TypeError, IndexError, KeyError) as error:
+            if isinstance(error, UnknownMechanism):
+                raise
+            raise InvalidState(
+                "a publisher's state whose parts fit together",
+                "one that contradicts itself",
+                "Use the bytes of Publisher.state() unchanged.",
+            ) from error
+
+    @classmethod
+    def _from_saved(cls, saved: state_format.State, noise: NoiseSource | None) -> Publisher:
         if noise is None and saved.noise is not None:
             noise = SeededNoise.at(saved.noise)
         publisher = cls(
@@ -238,6 +246,9 @@ class Publisher:
         )
         publisher.population = state_format.population_of(saved.population)
         publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
+        rows, cells = len(publisher.ledger.rows), len(publisher.cells)
+        if saved.slot < 1 or len(saved.last_charges) != rows or len(saved.measurement) != cells:
+            raise ValueError("contradictory fields")
         history = publisher._history
         history.slot = saved.slot
         history.last_fresh = saved.last_fresh
@@ -262,6 +273,7 @@ class Publisher:
         Raises:
             InvalidPopulation: naming the first class it was not declared for.
         """
+        _check_population(population)
         if not self._row.shared_budget:
             return
         widest = max(one.window for one in self._declared)
@@ -278,6 +290,11 @@ class Publisher:
     def __repr__(self) -> str:
         size = f"{len(self.population)} classes × {len(self.cells)} cells"
         return f"<Publisher {self.mechanism}, {size}, next slot {self.slot}>"
+
+
+def _check_population(population: object) -> None:
+    if not isinstance(population, Population):
+        raise InvalidPopulation("a Population", type(population).__name__, "Pass roster.population or Population({…}).")
 
 
 def _check_options(row: Mechanism, options: Options) -> None:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +33,17 @@ _BATCH_S = 0.25  # a transaction of file input gathers slots for at most this lo
 
 Progress = Callable[[int, int | None], None]
 """Told the last committed slot and the last slot there will be, if that is known."""
+
+
+@runtime_checkable
+class KeepsPending(Protocol):
+    """A source that has read events of slots that are still open; the journal keeps them until these close."""
+
+    def pending(self) -> bytes:
+        """The events of open slots."""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Take them back, after `resume`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +116,8 @@ class Publication:
         self._members = MemberView(journal, self._epoch.terms)
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
+        if loaded.head.pending and isinstance(source, KeepsPending):
+            source.restore_pending(loaded.head.pending)
         journal.mark()
         self._sent_again = output.repair(journal, loaded.head.committed, loaded.head.emitted)
         self._emitted = max(self._emitted, loaded.head.committed)
@@ -115,7 +128,7 @@ class Publication:
         with Stop() as stop:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
-        self._journal.note_emitted(self._emitted)
+        self._journal.commit(Batch((), None, None, self._emitted, self._pending()))
         return Summary(first, self.publisher.slot - 1, self._sent_again, stop.asked)
 
     def _wanted(self) -> int:
@@ -151,7 +164,7 @@ class Publication:
         if not records:
             return False
         self._running.at("stepped")
-        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted))
+        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._pending()))
         self._emit(records)
         self._running.progress(records[-1].slot, self._running.last)
         if self._running.keep is not None and records[-1].slot % 256 < len(records):
@@ -182,6 +195,9 @@ class Publication:
         self._emitted = records[-1].slot
         self._running.at("emitted")
         _log.debug("committed and emitted slots %d to %d", records[0].slot, records[-1].slot)
+
+    def _pending(self) -> bytes:
+        return self._source.pending() if isinstance(self._source, KeepsPending) else b""
 
     def _due_state(self, records: int) -> bytes | None:
         self._since_state += records

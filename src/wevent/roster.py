@@ -12,7 +12,7 @@ from wevent.cells import Cells
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counts import Counts
-from wevent.errors import InvalidEvents, InvalidRoster
+from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 from wevent.lookup import Lookup, all_below
 
 
@@ -106,6 +106,14 @@ class Roster:
         Returns:
             The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
         """
+        if max_cells_per_user < 1:
+            raise InvalidOption(
+                "max_cells_per_user of at least 1",
+                f"{max_cells_per_user}",
+                "1 keeps a user's last event.",
+                option="max_cells_per_user",
+                value=max_cells_per_user,
+            )
         known = Cells.of(domain)
         user_column, cell_column = np.ascontiguousarray(users), np.ascontiguousarray(cells)
         if user_column.ndim != 1 or user_column.shape != cell_column.shape:
@@ -193,6 +201,11 @@ def _is_absent(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:
     """Each row's pair number, and the distinct pairs as Python values."""
+    if "O" in (left.dtype.kind, right.dtype.kind):  # mixed values can't be sorted
+        numbers: dict[tuple[Any, Any], int] = {}
+        rows = zip(left.tolist(), right.tolist(), strict=True)
+        codes = np.array([numbers.setdefault(pair, len(numbers)) for pair in rows], dtype=np.int64)
+        return codes, list(numbers)
     left_values, left_codes = np.unique(left, return_inverse=True)
     right_values, right_codes = np.unique(right, return_inverse=True)
     pairs, codes = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)

@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,9 +111,7 @@ class Rounds:
                 self._publication(journal, SyntheticSource(end), output, running=running).run()
                 output.close()
             os._exit(0)
-        except BaseException:
-            import traceback
-
+        except BaseException:  # noqa: BLE001  a child must never return into the test run
             traceback.print_exc()
             os._exit(70)
 

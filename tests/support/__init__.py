@@ -1,1 +1,1 @@
-"""What tests stand on: independent re-computations, adversaries and deliberately broken pieces. Nothing here is shipped."""
+"""What tests stand on: independent re-computations, adversaries and deliberately broken pieces; never shipped."""

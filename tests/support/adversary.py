@@ -1,8 +1,8 @@
 """An adversary who decides in every slot whether the dissimilarity is large or small, on the real mechanisms.
 
 Budgets depend on the data through one bit per slot only: publish or skip. The dissimilarity is noisy, so any pattern of
-these bits can happen; here the noise is replaced and the pattern written down. A probe's noise is the only draw of size 1
-when there are at least two cells: +huge forces a publication, −huge a skip.
+these bits can happen; here the noise is replaced and the pattern written down. A probe's noise is the only draw of
+size 1 when there are at least two cells: +huge forces a publication, −huge a skip.
 """
 
 from __future__ import annotations

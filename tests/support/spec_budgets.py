@@ -1,7 +1,7 @@
 """What spec 8 says every mechanism spends, re-computed slot by slot in plain integers.
 
-Independent of wevent: dictionaries of charges by slot, sums over slot ranges written as in the spec, no ledger. Given the
-adversary's wish it also predicts the outcome, so a test compares charges *and* outcomes of every slot.
+Independent of wevent: dictionaries of charges by slot, sums over slot ranges written as in the spec, no ledger. Given
+the adversary's wish it also predicts the outcome, so a test compares charges *and* outcomes of every slot.
 
 Spec 8 leaves two things open that matter only when classes leave and return; both are marked ● below.
 """
@@ -56,12 +56,12 @@ class Distribution:
 
 
 class Absorption(Distribution):
-    """k_g = shares at the last fresh slot l; nullified while t − l ≤ max_g(k_g − 1); else min(t − l − (k_g − 1), w_g) shares.
+    """Nullified while t − l ≤ max_g(k_g − 1), else min(t − l − (k_g − 1), w_g) shares; l is the last fresh slot.
 
     k_g = max(1, ceil(charge_g / share_g)), which without a refund is the number of shares offered. l = 0 and k_g = 1
     before the first publication and for a class that did not exist at l.
 
-    ● A class that left and came back after l counts as one that did not exist at l (what `update` documents).
+    ● Only classes of the population in force are asked; one that left after l and came back still has its k_g.
     ● A class that was away may come back with charges that this forgets; its offer is cut to what is left of its
       publication half. For a class that was always there no cut is allowed: the block argument must suffice.
     """
@@ -69,14 +69,13 @@ class Absorption(Distribution):
     def __init__(self) -> None:
         super().__init__()
         self.last = 0
-        self.taken: dict[RequirementKey, int] = {}  # k_g of the classes present at the last publication and ever since
+        self.taken: dict[RequirementKey, int] = {}  # k_g of the classes that existed at the last publication
         self.present: set[RequirementKey] = set()
         self.away: set[RequirementKey] = set()
 
     def offers(self, slot: int, members: Collection[RequirementKey]) -> Offers | None:
         self.away |= self.present - set(members)
         self.present |= set(members)
-        self.taken = {one: k for one, k in self.taken.items() if one in members}
         bounds = [self.taken.get(one, 1) - 1 for one in members]
         if slot - self.last <= max(bounds):
             return NULLIFIED

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from wevent.core.arrays import IntArray, any_true, frozen_ints
+from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_ints
 from wevent.core.permit import _GATE, Permit, PermitMisused, Reservation
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InsufficientBudget
@@ -39,6 +39,7 @@ class Ledger:
         halves: ε_g // 2.
         shares: ε_g // (2·w_g).
         publication_spent: publication charges of the last w_g − 1 slots per row.
+        charged: whether the row is charged at all: it has a class in the population, or is pinned.
         nothing: a charge of 0 per row.
     """
 
@@ -47,6 +48,7 @@ class Ledger:
     halves: IntArray
     shares: IntArray
     publication_spent: IntArray
+    charged: BoolArray
     nothing: IntArray
 
     def __init__(
@@ -153,15 +155,20 @@ class Ledger:
         self.slot += 1
         self._retire()
 
-    def update(self, population: Population) -> IntArray:
+    def update(self, population: Population, keep: BoolArray | None = None) -> IntArray:
         """Put a new population in force from the open slot on; every charge stays with its requirement (spec 4).
+
+        Args:
+            population: the new classes and sizes.
+            keep: rows to keep even if they owe nothing, because the caller remembers something of them.
 
         Returns:
             For each new row the old row of the same requirement, or -1.
         """
         old_rows, old_offsets, old_charges = self._rows, self._offsets, self._charges
-        owing = (self._probe_spent + self.publication_spent > 0).tolist()
-        lingering = (requirement for requirement, owes in zip(old_rows, owing, strict=True) if owes)
+        owing = self._probe_spent + self.publication_spent > 0
+        lasting = (owing if keep is None else owing | keep).tolist()
+        lingering = (requirement for requirement, lasts in zip(old_rows, lasting, strict=True) if lasts)
         self._lay_out(population, sorted({*population.classes, *self._pinned, *lingering}))
 
         position = {requirement: row for row, requirement in enumerate(old_rows)}
@@ -205,9 +212,9 @@ class Ledger:
             return self.nothing
         if budgets.dtype != np.int64 or budgets.shape != self.windows.shape or any_true(budgets < 0):
             raise PermitMisused(f"budgets are {len(self._rows)} non-negative int64 nano-epsilons, one per row")
-        if self._charged is not None:
-            return budgets * self._charged
-        return budgets.copy() if budgets.flags.writeable else budgets  # what is reserved can't change any more
+        if self._members is not None:
+            return budgets * self.charged
+        return budgets if budgets is self.shares else budgets.copy()  # what is reserved can't change any more
 
     def _retire(self) -> None:
         """Drop the charges that have left the open slot's window: those of slot − w_g."""
@@ -246,8 +253,8 @@ class Ledger:
         self.publication_spent.setflags(write=False)
         if self._rows == population.classes:
             self._members: IntArray | None = None
-            self._charged: IntArray | None = None
+            self.charged = np.ones(len(rows), dtype=np.bool_)
         else:
             position = {requirement: row for row, requirement in enumerate(rows)}
             self._members = np.array([position[requirement] for requirement in population.classes], dtype=np.int64)
-            self._charged = frozen_ints([int(row in population or row in self._pinned) for row in rows])
+            self.charged = np.array([row in population or row in self._pinned for row in rows])

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy.typing as npt
 
-from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit
 from wevent.core.requirements import Requirement
 
@@ -60,6 +60,10 @@ class Budgets(Protocol):
     @property
     def shares(self) -> IntArray:
         """ε_g // (2·w_g)."""
+
+    @property
+    def charged(self) -> BoolArray:
+        """Whether the row can be charged now: it has a class in the population, or was pinned at the start."""
 
     @property
     def publication_spent(self) -> IntArray:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.dissimilarity import measure_dissimilarity
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import (
@@ -91,13 +91,17 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     return Outcome("published", reservation, charges, plan, measurement, dissimilarity)
 
 
-def advance(history: History, outcome: Outcome, smoother: Smoother) -> tuple[History, Estimate]:
-    """The history after the slot, and what is published for it. Post-processing of public numbers only."""
+def advance(history: History, outcome: Outcome, smoother: Smoother, charged: BoolArray) -> tuple[History, Estimate]:
+    """The history after the slot, and what is published for it. Post-processing of public numbers only.
+
+    Rows that are not `charged` have no members: they did not exist at this publication.
+    """
     smoothed, estimate = smoother.advance(history.smoothed, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
         return History(slot, history.last_fresh, history.last_charges, history.measurement, smoothed), estimate
-    return History(slot, history.slot, outcome.charges, outcome.measurement.values, smoothed), estimate
+    charges = np.where(charged, outcome.charges, -1)
+    return History(slot, history.slot, charges, outcome.measurement.values, smoothed), estimate
 
 
 def first_history(rows: int, cells: int, smoother: Smoother) -> History:

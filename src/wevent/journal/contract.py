@@ -26,12 +26,14 @@ class Batch(NamedTuple):
         position: where the input stands after them; None leaves it as it is.
         state: `Publisher.state()` after the last of them, every now and then; None otherwise.
         emitted: the last slot known to have been emitted.
+        pending: events of slots that are still open, kept until these close and no longer.
     """
 
     records: Sequence[Record]
     position: Any
     state: bytes | None
     emitted: int
+    pending: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Head:
         copied: whether this file is a backup that was not yet told through which slot releases went out.
         first: the first slot still kept (retention drops older ones).
         unsafe: what weakens the promise: "seeded noise", "start auto".
+        pending: events of slots that were still open.
     """
 
     committed: int
@@ -57,6 +60,7 @@ class Head:
     copied: bool
     first: int
     unsafe: tuple[str, ...]
+    pending: bytes = b""
 
 
 class Loaded(NamedTuple):

@@ -71,7 +71,7 @@ class SqliteJournal:
                 schema.create(self._database)
                 identity = uuid.uuid4().hex
                 genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
-                self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0)", (genesis, genesis))
+                self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
                 self._put("id", identity)
                 self._put("salt", secrets.token_bytes(32))
                 self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
@@ -154,15 +154,15 @@ class SqliteJournal:
         with clear_errors(self.path):
             row = only_row(
                 self._database,
-                "SELECT committed, emitted, position, link, copied, first, (SELECT max(number) FROM epochs) FROM head",
+                "SELECT committed, emitted, position, link, copied, first, pending, (SELECT max(number) FROM epochs)"
+                " FROM head",
             )
-            if row is None or row[6] is None:
+            if row[7] is None:
                 raise damaged(self.path)
-            committed, emitted, position, link, copied, first, epoch = row
+            committed, emitted, position, link, copied, first, pending, epoch = row
             unsafe = tuple(msgspec.json.decode(self._fact("unsafe")))
-            return Head(
-                committed, emitted, msgspec.json.decode(position), link, self._epoch(epoch), bool(copied), first, unsafe
-            )
+            place = msgspec.json.decode(position)
+            return Head(committed, emitted, place, link, self._epoch(epoch), bool(copied), first, unsafe, pending)
 
     def epochs(self) -> list[Epoch]:
         """Every epoch, the first one first."""
@@ -187,11 +187,6 @@ class SqliteJournal:
         """The last slot that was released by another copy of the journal and is still kept."""
         row = only_row(self._database, "SELECT max(slot) FROM slots WHERE kind = ?", (KINDS.index("elsewhere"),))
         return None if row[0] is None else next(self.releases(row[0]))
-
-    def note_emitted(self, slot: int) -> None:
-        """Write down that releases up to a slot went out; used at a clean end."""
-        with clear_errors(self.path), self._transaction():
-            self._database.execute("UPDATE head SET emitted = max(emitted, ?)", (slot,))
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         """Write down what weakens the promise; it never goes away."""
@@ -232,7 +227,8 @@ class SqliteJournal:
             with copy.backup("main", self._database, "main") as steps:
                 steps.step(-1)
             copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-            copy.execute("UPDATE head SET copied = 1")
+            copy.execute("PRAGMA secure_delete = ON").fetchall()
+            copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
             slot = int(only_row(copy, "SELECT committed FROM head")[0])
             copy.close()
             with partial.open("rb+") as file:
@@ -281,8 +277,8 @@ class SqliteJournal:
         last = batch.records[-1].slot if batch.records else None
         self._database.execute(
             "UPDATE head SET committed = coalesce(?, committed), emitted = max(emitted, ?), link = ?,"
-            " position = coalesce(?, position)",
-            (last, batch.emitted, link, None if batch.position is None else _json(batch.position)),
+            " position = coalesce(?, position), pending = ?",
+            (last, batch.emitted, link, None if batch.position is None else _json(batch.position), batch.pending),
         )
         if batch.state is not None:
             digest = hashlib.sha256(batch.state).digest()

@@ -26,7 +26,7 @@ class Absorption:
         that did not exist at l counts from slot 0. It may come back with older charges: the offer never exceeds what is
         left of its publication half.
         """
-        known = history.last_charges >= 0
+        known = (history.last_charges >= 0) & ledger.charged
         taken = np.where(known, np.maximum(-(-history.last_charges // ledger.shares), 1), 1)
         last = np.where(known, history.last_fresh, 0)
         if history.slot - history.last_fresh <= int(taken.max()) - 1:

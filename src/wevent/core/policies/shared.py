@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.mechanism import Budgets, History, Idle, Policy
 from wevent.core.requirements import Requirement
 
@@ -58,17 +58,28 @@ class _Row(NamedTuple):
     halves: IntArray
     shares: IntArray
     publication_spent: IntArray
+    charged: BoolArray
 
 
 def _row(requirement: Requirement) -> _Row:
-    columns = (requirement.window, requirement.nano, requirement.nano // 2, requirement.share, 0)
-    return _Row(*(np.array([value], dtype=np.int64) for value in columns))
+    return _Row(
+        windows=_one(requirement.window),
+        epsilons=_one(requirement.nano),
+        halves=_one(requirement.nano // 2),
+        shares=_one(requirement.share),
+        publication_spent=_one(0),
+        charged=np.ones(1, dtype=np.bool_),
+    )
+
+
+def _one(value: int) -> IntArray:
+    return np.array([value], dtype=np.int64)
 
 
 def _largest(values: IntArray, windows: list[int], widest: int) -> IntArray:
     """The largest value of the rows with the widest window: one of the declared rows has it."""
     largest = max(value for value, window in zip(values.tolist(), windows, strict=True) if window == widest)
-    return np.array([largest], dtype=np.int64)
+    return _one(largest)
 
 
 def _for_all(budget: IntArray, ledger: Budgets) -> IntArray:

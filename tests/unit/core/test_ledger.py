@@ -1,0 +1,278 @@
+"""The gate: what it refuses, what it remembers, and that nothing goes round it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wevent import InsufficientBudget, Population, Requirement
+from wevent.core.ledger import Ledger
+from wevent.core.permit import NoisePermit, Permit, PermitMisused, ResponsePermit, SamplingPermit
+
+SHORT, LONG = Requirement(2, 1), Requirement(5, 2)
+BOTH = Population({SHORT: 10, LONG: 20})
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def spend(ledger: Ledger, probe: np.ndarray | None, publication: np.ndarray | None) -> None:
+    ledger.commit(ledger.reserve(probe, publication), publication)
+
+
+def test_a_new_ledger_has_everything_left() -> None:
+    ledger = Ledger(BOTH)
+    assert ledger.slot == 1
+    assert ledger.rows == (SHORT, LONG)
+    assert ledger.spent().tolist() == [0, 0]
+    assert ledger.remaining().tolist() == [SHORT.nano, LONG.nano]
+
+
+def test_exactly_what_is_left_can_be_reserved_and_not_a_nano_more() -> None:
+    ledger = Ledger(BOTH)
+    spend(ledger, ints(1, 5), ints(SHORT.nano - 10, 7))
+    ledger.reserve(ints(4, 0), ints(5, LONG.nano - 12))
+    with pytest.raises(InsufficientBudget) as caught:
+        ledger.reserve(ints(4, 0), ints(6, 0))
+    assert (caught.value.requirement, caught.value.requested, caught.value.remaining) == (SHORT, 10, 9)
+    with pytest.raises(InsufficientBudget) as caught:
+        ledger.reserve(ints(0, 1), ints(0, LONG.nano - 12))
+    assert caught.value.requirement == LONG
+
+
+def test_a_refusal_changes_nothing() -> None:
+    ledger = Ledger(BOTH)
+    spend(ledger, ints(3, 3), None)
+    before = (ledger.slot, ledger.export(), ledger.spent().tolist())
+    with pytest.raises(InsufficientBudget):
+        ledger.reserve(None, ints(SHORT.nano, 0))
+    assert (ledger.slot, ledger.export(), ledger.spent().tolist()) == before
+
+
+def test_a_charge_leaves_after_exactly_one_window() -> None:
+    ledger = Ledger(BOTH)
+    spend(ledger, ints(1, 10), ints(100, 1000))
+    for slots_since, (short, long) in enumerate([(101, 1010), (0, 1010), (0, 1010), (0, 1010), (0, 0)], start=1):
+        assert ledger.spent().tolist() == [short, long], slots_since
+        assert ledger.publication_spent.tolist() == [min(short, 100), min(long, 1000)]
+        ledger.commit(None, None)
+
+
+def test_a_reservation_without_publication_is_charged_the_probe_only() -> None:
+    ledger = Ledger(BOTH)
+    ledger.commit(ledger.reserve(ints(4, 5), ints(40, 50)), None)
+    assert ledger.spent().tolist() == [4, 5]
+    assert ledger.publication_spent.tolist() == [0, 0]
+
+
+def test_less_than_the_reservation_may_be_charged_never_more() -> None:
+    ledger = Ledger(BOTH)
+    reservation = ledger.reserve(None, ints(40, 50))
+    for charges in (ints(41, 50), ints(-1, 50)):
+        with pytest.raises(PermitMisused):
+            ledger.commit(reservation, charges)
+    assert ledger.slot == 1
+    ledger.commit(reservation, ints(40, 0))
+    assert ledger.spent().tolist() == [40, 0]
+
+
+def test_a_reservation_is_for_its_slot() -> None:
+    ledger = Ledger(BOTH)
+    reservation = ledger.reserve(None, ints(4, 5))
+    ledger.commit(reservation, ints(4, 5))
+    with pytest.raises(PermitMisused, match="slot 1"):
+        ledger.commit(reservation, ints(4, 5))
+    with pytest.raises(PermitMisused):
+        ledger.commit(None, ints(1, 1))
+    assert ledger.slot == 2
+
+
+@pytest.mark.parametrize(
+    "budgets", [ints(1), ints(1, 2, 3), ints(-1, 2), np.array([0.5, 1.0]), np.array([1, 1], dtype=np.int32)]
+)
+def test_malformed_budgets_are_a_bug_of_the_policy(budgets: np.ndarray) -> None:
+    with pytest.raises(PermitMisused):
+        Ledger(BOTH).reserve(None, budgets)
+
+
+def test_what_is_reserved_cannot_be_changed_afterwards() -> None:
+    ledger, budgets = Ledger(BOTH), ints(4, 5)
+    reservation = ledger.reserve(None, budgets)
+    budgets[:] = 1_000_000
+    assert reservation.publication_budgets.tolist() == [4, 5]
+    assert reservation.publication is not None
+    with pytest.raises(ValueError, match="read-only"):
+        reservation.publication.budgets[0] = 9
+
+
+def test_what_is_reserved_cannot_be_changed_through_a_read_only_view_either() -> None:
+    ledger, owner = Ledger(BOTH), ints(4, 5)
+    view = owner.view()
+    view.setflags(write=False)
+    reservation = ledger.reserve(None, view)
+    owner[:] = 1_000_000
+    assert reservation.publication_budgets.tolist() == [4, 5]
+
+
+def test_permits_are_made_by_the_gate_only_and_pay_once() -> None:
+    permit = Ledger(BOTH).reserve(None, ints(4, 5)).publication
+    assert permit is not None
+    with pytest.raises(PermitMisused):
+        Permit(object(), ints(4), ints(1), sensitivity=1, cells_per_user=1)
+    with pytest.raises(PermitMisused):
+        NoisePermit(object(), 5, 1)
+    with pytest.raises(PermitMisused):
+        SamplingPermit(None, permit, 5)
+    with pytest.raises(PermitMisused):
+        ResponsePermit("gate", permit, 5)
+    permit.for_sampling(5)
+    with pytest.raises(PermitMisused, match="one measurement"):
+        permit.for_sampling(5)
+    with pytest.raises(PermitMisused, match="one measurement"):
+        permit.for_response(2)
+
+
+def test_permits_carry_the_sizes_and_the_sensitivity() -> None:
+    permit = Ledger(BOTH, sensitivity=6, cells_per_user=3).reserve(None, ints(4, 5)).publication
+    assert permit is not None
+    assert permit.sizes.tolist() == [10, 20]
+    spend_permit = permit.for_sampling(5)
+    assert spend_permit.noise.scale == pytest.approx(6e9 / 5)
+    assert spend_permit.cells_per_user == 3
+    assert spend_permit.certain.tolist() == [False, True]
+    assert not spend_permit.keeps_all
+
+
+def test_float_probabilities_are_those_of_the_exact_ones() -> None:
+    population = Population({Requirement(1, 49 + row / 100): 5 for row in range(6)})
+    budgets = ints(0, 1, 10**6, 10**9, 30 * 10**9, 40 * 10**9)
+    for k in (1, 3):
+        permit = Ledger(population, cells_per_user=k).reserve(None, budgets).publication
+        assert permit is not None
+        sampling = permit.for_sampling(40 * 10**9)
+        exact = sampling.exact_probabilities() / 2.0**64
+        floats = sampling.float_probabilities()
+        assert floats[-1] == 1.0
+        assert floats[:-1] == pytest.approx(exact[:-1], rel=1e-9, abs=2**-63)
+
+
+@st.composite
+def ledger_scripts(draw: st.DrawFn) -> tuple[list[Requirement], list[list[tuple[int, int]]]]:
+    windows = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True))
+    rows = sorted(Requirement(window, draw(st.integers(1, 3))) for window in windows)
+    slot = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=len(rows), max_size=len(rows))
+    return rows, draw(st.lists(slot, min_size=1, max_size=30))
+
+
+@settings(max_examples=100, deadline=None)
+@given(ledger_scripts())
+def test_the_sums_are_those_of_a_plain_list_and_no_window_is_overspent(script) -> None:
+    rows, slots = script
+    ledger = Ledger(Population(dict.fromkeys(rows, 1)))
+    history: list[list[int]] = []
+    for wanted in slots:
+        expected = [
+            sum(charges[row] for charges in history[max(0, len(history) - requirement.window + 1) :])
+            for row, requirement in enumerate(rows)
+        ]
+        assert ledger.spent().tolist() == expected
+        assert ledger.remaining().tolist() == [one.nano - spent for one, spent in zip(rows, expected, strict=True)]
+        probe, publication = (ints(*column) for column in zip(*wanted, strict=True))
+        fits = all(sum(wanted[row]) + expected[row] <= one.nano for row, one in enumerate(rows))
+        if fits:
+            spend(ledger, probe, publication)
+            history.append([sum(pair) for pair in wanted])
+        else:
+            with pytest.raises(InsufficientBudget):
+                ledger.reserve(probe, publication)
+            ledger.commit(None, None)
+            history.append([0] * len(rows))
+    for row, requirement in enumerate(rows):
+        for start in range(len(history)):
+            assert sum(charges[row] for charges in history[start : start + requirement.window]) <= requirement.nano
+
+
+def test_an_exported_ledger_continues_the_same() -> None:
+    ledger = Ledger(BOTH)
+    for slot in range(4):
+        spend(ledger, ints(slot, 2 * slot), ints(10 * slot, 3))
+    copy = Ledger(BOTH)
+    copy.load(BOTH, ledger.slot, ledger.export())
+    for _ in range(6):
+        assert copy.slot == ledger.slot
+        assert copy.spent().tolist() == ledger.spent().tolist()
+        assert copy.publication_spent.tolist() == ledger.publication_spent.tolist()
+        for one in (ledger, copy):
+            spend(one, ints(1, 2), ints(3, 4))
+    assert copy.export() == ledger.export()
+
+
+def test_a_new_population_keeps_every_charge_with_its_requirement() -> None:
+    ledger, other = Ledger(BOTH), Requirement(3, 1)
+    spend(ledger, ints(1, 2), ints(10, 20))
+    carried = ledger.update(Population({other: 5, LONG: 7}))
+    assert ledger.rows == (SHORT, other, LONG)
+    assert carried.tolist() == [0, -1, 1]
+    assert ledger.spent().tolist() == [0, 22]  # of the classes in force
+    reservation = ledger.reserve(ints(9, 9, 9), ints(1, 1, 1))
+    assert reservation.probe_budgets.tolist() == [0, 9, 9], "a class without members is not charged"
+    assert reservation.probe is not None
+    assert reservation.probe.budgets.tolist() == [9, 9]
+    assert reservation.probe.sizes.tolist() == [5, 7]
+
+
+def test_charges_outlive_the_last_member_by_one_window_less_a_slot() -> None:
+    alone = Population({SHORT: 10})
+    for away, expected in [(0, 22), (1, 22), (3, 22), (4, 0), (9, 0)]:
+        ledger = Ledger(BOTH)
+        spend(ledger, ints(1, 2), ints(10, 20))
+        ledger.update(alone)
+        for _ in range(away):
+            ledger.commit(None, None)
+        ledger.update(alone)  # an update in between must not lose what is still owed
+        assert (LONG in ledger.rows) == (expected > 0 and away < 4)
+        ledger.update(BOTH)
+        assert ledger.spent().tolist()[1] == (expected if away < 4 else 0), away
+        assert ledger.remaining().tolist()[1] == LONG.nano - (expected if away < 4 else 0)
+
+
+def test_pinned_classes_are_charged_without_members() -> None:
+    ledger = Ledger(BOTH, pinned=BOTH.classes)
+    ledger.update(Population({LONG: 20}))
+    reservation = ledger.reserve(ints(9, 9), None)
+    assert reservation.probe_budgets.tolist() == [9, 9]
+    ledger.commit(reservation, None)
+    ledger.update(BOTH)
+    assert ledger.spent().tolist() == [9, 9]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_windows_hold_across_any_sequence_of_populations(data: st.DataObject) -> None:
+    pool = [Requirement(1, 1), Requirement(2, 1), Requirement(3, 1), Requirement(5, 1), Requirement(5, 2)]
+    subsets = st.sets(st.sampled_from(pool), min_size=1).map(lambda some: Population(dict.fromkeys(some, 3)))
+    ledger = Ledger(data.draw(subsets))
+    charged: dict[Requirement, dict[int, int]] = defaultdict(dict)
+    for slot in range(1, 25):
+        if data.draw(st.booleans()):
+            population = data.draw(subsets)
+            ledger.update(population)
+        amount = data.draw(st.integers(0, 5 * 10**8))
+        budgets = np.full(len(ledger.rows), amount, dtype=np.int64)
+        try:
+            reservation = ledger.reserve(budgets, None)
+        except InsufficientBudget:
+            ledger.commit(None, None)
+            continue
+        for requirement, charge in zip(ledger.rows, reservation.probe_budgets.tolist(), strict=True):
+            charged[requirement][slot] = charge
+        ledger.commit(reservation, None)
+    for requirement, charges in charged.items():
+        for start in range(1, 25):
+            window = range(start, start + requirement.window)
+            assert sum(charges.get(slot, 0) for slot in window) <= requirement.nano

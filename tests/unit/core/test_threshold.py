@@ -1,0 +1,113 @@
+"""OBS: the worked example, and the prefix sums against the formula written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.scripted import permit_for
+from wevent.core.budget import NANO
+from wevent.core.threshold import Threshold, choose_threshold, reporting_errors
+
+
+def literal_errors(
+    budgets: list[int], sizes: list[int], sensitivity: int = 1, cells_per_user: int = 1
+) -> dict[int, float]:
+    """Spec 5, symbol by symbol."""
+    errors = {}
+    for theta in sorted({budget for budget in budgets if budget > 0}):
+        variance = bias = 0.0
+        for budget, size in zip(budgets, sizes, strict=True):
+            if budget < theta:
+                p = math.expm1(budget / NANO / cells_per_user) / math.expm1(theta / NANO / cells_per_user)
+            else:
+                p = 1.0
+            variance += cells_per_user * size * p * (1 - p)
+            bias += cells_per_user * size * (1 - p)
+        errors[theta] = variance + bias**2 + 2 * (sensitivity / (theta / NANO)) ** 2
+    return errors
+
+
+def test_the_worked_example_of_the_paper_with_its_slip_corrected() -> None:
+    """Budgets 0.1 ×2, 0.4 ×5, 0.8 ×3: errors 200, 15.308424…, 27.733024… (not 89.74); θ = 0.4."""
+    budgets, sizes = [100_000_000, 400_000_000, 800_000_000], [2, 5, 3]
+    candidates, errors = reporting_errors(budgets, sizes)
+    assert candidates.tolist() == budgets
+    assert errors[0] == pytest.approx(200, rel=1e-12)
+    assert math.floor(errors[1] * 1e6) == 15_308_424
+    assert math.floor(errors[2] * 1e6) == 27_733_024
+    choice = choose_threshold(permit_for(budgets, sizes))
+    assert choice.nano == 400_000_000
+    assert choice.error == pytest.approx(errors[1], rel=1e-12)
+
+
+def test_the_worked_example_user_by_user() -> None:
+    budgets = [100_000_000] * 2 + [400_000_000] * 5 + [800_000_000] * 3
+    choice = choose_threshold(permit_for(budgets, [1] * 10))
+    assert choice.nano == 400_000_000
+    assert math.floor(choice.error * 1e6) == 15_308_424
+
+
+@st.composite
+def classes(draw: st.DrawFn, most: int) -> tuple[list[int], list[int]]:
+    number = draw(st.integers(1, most))
+    budget = st.one_of(st.just(0), st.integers(1, 10**6), st.integers(1, 49 * NANO))
+    return (
+        draw(st.lists(budget, min_size=number, max_size=number)),
+        draw(st.lists(st.integers(0, 10**5), min_size=number, max_size=number)),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(classes(80), st.integers(1, 6), st.integers(1, 3))
+def test_prefix_sums_and_formula_agree(case: tuple[list[int], list[int]], sensitivity: int, k: int) -> None:
+    """Few classes take the plain path, more than 32 the vectorised one: both must find the least error."""
+    budgets, sizes = case
+    expected = literal_errors(budgets, sizes, sensitivity, k)
+    candidates, errors = reporting_errors(budgets, sizes, sensitivity=sensitivity, cells_per_user=k)
+    assert set(candidates.tolist()) == set(expected)
+    slack = 1e-9 * (k * sum(sizes)) ** 2 + 1e-6  # cancellation in the variance, which is at most a quarter of the users
+    for theta, error in zip(candidates.tolist(), errors.tolist(), strict=True):
+        assert error == pytest.approx(expected[theta], rel=1e-7, abs=slack)
+    choice = choose_threshold(permit_for(budgets, sizes, sensitivity=sensitivity, cells_per_user=k))
+    if not expected:
+        assert choice == Threshold(0, math.inf)
+    else:
+        assert expected[choice.nano] <= min(expected.values()) * (1 + 1e-7) + slack
+        assert choice.error == pytest.approx(expected[choice.nano], rel=1e-7, abs=slack)
+
+
+def test_both_paths_choose_the_same() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(50):
+        budgets = random.integers(1, NANO, 32).tolist()
+        sizes = random.integers(0, 500, 32).tolist()
+        few = choose_threshold(permit_for(budgets, sizes))
+        many = choose_threshold(permit_for([*budgets, budgets[0]], [*sizes, 0]))
+        assert few.nano == many.nano
+        assert few.error == pytest.approx(many.error, rel=1e-9)
+
+
+def test_nothing_overflows_at_the_largest_budgets() -> None:
+    budgets, sizes = [1, 49 * NANO, 49 * NANO + 1], [10**6, 10**6, 1]
+    _, errors = reporting_errors(budgets, sizes)
+    assert np.isfinite(errors).all()
+    assert math.isfinite(choose_threshold(permit_for(budgets, sizes)).error)
+
+
+def test_a_class_without_budget_counts_fully_in_the_bias() -> None:
+    budgets, sizes = [0, 400_000_000], [7, 5]
+    choice = choose_threshold(permit_for(budgets, sizes))
+    assert choice.nano == 400_000_000
+    assert choice.error == pytest.approx(7**2 + 2 / 0.4**2)
+
+
+def test_the_sensitivity_enters_the_noise_squared() -> None:
+    budgets = [500_000_000]
+    for sensitivity in (1, 2, 6):
+        choice = choose_threshold(permit_for(budgets, [9], sensitivity=sensitivity))
+        assert choice.error == pytest.approx(2 * (sensitivity / 0.5) ** 2)
