@@ -26,7 +26,8 @@ class MemberView:
     def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
         self._journal = journal
         self._declared = declared_classes(terms)
-        self._widest = max(one.window for epoch in journal.epochs() for one in epoch.terms.requirements)
+        self._epochs = journal.epochs()
+        self._widest = max(one.window for epoch in self._epochs for one in epoch.terms.requirements)
         self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
         self._roster: Roster | None = None
         self._until = 0  # the roster stands before this slot
@@ -49,13 +50,26 @@ class MemberView:
         users, keys, self._until = [], [], _FAR
         floors = self._floors()
         for member in self._journal.registry.members():
-            first = max(member.first, self._floor(member, floors))
+            first = max(member.first, self._floor(member, floors), self._opening(member.key[0]))
             if first <= slot:
                 users.append(member.user)
                 keys.append(member.key)
             else:
                 self._until = min(self._until, first)
         return make_roster(users, keys, self._declared, self._unknown)
+
+    def _opening(self, window: int) -> int:
+        """From which slot on a window may be used that is larger than any declared before its epoch.
+
+        Past memberships were kept for the largest window of that time, W, only: one that was forgotten ended W slots
+        before the epoch at the latest, so `window` − W slots after its start nobody can be held out by it.
+        """
+        opening, widest = 0, 0
+        for epoch in self._epochs:
+            if 0 < widest < window:
+                opening = max(opening, epoch.first + window - widest)
+            widest = max(widest, *(one.window for one in epoch.terms.requirements))
+        return opening
 
     def _floors(self) -> tuple[int, frozenset[tuple[int, int]]] | None:
         """After slots released elsewhere: the last of them, and the classes that were charged for them."""

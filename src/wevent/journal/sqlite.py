@@ -188,6 +188,16 @@ class SqliteJournal:
         row = only_row(self._database, "SELECT max(slot) FROM slots WHERE kind = ?", (KINDS.index("elsewhere"),))
         return None if row[0] is None else next(self.releases(row[0]))
 
+    def imported(self) -> bytes:
+        """The digest of the requirements file that was imported last, empty if none was."""
+        row = maybe_row(self._database, "SELECT value FROM facts WHERE name = 'imported'")
+        return b"" if row is None else bytes(row[0])
+
+    def note_imported(self, digest: bytes) -> None:
+        """Write down which requirements file was imported."""
+        with clear_errors(self.path), self._transaction():
+            self._put("imported", digest)
+
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         """Write down what weakens the promise; it never goes away."""
         with clear_errors(self.path), self._transaction():

@@ -32,6 +32,14 @@ class SqliteRegistry:
             rows = self._database.execute("SELECT user, window, nano, level, first FROM members WHERE last IS NULL")
             return [Member(user, (window, nano), level, first) for user, window, nano, level, first in rows]
 
+    def holds(self, user: str) -> bool:
+        """Whether a user is registered, queued changes counted in."""
+        row = maybe_row(self._database, "SELECT action FROM changes WHERE user = ? ORDER BY id DESC LIMIT 1", (user,))
+        if row is not None:
+            return bool(row[0] == "set")
+        query = "SELECT 1 FROM members WHERE user = ? AND last IS NULL"
+        return maybe_row(self._database, query, (user,)) is not None
+
     def ask(self, changes: Iterable[Change]) -> int:
         """Queue changes for the next slot boundary."""
         with clear_errors(self._path), self._transaction():
