@@ -210,11 +210,13 @@ class Ledger:
     def _checked(self, budgets: IntArray | None) -> IntArray:
         if budgets is None:
             return self.nothing
+        if budgets is self.shares and self._members is None:  # the ledger's own: what nearly every probe asks for
+            return budgets
         if budgets.dtype != np.int64 or budgets.shape != self.windows.shape or any_true(budgets < 0):
             raise PermitMisused(f"budgets are {len(self._rows)} non-negative int64 nano-epsilons, one per row")
         if self._members is not None:
             return budgets * self.charged
-        return budgets if budgets is self.shares else budgets.copy()  # what is reserved can't change any more
+        return budgets.copy()  # what is reserved can't change any more
 
     def _retire(self) -> None:
         """Drop the charges that have left the open slot's window: those of slot − w_g."""
