@@ -124,3 +124,11 @@ class InvalidMembership(WeventError, ValueError):
 
 class InvalidOutput(WeventError, ValueError):
     """An output file that does not continue this journal's releases. Facts: `path`, `slot` if one is at fault."""
+
+
+class InvalidSettings(WeventError, ValueError):
+    """A setting that is missing, unknown or has no meaning, in the TOML file or on the command line. Facts: `key`."""
+
+
+class InvalidInput(WeventError, ValueError):
+    """An input file that is missing, empty or lacks a column. Facts: `path`, `column` if one is at fault."""

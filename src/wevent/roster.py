@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,17 @@ class Roster:
 
     Build one with `from_columns` or `from_levels`.
 
+    Args:
+        users: the ids, each once.
+        classes: for each user the row of their class in `population.classes`.
+        population: the classes and how many users hold each.
+        unknown_row: the class that unregistered users count in; None rejects their events.
+        unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
+
     Attributes:
         population: the classes and how many users hold each.
-        unknown_row: the class row in which unregistered users are counted, None: their events are rejected.
-        unknown_limit: how many unregistered users a slot may count there (a declared, public number).
+        users: the ids.
+        classes: the class row of each user.
     """
 
     def __init__(
@@ -37,10 +44,11 @@ class Roster:
         unknown_limit: int = 0,
     ) -> None:
         self.population = population
+        self.users = users
+        self.classes = classes
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
         self._users = Lookup(users)
-        self._classes = classes
         self._starts: tuple[int, IntArray] | None = None
         if self._users.duplicates:
             raise InvalidRoster(
@@ -87,7 +95,7 @@ class Roster:
         return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
 
     def __len__(self) -> int:
-        return len(self._classes)
+        return len(self.classes)
 
     def __repr__(self) -> str:
         return f"<Roster of {len(self)} users in {len(self.population)} classes>"
@@ -123,15 +131,57 @@ class Roster:
                 "Give two columns of the same length.",
                 lengths=(user_column.shape, cell_column.shape),
             )
-        user_rows, cell_rows = self._users.find(user_column), known.find(cell_column)
-        rejected = 0
-        if not all_below(user_rows, len(self)) or not all_below(cell_rows, len(known)):
+        return self.count_rows(
+            self._users.find(user_column),
+            known.find(cell_column),
+            len(known),
+            max_cells_per_user=max_cells_per_user,
+            unknown=lambda rows: user_column[rows],
+        )
+
+    def count_rows(
+        self,
+        user_rows: IntArray,
+        cell_rows: IntArray,
+        cells: int,
+        *,
+        max_cells_per_user: int = 1,
+        unknown: Callable[[IntArray], npt.NDArray[Any]] | None = None,
+    ) -> Counts:
+        """`count` for events whose users and cells have been looked up; -1 stands for what was not found.
+
+        Args:
+            user_rows: position in `users` per event, in time order.
+            cell_rows: column per event.
+            cells: the number of declared cells.
+            max_cells_per_user: k.
+            unknown: the ids of the events at these positions, asked for unregistered users only.
+        """
+        rejected, strangers = 0, None
+        if not all_below(user_rows, len(self)) or not all_below(cell_rows, cells):
             valid = (user_rows >= 0) & (cell_rows >= 0)
+            if self.unknown_row is not None and unknown is not None:
+                places = np.flatnonzero((user_rows < 0) & (cell_rows >= 0))
+                strangers = unknown(places), cell_rows[places]
             rejected = len(valid) - int(np.count_nonzero(valid))
             user_rows, cell_rows = user_rows[valid], cell_rows[valid]
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
-            user_rows, cell_rows = self._last(user_rows, cell_rows, len(known), max_cells_per_user)
-        return self._tally(self._class_starts(len(known)).take(user_rows) + cell_rows, len(known), rejected)
+            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user)
+        counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
+        return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
+
+    def find(self, users: npt.NDArray[Any]) -> IntArray:
+        """The position of each id in `users`, -1 if it is not registered."""
+        return self._users.find(users)
+
+    def _with_strangers(self, counts: Counts, ids: npt.NDArray[Any], cells: IntArray, limit: int) -> Counts:
+        """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
+        names, rows = np.unique(np.array([str(one) for one in ids.tolist()]), return_inverse=True)
+        kept = rows < self.unknown_limit
+        rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
+        matrix = counts.matrix.copy()
+        matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
+        return Counts(matrix, counts.rejected - int(np.count_nonzero(kept)))
 
     def count_everyone(self, cells: Any, domain: int | Sequence[Any] | Cells) -> Counts:
         """Count one slot in which the cell of every registered user is at hand, in roster order.
@@ -163,32 +213,33 @@ class Roster:
     def _class_starts(self, cells: int) -> IntArray:
         """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
         if self._starts is None or self._starts[0] != cells:
-            self._starts = cells, self._classes * cells
+            self._starts = cells, self.classes * cells
         return self._starts[1]
 
     def _tally(self, flat: IntArray, cells: int, rejected: int) -> Counts:
         matrix = np.bincount(flat, minlength=len(self.population) * cells)
         return Counts(matrix.reshape(len(self.population), cells), rejected)
 
-    def _last(self, users: IntArray, cells: IntArray, domain: int, limit: int) -> tuple[IntArray, IntArray]:
-        """The last `limit` distinct cells of every user."""
-        if limit == 1:
-            last = np.full(len(self), -1, dtype=np.int64)
-            last[users] = cells  # of repeated indices numpy keeps the last assignment
-            present = np.flatnonzero(last >= 0)
-            return present, last[present]
-        records = (users * domain + cells)[::-1]  # latest first
-        _, first = np.unique(records, return_index=True)
-        first.sort()
-        latest = records[first]
-        owner = latest // domain
-        order = owner.argsort(kind="stable")  # by user, latest first within
-        sorted_owner = owner[order]
-        starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
-        lengths = np.diff(np.append(starts, len(sorted_owner)))
-        rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
-        kept = latest[order][rank < limit]
-        return kept // domain, kept % domain
+
+def _last(users: IntArray, cells: IntArray, registered: int, domain: int, limit: int) -> tuple[IntArray, IntArray]:
+    """The last `limit` distinct cells of every user."""
+    if limit == 1:
+        last = np.full(registered, -1, dtype=np.int64)
+        last[users] = cells  # of repeated indices numpy keeps the last assignment
+        present = np.flatnonzero(last >= 0)
+        return present, last[present]
+    records = (users * domain + cells)[::-1]  # latest first
+    _, first = np.unique(records, return_index=True)
+    first.sort()
+    latest = records[first]
+    owner = latest // domain
+    order = owner.argsort(kind="stable")  # by user, latest first within
+    sorted_owner = owner[order]
+    starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
+    lengths = np.diff(np.append(starts, len(sorted_owner)))
+    rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
+    kept = latest[order][rank < limit]
+    return kept // domain, kept % domain
 
 
 def _is_absent(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

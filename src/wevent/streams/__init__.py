@@ -1,1 +1,106 @@
-"""Where events come from: a slot clock, files and lines, all ending in counted slots."""
+"""From events to counted slots: the clock, files, live lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from wevent.errors import InvalidInput, InvalidSettings
+from wevent.streams.clock import SlotClock
+from wevent.streams.files import FileSource, span_of
+from wevent.streams.inbox import PipeInbox
+from wevent.streams.lines import LineSource, wall_clock_us
+from wevent.streams.requirements import read_requirements
+from wevent.streams.settings import StreamSettings
+from wevent.streams.source import SlotCounts, Source
+
+__all__ = [
+    "FileSource",
+    "LineSource",
+    "SlotClock",
+    "SlotCounts",
+    "Source",
+    "StreamSettings",
+    "declared_clock",
+    "open_source",
+    "read_requirements",
+]
+
+
+def declared_clock(
+    settings: StreamSettings, pinned: SlotClock | None = None, *, now_us: Callable[[], int] = wall_clock_us
+) -> tuple[SlotClock, int | None]:
+    """The slot clock and the number of the last slot (None: no end).
+
+    Args:
+        settings: start, end and slot length, as declared.
+        pinned: the clock of the journal that is resumed; it holds where none is declared.
+        now_us: the wall clock.
+
+    Raises:
+        InvalidSettings: if files come without a declared start or end, or the end lies before the start.
+    """
+    if settings.inputs == ("-",):
+        return _live_clock(settings, pinned, now_us())
+    span = span_of(settings) if settings.start_auto else None
+    if settings.start_auto and span is None:
+        raise InvalidInput(
+            "events to read the clock from (start = auto)", "none", "Declare start and end.", path=settings.inputs[0]
+        )
+    origin = 0 if settings.slot_column else settings.start_us
+    if origin is None and pinned is not None:
+        origin = pinned.origin_us
+    if origin is None:
+        if span is None:
+            raise _undeclared("start")
+        origin = span[0] // settings.slot_us * settings.slot_us
+    clock = SlotClock(origin, settings.slot_us)
+    if settings.end_us is not None:
+        return clock, _last_slot(clock, settings.end_us)
+    if span is None:
+        raise _undeclared("end")
+    return clock, max(1, clock.slot_of(span[1]))
+
+
+def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource | LineSource:
+    """Files, or live lines on standard input.
+
+    Raises:
+        InvalidInput: for missing files, unknown formats, missing columns.
+        InvalidEvents: for times without an offset when none is declared.
+    """
+    if settings.inputs == ("-",):
+        return LineSource(settings, clock, last, inbox=PipeInbox(sys.stdin.buffer))
+    if last is None:
+        raise _undeclared("end")
+    return FileSource(settings, clock, last)
+
+
+def _live_clock(settings: StreamSettings, pinned: SlotClock | None, now_us: int) -> tuple[SlotClock, int | None]:
+    origin = settings.start_us
+    if origin is None:
+        origin = pinned.origin_us if pinned is not None else now_us // settings.slot_us * settings.slot_us
+    clock = SlotClock(origin, settings.slot_us)
+    return clock, None if settings.end_us is None else _last_slot(clock, settings.end_us)
+
+
+def _last_slot(clock: SlotClock, end_us: int) -> int:
+    """The last slot that ends by then; a slot that is cut short is not published."""
+    last = clock.slot_of(end_us) - 1
+    if last < 1:
+        raise InvalidSettings(
+            "an end at least one slot after the start",
+            "one before the first slot is over",
+            "Declare a later end.",
+            key="end",
+        )
+    return last
+
+
+def _undeclared(key: str) -> InvalidSettings:
+    return InvalidSettings(
+        f"{key} to be declared for files",
+        "none",
+        f"Give {key}, such as 2026-01-01T00:00:00Z (start = 'auto' reads the clock from the events: not private).",
+        key=key,
+    )

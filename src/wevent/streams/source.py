@@ -1,4 +1,4 @@
-"""The seam between events and publishing: a source counts closed slots, one after the other."""
+"""What every source of counts has in common: slot after slot, each exactly once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class SlotCounts(NamedTuple):
     """One slot, counted.
 
     Attributes:
-        slot: its number; the first is 1.
-        counts: the class × cell matrix in the order of `roster.population.classes`.
-        position: where the input stands after this slot, JSON-able; what resuming needs and nothing more.
+        slot: 1, 2, 3, …
+        counts: the class × cell matrix, for `Publisher.step`.
+        position: where the input stands after this slot, as JSON: all that resuming needs.
     """
 
     slot: int
@@ -24,16 +24,19 @@ class SlotCounts(NamedTuple):
 
 
 class Source(Protocol):
-    """Where counted slots come from."""
+    """A stream of counted slots: files, lines, a buffer."""
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
-        """Count the closed slots first, first + 1, … (at most `most`), every one exactly once, empty ones too.
+        """Count closed slots first, first + 1, …, at most `most`, with this roster; empty ones too.
 
-        Ends early when no further slot is closed and none will be. Live sources block until the next slot closes.
+        Ends early when no further slot is closed and none will be. A live source blocks until the next slot closes.
         """
+        ...
 
     def resume(self, position: Any) -> None:
         """Continue after a stored position; called once, before `count`."""
+        ...
 
     def totals(self) -> dict[str, int]:
-        """Totals of the run, for the operator only: events, rejected, malformed, late."""
+        """Totals of this run, for the operator only: events, rejected, malformed, late."""
+        ...

@@ -1,0 +1,201 @@
+"""Two ways to count a range of slots from files, one contract: what `Roster.count` says, slot by slot.
+
+Of a user's events in a slot the latest wins, ties going to the later one in the input (with k > 1: the last k distinct
+cells); events of unknown users or cells are dropped first and counted as rejected.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from wevent.cells import Cells
+from wevent.core.arrays import IntArray
+from wevent.counts import Counts
+from wevent.roster import Roster
+from wevent.streams.clock import SlotClock
+from wevent.streams.readers import Reader
+
+
+class SlotRange(NamedTuple):
+    """Slots first to last, both included."""
+
+    first: int
+    last: int
+
+
+class Tables:
+    """The readers, and the roster and cells as tables that DuckDB can join with."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, readers: Sequence[Reader], cells: Cells, clock: SlotClock
+    ) -> None:
+        self.connection = connection
+        self.readers = readers
+        self.cells = cells
+        self.clock = clock
+        self.integer_cells = cells.numbered and all(one.integer_cells for one in readers)
+        self._loaded: Roster | None = None
+        labels = np.arange(len(cells)) if cells.numbered else np.array([str(label) for label in cells], dtype=object)
+        self._load("cells", {"label": labels, "place": np.arange(len(cells))})
+
+    def load(self, roster: Roster) -> None:
+        """Make `roster` the one that SQL sees; quick if it is already."""
+        if self._loaded is roster:
+            return
+        ids = roster.users
+        if ids.dtype.kind not in "iu":
+            ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+        self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
+        self._loaded = roster
+
+    def integer_users(self, roster: Roster) -> bool:
+        """Whether ids need no text anywhere."""
+        return roster.users.dtype.kind in "iu" and all(one.integer_users for one in self.readers)
+
+    def _load(self, name: str, columns: dict[str, npt.NDArray[Any]]) -> None:
+        self.connection.register("arriving", columns)
+        key, *others = columns
+        text = f"CAST({key} AS VARCHAR) AS {key}"
+        chosen = ", ".join([f"{key} AS number", text, *others]) if columns[key].dtype.kind != "O" else "*"
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {chosen} FROM arriving")
+        self.connection.unregister("arriving")
+
+    def bounds(self, slots: SlotRange) -> tuple[int, int]:
+        """The times [low, high) of a range."""
+        return self.clock.start_of(slots.first), self.clock.start_of(slots.last + 1)
+
+
+class NumpyEngine:
+    """Fetches a range as columns and counts with numpy: the quick one. Keeps the range for the next call."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._held: tuple[SlotRange, Roster | None, dict[str, npt.NDArray[Any]]] | None = None
+
+    def held(self, roster: Roster, slot: int) -> SlotRange | None:
+        """The range in memory, if it has this slot and is valid for this roster."""
+        if self._held is None or self._held[1] not in (None, roster):
+            return None
+        slots = self._held[0]
+        return slots if slots.first <= slot <= slots.last else None
+
+    def count(self, roster: Roster, slots: SlotRange, limit: int, within: SlotRange | None = None) -> Iterator[Counts]:
+        """Count each slot of `slots`; `within` is what to read at once, and keep."""
+        if self.held(roster, slots.first) is None:
+            self._held = None
+            self._held = self._fetch(roster, within or slots)
+        _, looked_up, columns = self._held  # type: ignore[misc]
+        clock, cells = self._tables.clock, self._tables.cells
+        marks = np.array([clock.start_of(slot) for slot in range(slots.first, slots.last + 2)], dtype=np.int64)
+        places = columns["t"].searchsorted(marks).tolist()
+        for start, stop in itertools.pairwise(places):
+            users, labels = columns["u"][start:stop], columns["c"][start:stop]
+            if looked_up is None:
+                yield roster.count(users, labels, cells, max_cells_per_user=limit)
+            else:
+                strange = columns["strange"][start:stop] if "strange" in columns else None
+                yield roster.count_rows(
+                    users,
+                    labels,
+                    len(cells),
+                    max_cells_per_user=limit,
+                    unknown=None if strange is None else strange.__getitem__,
+                )
+
+    def _fetch(self, roster: Roster, slots: SlotRange) -> tuple[SlotRange, Roster | None, dict[str, npt.NDArray[Any]]]:
+        """The events of a range in time order, input order among equal times."""
+        tables = self._tables
+        plain = tables.integer_users(roster) and tables.integer_cells
+        if not plain:
+            tables.load(roster)
+        parts = []
+        for reader in tables.readers:
+            events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
+            query = events if plain else _looked_up(events, roster.unknown_row is not None)
+            part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
+            if not plain:  # a join forgets the order
+                _reorder(part, part.pop("n"))
+            parts.append(part)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]
+        if (columns["t"][1:] < columns["t"][:-1]).any():
+            _reorder(columns, columns["t"])
+        return slots, None if plain else roster, columns
+
+
+def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
+    order = key.argsort(kind="stable")
+    for name in columns:
+        columns[name] = columns[name][order]
+
+
+def _looked_up(events: str, keep_unknown: bool) -> str:
+    """Events with positions instead of ids and labels, -1 for the unknown, and their place in the input."""
+    strange = ", CASE WHEN roster.place IS NULL THEN u END AS strange" if keep_unknown else ""
+    return (
+        f"SELECT t, n, coalesce(roster.place, -1) AS u, coalesce(cells.place, -1) AS c{strange} "
+        f"FROM (SELECT *, row_number() OVER () AS n FROM ({events})) "
+        "LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label"
+    )
+
+
+class DuckdbEngine:
+    """Counts in SQL: only the class × cell sums leave DuckDB. For slots too large to fetch."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def count(self, roster: Roster, slots: SlotRange, limit: int) -> Iterator[Counts]:
+        """Count each slot of `slots`."""
+        tables = self._tables
+        tables.load(roster)
+        execute = tables.connection.execute
+        execute(f"CREATE OR REPLACE TEMP VIEW valid AS {self._valid(roster, slots)}")
+        sums = execute(_last_cell() if limit == 1 else _last_cells(limit)).fetchnumpy()
+        rejected = dict(
+            execute("SELECT slot, count(*) FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot").fetchall()
+        )
+        shape = (slots.last - slots.first + 1, len(roster.population), len(tables.cells))
+        matrices = np.zeros(shape, dtype=np.int64)
+        matrices[sums["slot"] - slots.first, sums["class"], sums["col"]] = sums["users"]
+        for index, matrix in enumerate(matrices):
+            yield Counts(matrix, rejected.get(slots.first + index, 0))
+
+    def _valid(self, roster: Roster, slots: SlotRange) -> str:
+        """All events of the range with slot, place in time and input, and user, class and cell if known."""
+        tables, clock = self._tables, self._tables.clock
+        by_number = tables.integer_users(roster)
+        key, cell_key = "number" if by_number else "id", "number" if tables.integer_cells else "label"
+        low, high = tables.bounds(slots)
+        selects = [
+            f"SELECT t, {index} AS g, row_number() OVER () AS n, u, c "
+            f"FROM ({reader.events(low, high, text_users=not by_number, text_cells=not tables.integer_cells)})"
+            for index, reader in enumerate(tables.readers)
+        ]
+        return (
+            f"SELECT (t - {clock.origin_us}) // {clock.length_us} + 1 AS slot, {{'t': t, 'g': g, 'n': n}} AS moment, "
+            f"roster.place AS row, roster.class AS class, cells.place AS col FROM ({' UNION ALL '.join(selects)}) "
+            f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
+        )
+
+
+def _last_cell() -> str:
+    return (
+        "SELECT slot, class, col, count(*) AS users FROM (SELECT slot, row, any_value(class) AS class, "
+        "arg_max(col, moment) AS col FROM valid WHERE row IS NOT NULL AND col IS NOT NULL GROUP BY slot, row) "
+        "GROUP BY slot, class, col"
+    )
+
+
+def _last_cells(limit: int) -> str:
+    return (
+        "SELECT slot, class, col, count(*) AS users FROM (SELECT slot, row, class, col, row_number() OVER "
+        "(PARTITION BY slot, row ORDER BY moment DESC) AS place FROM (SELECT slot, row, any_value(class) AS class, "
+        "col, max(moment) AS moment FROM valid WHERE row IS NOT NULL AND col IS NOT NULL GROUP BY slot, row, col)) "
+        f"WHERE place <= {limit} GROUP BY slot, class, col"
+    )

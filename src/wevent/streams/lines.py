@@ -1,0 +1,234 @@
+"""Counts from live lines: slots close by the wall clock after a grace, or by close lines; never by an event.
+
+An event of a slot that has not begun is rejected, one of a slot that has closed is late and dropped. Slots close in
+order and never reopen, whatever the wall clock does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from wevent.errors import InvalidEvents, InvalidInput
+from wevent.roster import Roster
+from wevent.streams.clock import SlotClock
+from wevent.streams.events import Batch, LineDecoder, OpenSlot
+from wevent.streams.settings import StreamSettings
+from wevent.streams.source import SlotCounts
+
+_POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
+_SHOWN = 3  # malformed lines that are reported
+
+
+class Inbox(Protocol):
+    """Where bytes arrive."""
+
+    def get(self, timeout_s: float) -> bytes | None:
+        """What arrived next, None if nothing did in time, b"" at the end of the input."""
+        ...
+
+    def waiting(self) -> int:
+        """How many pieces can be had without waiting."""
+        ...
+
+
+def wall_clock_us() -> int:
+    """Now, in microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+class LineSource:
+    """Counts a live stream of lines `{"time": …, "user": …, "cell": …}`.
+
+    Args:
+        settings: grace, what closes slots, names and cells.
+        clock: when slots begin.
+        last: the last slot; None: no end.
+        inbox: where the bytes arrive.
+        now_us: the wall clock.
+
+    Attributes:
+        report: called with one sentence per notice for the operator, free of event content.
+    """
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        clock: SlotClock,
+        last: int | None,
+        *,
+        inbox: Inbox,
+        now_us: Callable[[], int] = wall_clock_us,
+    ) -> None:
+        self.report: Callable[[str], None] | None = None
+        self._settings = settings
+        self._clock = clock
+        self._last = last
+        self._inbox = inbox
+        self._now_us = now_us
+        self._decoder = LineDecoder(settings.columns, settings.cells, settings.timezone_us, settings.time_unit)
+        self._open: dict[int, OpenSlot] = {}
+        self._closed = 0  # slots up to this one are closed
+        self._begun = 0  # slots up to this one have begun
+        self._rest = b""
+        self._line = 0
+        self._ended = self._stopped = False
+        self._totals = {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+        if settings.close == "lines":
+            self._begun = clock.slot_of(clock.origin_us + settings.grace_us)
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        """Count slots first, first + 1, … as they close, at most `most`; ends with the input, or after `stop`."""
+        for slot in [slot for slot in self._open if slot < first]:
+            del self._open[slot]
+        self._closed = max(self._closed, first - 1)
+        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
+        for slot in range(first, end + 1):
+            while self._closed < slot:
+                if self._ended or self._stopped:
+                    return
+                self._wait()
+            opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
+            counts = opened.count(roster, len(self._settings.cells))
+            self._totals["rejected"] += counts.rejected
+            yield SlotCounts(slot, counts, {"slot": slot})
+
+    def resume(self, position: Any) -> None:
+        """Continue after a stored position: what arrives for slots up to it is late."""
+        self._closed = max(self._closed, int(position["slot"]))
+        if self._settings.close == "lines":
+            self._allow_through(self._clock.start_of(self._closed + 1))
+
+    def totals(self) -> dict[str, int]:
+        """Totals of this run, for the operator only."""
+        return dict(self._totals)
+
+    def pending(self) -> bytes:
+        """The events of open slots, to be kept until these close and no longer; nothing else holds them."""
+        slots = {slot: opened.dump() for slot, opened in self._open.items()}
+        return msgspec.msgpack.encode({"closed": self._closed, "begun": self._begun, "slots": slots})
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Take back what `pending` gave; call it after `resume`.
+
+        Raises:
+            InvalidInput: if these are other bytes.
+        """
+        if not pending:
+            return
+        try:
+            saved = msgspec.msgpack.decode(pending, strict=False)
+            limit = self._settings.max_cells_per_user
+            opened = {int(slot): OpenSlot.load(limit, one) for slot, one in saved["slots"].items()}
+            begun = int(saved["begun"])
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+            raise InvalidInput(
+                "pending events as this version writes them", "other bytes", "Drop them and resume.", path=None
+            ) from None
+        self._open.update({slot: one for slot, one in opened.items() if slot > self._closed})
+        self._begun = max(self._begun, begun)
+
+    def stop(self) -> None:
+        """Make `count` end with what has closed; safe from signal handlers and other threads."""
+        self._stopped = True
+
+    def _wait(self) -> None:
+        """Take in what arrives until a slot may have closed."""
+        by_clock = self._settings.close == "clock"
+        wait_s = _POLL_S
+        if by_clock:
+            due_us = self._clock.start_of(self._closed + 2) + self._settings.grace_us
+            wait_s = min(_POLL_S, max(0.0, (due_us - self._now_us()) / 1e6))
+        self._take(self._inbox.get(wait_s))
+        if by_clock:
+            due = self._clock.slot_of(self._now_us() - self._settings.grace_us) - 1
+            if due > self._closed:
+                for _ in range(self._inbox.waiting()):  # it arrived in time, though it was not read yet
+                    self._take(self._inbox.get(0.0))
+                self._closed = due
+
+    def _take(self, piece: bytes | None) -> None:
+        if piece is None:
+            return
+        if self._settings.close == "clock":
+            self._begun = max(self._begun, self._clock.slot_of(self._now_us()))
+        if not piece:
+            self._ended = True
+            lines, self._rest = self._rest, b""
+        else:
+            cut = piece.rfind(b"\n") + 1
+            if not cut:
+                self._rest += piece
+                return
+            lines, self._rest = self._rest + piece[:cut], piece[cut:]
+        if self._settings.close == "lines" and b'"close"' in lines:
+            self._read_with_closes(lines.splitlines())
+        elif lines:
+            self._read(lines)
+
+    def _read(self, lines: bytes) -> None:
+        number = lines.count(b"\n") + (not lines.endswith(b"\n"))
+        try:
+            batch = self._decoder.batch(lines)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            batch, malformed = self._decoder.each(lines.split(b"\n"))
+            for index in malformed:
+                self._note_malformed(self._line + index + 1)
+        self._line += number
+        self._sort_in(batch)
+
+    def _read_with_closes(self, lines: list[bytes]) -> None:
+        start = 0
+        for index, line in enumerate(lines):
+            time_us = self._decoder.close(line) if b'"close"' in line else None
+            if time_us is not None:
+                if index > start:
+                    self._read(b"\n".join(lines[start:index]))
+                start = index + 1
+                self._line += 1
+                self._closed = max(self._closed, self._clock.slot_of(time_us) - 1)
+                self._allow_through(time_us)
+        if start < len(lines):
+            self._read(b"\n".join(lines[start:]))
+
+    def _allow_through(self, time_us: int) -> None:
+        """After a close line an event may lie in the slot it opens, or within the grace after it."""
+        self._begun = max(self._begun, self._clock.slot_of(time_us + self._settings.grace_us))
+
+    def _sort_in(self, batch: Batch) -> None:
+        if not len(batch.times):
+            return
+        self._totals["events"] += len(batch.times)
+        slots = (batch.times - self._clock.origin_us) // self._clock.length_us + 1
+        low, high = int(slots.min()), int(slots.max())
+        if low <= self._closed or high > self._begun:
+            late, early = slots <= self._closed, slots > self._begun
+            self._totals["late"] += int(np.count_nonzero(late))
+            self._totals["rejected"] += int(np.count_nonzero(early))
+            slots, batch = _only(slots, batch, ~(late | early))
+        for slot in [low] if low == high and len(slots) else np.unique(slots).tolist():
+            opened = self._open.get(slot)
+            if opened is None:
+                opened = self._open[slot] = OpenSlot(self._settings.max_cells_per_user)
+            opened.add(batch if low == high else _only(slots, batch, slots == slot)[1])
+
+    def _note_malformed(self, number: int) -> None:
+        self._totals["malformed"] += 1
+        if self._settings.strict:
+            raise InvalidEvents(
+                "only well-formed events (strict)",
+                f"a malformed line: line {number} of this run's input",
+                "Repair the sender, or leave strict out to count and skip such lines.",
+                line=number,
+            )
+        if self._totals["malformed"] <= _SHOWN and self.report is not None:
+            more = "; further ones are only counted" if self._totals["malformed"] == _SHOWN else ""
+            self.report(f"Line {number} of this run's input is malformed and was skipped{more}.")
+
+
+def _only(slots: Any, batch: Batch, chosen: Any) -> tuple[Any, Batch]:
+    return slots[chosen], Batch(*(column[chosen] for column in batch))

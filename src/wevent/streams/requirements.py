@@ -1,0 +1,152 @@
+"""The requirements file: who asks for what, as numbers or as levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+from wevent.core.requirements import Levels, Requirement
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.streams.inputs import delimiter_of, open_input
+from wevent.streams.readers import connect, literal, quoted
+
+_CANONICAL = r"0|-?[1-9]\d{0,17}"
+
+
+def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
+    """Ids, windows and nano-epsilons from a file with `user,window,epsilon` or `user,privacy,window`.
+
+    Args:
+        path: CSV, TSV, NDJSON (also with .gz) or Parquet.
+        levels: what the words for privacy and window stand for.
+
+    Returns:
+        Ids as int64 if every one is a plain whole number, else as text; windows and nano-epsilons as int64.
+
+    Raises:
+        InvalidInput: for a missing file, a missing column, no rows, or a row with an empty field.
+        InvalidRequirement: for a window, epsilon or level that no promise can be built on.
+        InvalidRoster: for a user listed twice.
+    """
+    connection = connect()
+    scan, names = _table(connection, str(path))
+    as_levels = "privacy" in names
+    wanted = ("user", "window", "privacy" if as_levels else "epsilon")
+    for name in wanted:
+        if name not in names:
+            raise InvalidInput(
+                "the columns user, window and epsilon, or user, privacy and window",
+                f"{str(path)!r} without {name!r}",
+                "Write one row per user under these names.",
+                path=str(path),
+                column=name,
+            )
+    user, window, second = (f"trim(CAST({quoted(name)} AS VARCHAR))" for name in wanted)
+    connection.execute(f"CREATE TEMP TABLE rows AS SELECT {user} AS u, {window} AS w, {second} AS e FROM {scan}")
+    _check_rows(connection, str(path))
+    pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
+    chosen = levels or Levels.default()
+    requirements = [chosen.requirement(e, w) if as_levels else Requirement(_whole(w), e) for w, e in pairs]
+    codes = connection.execute(
+        "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "
+        "(SELECT DISTINCT w, e FROM rows)) USING (w, e) ORDER BY rows.rowid"
+    ).fetchnumpy()["code"]
+    windows = np.array([one.window for one in requirements], dtype=np.int64)[codes]
+    nanos = np.array([one.nano for one in requirements], dtype=np.int64)[codes]
+    return _ids(connection), windows, nanos
+
+
+def read_column(path: str | Path, column: str | None = None) -> list[str]:
+    """One column of a small file as text: the named one, or the first; a .txt file has a label per line.
+
+    Raises:
+        InvalidInput: for a missing file or column.
+    """
+    if str(path).endswith(".txt"):
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
+        return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    connection = connect()
+    scan, names = _table(connection, str(path))
+    name = column or names[0]
+    rows = connection.execute(f"SELECT CAST({quoted(name)} AS VARCHAR) FROM {scan}").fetchall()
+    return [row[0] for row in rows if row[0] is not None]
+
+
+def _table(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[str, Sequence[str]]:
+    if not Path(path).is_file():
+        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
+    one = open_input(path)
+    if one.format == "parquet":
+        scan = f"read_parquet({literal(path)})"
+    elif one.format == "ndjson":
+        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in one.columns)
+        scan = f"read_json({literal(path)}, format = 'newline_delimited', columns = {{{columns}}})"
+    else:
+        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in one.columns)
+        scan = (
+            f"read_csv({literal(path)}, columns = {{{columns}}}, auto_detect = false, header = true, "
+            f"delim = {literal(delimiter_of(one.format))}, quote = '\"', escape = '\"')"
+        )
+    try:
+        names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
+        connection.execute(f"SELECT count(*) FROM {scan} WHERE {quoted(names[0])} IS NULL").fetchall()
+    except duckdb.Error as error:
+        raise InvalidInput(
+            "a file with the same fields in every row",
+            f"{path!r} ({type(error).__name__})",
+            "Check that no row is cut off or has a comma too many.",
+            path=path,
+        ) from None
+    return scan, names
+
+
+def _check_rows(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    rows, whole, users = connection.execute(
+        "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
+    ).fetchall()[0]
+    if not rows or whole < rows:
+        raise InvalidInput(
+            "a row per user, every field filled in",
+            f"{path!r} " + ("without rows" if not rows else f"with {rows - whole} rows that have an empty field"),
+            "Complete the file.",
+            path=path,
+        )
+    if users < rows:
+        raise InvalidRoster(
+            "each user once",
+            f"{rows - users} repeated ids in {path!r}",
+            "Keep one row per user: a user has one requirement at a time.",
+            duplicates=rows - users,
+        )
+
+
+def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[Any]:
+    plain = connection.execute(f"SELECT bool_and(regexp_full_match(u, {literal(_CANONICAL)})) FROM rows").fetchall()[0][
+        0
+    ]
+    if plain:
+        return np.asarray(
+            connection.execute("SELECT CAST(u AS BIGINT) AS u FROM rows ORDER BY rowid").fetchnumpy()["u"]
+        )
+    return connection.execute("SELECT u FROM rows ORDER BY rowid").fetchnumpy()["u"].astype(np.str_)
+
+
+def _whole(window: str) -> int:
+    try:
+        return int(window)
+    except ValueError:
+        raise InvalidRequirement(
+            "a window that is a whole number of slots",
+            f"{window!r}",
+            "With words instead of numbers, name the columns user, privacy and window.",
+            window=window,
+        ) from None

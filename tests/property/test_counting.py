@@ -1,0 +1,129 @@
+"""Whatever the events, the file formats, the engines, the order and the runs: the counts are those of the slow way."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
+from wevent.streams.clock import SlotClock, format_time
+from wevent.streams.files import FileSource
+from wevent.streams.lines import LineSource
+
+LAST = 5
+CLOCK = SlotClock(DAY, 60 * SECOND)
+IDS = {"integers": (1, 2, 3, 4, 5), "text": ("anna", "7", "bob", "007", "eve")}
+STRANGERS = {"integers": (9, 10, -1), "text": ("8", "Anna", "x")}
+CELLS = {"numbered": 3, "labels": ["north", "south", "0"]}
+
+events_of = st.lists(
+    st.tuples(
+        st.integers(-70, 60 * LAST + 70).map(lambda step: step * SECOND // 2 * 2), st.integers(0, 7), st.integers(0, 3)
+    ),
+    max_size=60,
+)
+
+
+def spelled(raw: list[tuple[int, int, int]], ids: str, cells: str) -> list[tuple[int, Any, Any]]:
+    """Indices as ids and labels, the last ones unknown."""
+    people = [*IDS[ids], *STRANGERS[ids]]
+    labels = [0, 1, 2, 3] if cells == "numbered" else ["north", "south", "0", "west"]
+    return [(DAY + time, people[user], labels[cell]) for time, user, cell in raw]
+
+
+def expected(events: list[tuple[int, Any, Any]], ids: str, cells: str, k: int) -> list[Any]:
+    people = roster(IDS[ids])
+    domain = list(range(3)) if cells == "numbered" else CELLS["labels"]
+    slots = []
+    for slot in range(1, LAST + 1):
+        matrix, rejected = slow_count([e for e in events if CLOCK.slot_of(e[0]) == slot], people, domain, k)
+        slots.append((slot, matrix.tolist(), rejected))
+    return slots
+
+
+def write(path: Path, events: list[tuple[int, Any, Any]], kind: str) -> str:
+    """The events as a file of this kind."""
+    target = path / f"events.{kind}"
+    if kind == "csv":
+        lines = [f"{format_time(time)},{user},{cell}" for time, user, cell in events]
+        target.write_text("\n".join(["time,user,cell", *lines]) + "\n")
+    elif kind == "ndjson":
+        lines = [json.dumps({"time": time / SECOND, "user": user, "cell": cell}) for time, user, cell in events]
+        target.write_text("\n".join(lines) + "\n")
+    else:
+        columns = {
+            "us": np.array([time for time, _, _ in events], dtype=np.int64),
+            "user": np.array([user for _, user, _ in events], dtype=None if isinstance(events[0][1], int) else object),
+            "cell": np.array([cell for _, _, cell in events], dtype=None if isinstance(events[0][2], int) else object),
+        }
+        connection = duckdb.connect()
+        connection.register("columns", columns)
+        query = 'SELECT make_timestamptz(us) AS time, "user", cell FROM columns'
+        connection.execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+    return str(target)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson"])
+@given(
+    raw=events_of.filter(bool), ids=st.sampled_from(list(IDS)), cells=st.sampled_from(list(CELLS)), k=st.integers(1, 3)
+)
+def test_engines_agree_with_the_slow_count(engine: str, kind: str, raw: Any, ids: str, cells: str, k: int) -> None:
+    events = spelled(raw, ids, cells)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), events, kind)
+        chosen = settings([path], CELLS[cells], engine=engine, max_cells_per_user=k)
+        source = FileSource(chosen, CLOCK, LAST)
+        assert plain(source.count(roster(IDS[ids]), 1, 100)) == expected(events, ids, cells, k)
+    inside = [event for event in events if 1 <= CLOCK.slot_of(event[0]) <= LAST]
+    assert source.totals()["events"] == len(inside)
+    assert source.totals()["malformed"] == 0
+
+
+@given(raw=events_of.filter(bool), cuts=st.lists(st.integers(1, LAST), max_size=3), parts=st.integers(1, 3))
+def test_any_split_into_runs_and_files_gives_the_same_counts(raw: Any, cuts: list[int], parts: int) -> None:
+    """Each run sees the files so far, ends where it is told, and the next resumes from its position."""
+    events = spelled(raw, "integers", "numbered")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for index in range(parts):
+            (Path(folder) / str(index)).mkdir()
+            share = events[index * len(events) // parts : (index + 1) * len(events) // parts]
+            paths.append(write(Path(folder) / str(index), share or events[:1] * 0 or [(0, 1, 1)], "parquet"))
+        counted, position = [], None
+        for end in [*sorted(set(cuts)), LAST]:
+            source = FileSource(settings(paths, 3), CLOCK, end)
+            if position is not None:
+                source.resume(position)
+            for one in source.count(roster(), len(counted) + 1, 100):
+                counted.append(one)
+                position = one.position
+    assert plain(counted) == expected(events, "integers", "numbered", 1)
+
+
+@given(raw=events_of, seed=st.randoms(), ids=st.sampled_from(list(IDS)), k=st.integers(1, 2), size=st.integers(1, 400))
+def test_live_counts_do_not_depend_on_the_order_of_arrival(raw: Any, seed: Any, ids: str, k: int, size: int) -> None:
+    """All arrive while every slot is open: nothing is late, so order and pieces do not matter."""
+    events = [event for event in spelled(raw, ids, "numbered") if event[0] < DAY + 60 * SECOND * LAST]
+    events = [event for event in events if event[0] >= DAY]
+    shuffled = list(events)
+    seed.shuffle(shuffled)
+    text = b"".join(
+        json.dumps({"time": format_time(time), "user": user, "cell": cell}).encode() + b"\n"
+        for time, user, cell in shuffled
+    )
+    wall = Wall(DAY + 60 * SECOND * (LAST - 1))
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    inbox = ScriptedInbox([*pieces, 3_600.0], wall)
+    chosen = settings(cells=3, grace_us=600 * SECOND, max_cells_per_user=k)
+    source = LineSource(chosen, CLOCK, LAST, inbox=inbox, now_us=wall)
+    by_cell = sorted(events, key=lambda event: event[2])  # of equal times the cell declared last wins
+    assert plain(source.count(roster(IDS[ids]), 1, LAST)) == expected(by_cell, ids, "numbered", k)
