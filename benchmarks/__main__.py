@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory")
+NAMES = ("slots", "literal", "memory", "throughput")
 
 
 def main() -> None:

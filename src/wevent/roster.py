@@ -50,6 +50,7 @@ class Roster:
         self.unknown_limit = unknown_limit
         self._users = Lookup(users)
         self._starts: tuple[int, IntArray] | None = None
+        self._scratch: IntArray | None = None
         if self._users.duplicates:
             raise InvalidRoster(
                 "each user once",
@@ -166,7 +167,9 @@ class Roster:
             rejected = len(valid) - int(np.count_nonzero(valid))
             user_rows, cell_rows = user_rows[valid], cell_rows[valid]
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
-            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user)
+            if self._scratch is None:
+                self._scratch = np.empty(len(self), dtype=np.int64)
+            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user, self._scratch)
         counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
@@ -221,13 +224,16 @@ class Roster:
         return Counts(matrix.reshape(len(self.population), cells), rejected)
 
 
-def _last(users: IntArray, cells: IntArray, registered: int, domain: int, limit: int) -> tuple[IntArray, IntArray]:
-    """The last `limit` distinct cells of every user."""
+def _last(
+    users: IntArray, cells: IntArray, registered: int, domain: int, limit: int, scratch: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
+    """The last `limit` distinct cells of every user; `scratch` has a place for each, with any content."""
     if limit == 1:
-        last = np.full(registered, -1, dtype=np.int64)
-        last[users] = cells  # of repeated indices numpy keeps the last assignment
-        present = np.flatnonzero(last >= 0)
-        return present, last[present]
+        event = np.arange(len(users))
+        latest_event = scratch if scratch is not None else np.empty(registered, dtype=np.int64)
+        latest_event[users] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
+        kept = latest_event.take(users) == event
+        return users[kept], cells[kept]
     records = (users * domain + cells)[::-1]  # latest first
     _, first = np.unique(records, return_index=True)
     first.sort()
@@ -238,8 +244,8 @@ def _last(users: IntArray, cells: IntArray, registered: int, domain: int, limit:
     starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
     lengths = np.diff(np.append(starts, len(sorted_owner)))
     rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
-    kept = latest[order][rank < limit]
-    return kept // domain, kept % domain
+    chosen = latest[order][rank < limit]
+    return chosen // domain, chosen % domain
 
 
 def _is_absent(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

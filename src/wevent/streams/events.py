@@ -44,7 +44,7 @@ class LineDecoder:
         moment: Any = datetime if timezone_us is not None else Annotated[datetime, msgspec.Meta(tz=True)]
         fields = [("time", moment | int | float), ("user", int | str), ("cell", int | str)]
         event: Any = msgspec.defstruct("Event", fields, rename=dict(columns), gc=False)
-        close: Any = msgspec.defstruct("Close", [("close", moment | int | float)], gc=False)
+        close: Any = msgspec.defstruct("Close", [("close", moment | int | float)], gc=False, forbid_unknown_fields=True)
         self._events = msgspec.json.Decoder(event)
         self._close = msgspec.json.Decoder(close)
         self._cells = cells

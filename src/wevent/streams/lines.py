@@ -166,7 +166,7 @@ class LineSource:
                 return
             lines, self._rest = self._rest + piece[:cut], piece[cut:]
         if self._settings.close == "lines" and b'"close"' in lines:
-            self._read_with_closes(lines.splitlines())
+            self._read_with_closes(lines)
         elif lines:
             self._read(lines)
 
@@ -181,19 +181,23 @@ class LineSource:
         self._line += number
         self._sort_in(batch)
 
-    def _read_with_closes(self, lines: list[bytes]) -> None:
-        start = 0
-        for index, line in enumerate(lines):
-            time_us = self._decoder.close(line) if b'"close"' in line else None
+    def _read_with_closes(self, lines: bytes) -> None:
+        """Events and close lines in their order; a line with the word may still be an event."""
+        start = place = 0
+        while (place := lines.find(b'"close"', place)) >= 0:
+            line_start = lines.rfind(b"\n", 0, place) + 1
+            line_end = lines.find(b"\n", place) + 1 or len(lines)
+            time_us = self._decoder.close(lines[line_start:line_end])
             if time_us is not None:
-                if index > start:
-                    self._read(b"\n".join(lines[start:index]))
-                start = index + 1
+                if line_start > start:
+                    self._read(lines[start:line_start])
                 self._line += 1
+                start = line_end
                 self._closed = max(self._closed, self._clock.slot_of(time_us) - 1)
                 self._allow_through(time_us)
+            place = line_end
         if start < len(lines):
-            self._read(b"\n".join(lines[start:]))
+            self._read(lines[start:])
 
     def _allow_through(self, time_us: int) -> None:
         """After a close line an event may lie in the slot it opens, or within the grace after it."""

@@ -62,11 +62,11 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[n
     return _ids(connection), windows, nanos
 
 
-def read_column(path: str | Path, column: str | None = None) -> list[str]:
-    """One column of a small file as text: the named one, or the first; a .txt file has a label per line.
+def read_column(path: str | Path, column: str) -> list[str]:
+    """One column of a small file as text: the named one, else the first; a .txt file has a label per line.
 
     Raises:
-        InvalidInput: for a missing file or column.
+        InvalidInput: for a missing or unreadable file.
     """
     if str(path).endswith(".txt"):
         try:
@@ -76,7 +76,7 @@ def read_column(path: str | Path, column: str | None = None) -> list[str]:
         return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     connection = connect()
     scan, names = _table(connection, str(path))
-    name = column or names[0]
+    name = column if column in names else names[0]
     rows = connection.execute(f"SELECT CAST({quoted(name)} AS VARCHAR) FROM {scan}").fetchall()
     return [row[0] for row in rows if row[0] is not None]
 
