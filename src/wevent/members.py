@@ -49,8 +49,12 @@ class MemberView:
     def _build(self, slot: int) -> Roster:
         users, keys, self._until = [], [], _FAR
         floors = self._floors()
+        openings: dict[int, int] = {}
         for member in self._journal.registry.members():
-            first = max(member.first, self._floor(member, floors), self._opening(member.key[0]))
+            window = member.key[0]
+            if window not in openings:
+                openings[window] = self._opening(window)
+            first = max(member.first, self._floor(member, floors), openings[window])
             if first <= slot:
                 users.append(member.user)
                 keys.append(member.key)

@@ -23,7 +23,7 @@ def settle_stale(journal: SqliteJournal, released_through: int | None) -> int:
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
-    head = journal.head()
+    head = journal.load().head  # a damaged journal is said to be damaged, not stale
     known = _known_released(journal, head.committed)
     if released_through is None:
         if head.copied:

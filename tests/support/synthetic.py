@@ -22,7 +22,7 @@ class SyntheticSource:
     """Counts slots up to `end`; every class has the same shares of its users in the cells, drifting with the slot."""
 
     def __init__(self, end: int, cells: int = 3) -> None:
-        self.end, self.cells = end, cells
+        self.end, self.cells, self.shift = end, cells, 0
         self.resumed: Any = None
         self.counted: list[int] = []
 
@@ -30,7 +30,7 @@ class SyntheticSource:
         for slot in range(first, min(first + most, self.end + 1)):
             self.counted.append(slot)
             sizes = roster.population.sizes
-            shares = 1.0 + np.sin(slot / 5.0 + np.arange(self.cells))
+            shares = 1.0 + np.sin(slot / 5.0 + self.shift + np.arange(self.cells))
             matrix = np.floor(sizes[:, None] * shares[None, :] / (shares.sum() + 1.0)).astype(np.int64)
             yield SlotCounts(slot, Counts(matrix), {"slot": slot})
 

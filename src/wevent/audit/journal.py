@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -90,6 +90,7 @@ class _Audit:
         self._stretch: list[npt.NDArray[np.int64]] = []
         self._stretch_first = 0
         self._group: tuple[int, list[tuple[int, int]], bytes] = (0, [], b"")
+        self._complete: tuple[Any, bool] = (None, False)
 
     def run(self) -> Report:
         database = self._database
@@ -109,9 +110,9 @@ class _Audit:
         self._report.violations.sort(key=lambda one: one["slot"])
         return self._report
 
-    def _check_epochs(self) -> dict[int, tuple[bytes, set[tuple[int, int]]]]:
+    def _check_epochs(self) -> dict[int, tuple[bytes, frozenset[tuple[int, int]]]]:
         """Settings: pinned ones never change, declared classes are legal. Returns digest and classes of each."""
-        epochs: dict[int, tuple[bytes, set[tuple[int, int]]]] = {}
+        epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]] = {}
         pinned: list[Any] | None = None
         for number, first, text in self._database.execute("SELECT number, first, terms FROM epochs ORDER BY number"):
             terms = json.loads(text)
@@ -119,14 +120,14 @@ class _Audit:
             pinned = pinned or found
             if found != pinned:
                 self._add(first, f"epoch {number} changes a setting that is pinned for the life of a journal")
-            declared = {(window, nano) for window, nano in terms["declared"]}
+            declared = frozenset((window, nano) for window, nano in terms["declared"])
             if not declared or any(not 2 * window <= nano <= 50 * 10**9 for window, nano in declared):
                 self._add(first, f"epoch {number} declares a class that no promise can be built on")
             epochs[number] = hashlib.sha256(text.encode()).digest(), declared
         return epochs
 
     def _check_slots(
-        self, epochs: dict[int, tuple[bytes, set[tuple[int, int]]]], first: int, link: bytes
+        self, epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]], first: int, link: bytes
     ) -> tuple[int, bytes]:
         """Every slot once and in order, every link of the chain, every charge. Returns the last slot and its link."""
         expected = first
@@ -148,10 +149,12 @@ class _Audit:
             expected = slot + 1
             if group != self._group[0]:
                 self._open_group(group, slot)
-            classes = self._group[1]
-            charges = _charges(self._database, probe, len(classes)), _charges(self._database, publication, len(classes))
-            digest, declared = epochs.get(epoch, (b"", set()))
-            self._check_slot(slot, kind, shown, charges, declared - set(classes))
+            first_part = _charges(self._database, probe, len(self._group[1]))
+            second_part = _charges(self._database, publication, len(self._group[1]))
+            digest, declared = epochs.get(epoch, (b"", frozenset()))
+            self._check_slot(slot, kind, shown, (first_part, second_part))
+            if not self._has_all(declared):
+                self._add(slot, "a declared class is missing")
             own = _histogram(self._database, slot) if shown == slot else b""
             head = _HEAD.pack(
                 slot,
@@ -160,32 +163,30 @@ class _Audit:
                 math.nan if dissimilarity is None else dissimilarity,
                 shown,
             )
-            parts = link, digest, self._group[2], head, charges[0].tobytes(), charges[1].tobytes(), own or b""
+            parts = link, digest, self._group[2], head, first_part.raw, second_part.raw, own or b""
             link = hashlib.sha256(b"".join(parts)).digest()
             if link != stored:
                 self._add(slot, "the hash chain is broken: what is stored is not what was committed")
                 link = stored
-            self._collect(slot, charges[0] + charges[1])
+            self._collect(slot, first_part.values + second_part.values)
         self._close_stretch()
         self._report.slots = expected - first
         return expected - 1, link
 
-    def _check_slot(
-        self,
-        slot: int,
-        kind: int,
-        shown: int,
-        charges: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-        missing: set[tuple[int, int]],
-    ) -> None:
+    def _check_slot(self, slot: int, kind: int, shown: int, charges: tuple[_Charges, _Charges]) -> None:
         if not 0 <= kind < _KINDS or (kind == _PUBLISHED and shown != slot) or (kind == _ELSEWHERE) != (shown == 0):
             self._add(slot, "the release does not fit the slot's outcome")
-        if kind == _PUBLISHED and not charges[1].any():
+        if kind == _PUBLISHED and not charges[1].some:
             self._add(slot, "a fresh release was charged to nobody")
-        if min(charges[0].min(initial=0), charges[1].min(initial=0)) < 0:
+        if charges[0].negative or charges[1].negative:
             self._add(slot, "a charge is negative")
-        if missing:
-            self._add(slot, "a declared class is missing")
+
+    def _has_all(self, declared: frozenset[tuple[int, int]]) -> bool:
+        """Whether every declared class is in the population in force; looked up once per population and epoch."""
+        key = self._group[0], declared
+        if self._complete[0] != key:
+            self._complete = key, declared <= set(self._group[1])
+        return self._complete[1]
 
     def _collect(self, slot: int, totals: npt.NDArray[np.int64]) -> None:
         if self._stretch and slot != self._stretch_first + len(self._stretch):
@@ -234,16 +235,25 @@ def _row(database: apsw.Connection, query: str, values: tuple[Any, ...] = ()) ->
     raise apsw.CorruptError(f"no row: {query}")
 
 
+class _Charges(NamedTuple):
+    """What one slot charges for one purpose."""
+
+    values: npt.NDArray[np.int64]
+    raw: bytes
+    some: bool
+    negative: bool
+
+
 @lru_cache(maxsize=4096)
-def _charges(database: apsw.Connection, number: int, classes: int) -> npt.NDArray[np.int64]:
-    if not number:
-        return np.zeros(classes, dtype=np.int64)
-    data = bytes(_row(database, "SELECT data FROM charges WHERE id = ?", (number,))[0])
-    raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
-    charges = np.frombuffer(raw, dtype="<i8").astype(np.int64)
-    if len(charges) != classes:
+def _charges(database: apsw.Connection, number: int, classes: int) -> _Charges:
+    raw = b"\0" * (8 * classes)
+    if number:
+        data = bytes(_row(database, "SELECT data FROM charges WHERE id = ?", (number,))[0])
+        raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+    values = np.frombuffer(raw, dtype="<i8").astype(np.int64)
+    if len(values) != classes:
         raise apsw.CorruptError("charges of other classes")
-    return charges
+    return _Charges(values, raw, bool(values.any()), bool((values < 0).any()))
 
 
 def _histogram(database: apsw.Connection, slot: int) -> bytes | None:

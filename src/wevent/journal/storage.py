@@ -29,6 +29,8 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
         )
     _check_whole(path)
     with clear_errors(path):
+        if create and not path.exists():  # ids of users are in it: nobody else may read it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         connection = apsw.Connection(str(path), flags=flags)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
