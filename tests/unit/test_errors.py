@@ -246,7 +246,9 @@ def test_errors_survive_pickling(case: str) -> None:
         assert repr(getattr(again, name)) == repr(getattr(error, name))
 
 
-CASES_ELSEWHERE = {  # tests/unit/journal/test_messages.py
+CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams
+    wevent.InvalidInput,
+    wevent.InvalidSettings,
     wevent.InvalidJournal,
     wevent.InvalidMembership,
     wevent.InvalidOutput,
