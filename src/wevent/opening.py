@@ -18,7 +18,7 @@ from wevent.errors import InvalidMembership
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import PERMANENT, Terms, levels_to_plain
-from wevent.membership import Change, check_allowed, differences
+from wevent.membership import Change, Key, check_allowed, differences
 
 
 class PublishSettings(Protocol):
@@ -144,10 +144,14 @@ def import_users(journal: SqliteJournal, wanted: Wanted) -> int:
     terms = journal.head().epoch.terms
     for key in sorted(set(wanted.keys)):
         check_requirement(terms, key)
-    widest = max(one.window for epoch in journal.epochs() for one in epoch.terms.requirements)
-    journal.registry.apply(journal.head().committed + 1, widest)  # what was asked for before comes first
-    current = {one.user: (one.key, None) for one in journal.registry.members()}
-    target = dict(zip(wanted.users, ((key, None) for key in wanted.keys), strict=True))
+    current: dict[str, tuple[Key, str | None]] = {one.user: (one.key, None) for one in journal.registry.members()}
+    for change in journal.registry.queued():  # what was asked for before comes first
+        current.pop(change.user, None)
+        if change.key is not None:
+            current[change.user] = change.key, None
+    target: dict[str, tuple[Key, str | None]] = dict(
+        zip(wanted.users, ((key, None) for key in wanted.keys), strict=True)
+    )
     changes = differences(current, target)
     journal.registry.ask(changes)
     journal.note_imported(wanted.digest)

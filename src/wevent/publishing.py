@@ -125,7 +125,7 @@ class Publication:
     def run(self) -> Summary:
         """Publish until the last slot, the end of the input, or a signal."""
         first = self.publisher.slot
-        with Stop() as stop:
+        with Stop(getattr(self._source, "stop", None)) as stop:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._pending()))

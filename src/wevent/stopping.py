@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -19,12 +19,16 @@ class Stopped(Exception):
 class Stop:
     """Takes SIGINT and SIGTERM over while in use, in the main thread.
 
+    Args:
+        tell: called when one comes, for a source that can end its waiting by itself; without it a wait is broken off.
+
     Attributes:
         asked: whether one has come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[], None] | None = None) -> None:
         self.asked = False
+        self._tell = tell
         self._waiting = False
         self._before: dict[int, Any] = {}
 
@@ -39,7 +43,7 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A stretch that a signal ends with `Stopped`."""
+        """A stretch of waiting: a signal ends it with `Stopped`, unless the source was told."""
         self._waiting = True
         try:
             if self.asked:
@@ -50,6 +54,8 @@ class Stop:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        if self._waiting:
+        if self._tell is not None:
+            self._tell()
+        elif self._waiting:
             self._waiting = False
             raise Stopped

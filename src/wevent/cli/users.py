@@ -102,9 +102,9 @@ def import_file(path: Path, file: Path) -> None:
 
     with SqliteJournal(path) as journal:
         levels = _levels(journal.head().epoch.terms)
-    wanted = wanted_users(file, levels, read_requirements(file, levels))
-    with SqliteJournal(path, write=True) as journal:
-        click.echo(f"{import_users(journal, wanted)} changes, from slot {journal.head().committed + 1} on")
+        wanted = wanted_users(file, levels, read_requirements(file, levels))
+        click.echo(f"{import_users(journal, wanted)} changes")
+    _put_in_force(path)
 
 
 @command.command("export")

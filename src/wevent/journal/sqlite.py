@@ -89,7 +89,7 @@ class SqliteJournal:
         Raises:
             InvalidJournal: if state or slots are not what was stored.
         """
-        with clear_errors(self.path):
+        with clear_errors(self.path), self._snapshot():
             head = self.head()
             row = maybe_row(self._database, "SELECT slot, data, digest FROM states ORDER BY slot DESC LIMIT 1")
             start, state = 0, None
@@ -317,6 +317,15 @@ class SqliteJournal:
     def _add_unsafe(self, unsafe: tuple[str, ...]) -> None:
         known = msgspec.json.decode(self._fact("unsafe"))
         self._put("unsafe", _json([*known, *(one for one in unsafe if one not in known)]))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """One consistent view over several queries, whoever commits meanwhile."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._database.execute("ROLLBACK")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

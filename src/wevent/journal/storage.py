@@ -36,7 +36,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         found, application, tables = _identity(connection)
         if create and not tables and application == 0:
-            return _prepared(connection), True
+            return _prepared(connection, write=True), True
         if application != schema.APPLICATION_ID:
             raise _foreign(path)
         if found > schema.FORMAT:
@@ -47,7 +47,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
                 path=str(path),
                 format=found,
             )
-        return _prepared(connection), False
+        return _prepared(connection, write=create), False
 
 
 def check_pages(connection: apsw.Connection, path: Path) -> None:
@@ -128,9 +128,10 @@ def clear_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _prepared(connection: apsw.Connection) -> apsw.Connection:
+def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
     """Write-ahead log, every commit forced to disk, deleted rows overwritten."""
-    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    if write:  # a backup stays one file for those who only read it
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     connection.execute("PRAGMA journal_size_limit = 67108864").fetchall()

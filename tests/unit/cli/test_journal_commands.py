@@ -119,7 +119,7 @@ def test_users(run: RunCommand) -> None:
     exported = run("users", "run.journal", "export")[1]
     assert len(exported.splitlines()) == 60
     Path("again.csv").write_text(exported.replace("\n0,", "\n1000,"))
-    assert "2 changes, from slot 6 on" in run("users", "run.journal", "import", "again.csv")[1]
+    assert "2 changes\nin force from slot 6 on" in run("users", "run.journal", "import", "again.csv")[1]
     assert "61 users" not in run("users", "run.journal", "list")[2]
     assert publish(run, 10)[0] == 0
     assert run("audit", "run.journal")[0] == 0
