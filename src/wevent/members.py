@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from wevent.journal.contract import Member
 from wevent.journal.rebuild import declared_classes
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import Terms
-from wevent.membership import make_roster, unknown_class
+from wevent.membership import Key, make_roster, unknown_class
 from wevent.roster import Roster
 
 _log = logging.getLogger("wevent.members")
@@ -31,7 +30,6 @@ class MemberView:
         self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
         self._roster: Roster | None = None
         self._until = 0  # the roster stands before this slot
-        self._applied = -1
 
     def at(self, slot: int) -> tuple[Roster, int]:
         """The roster of a slot, and for how many slots from it on it stands if nobody asks for a change.
@@ -47,20 +45,18 @@ class MemberView:
         return self._roster, self._until - slot
 
     def _build(self, slot: int) -> Roster:
-        users, keys, self._until = [], [], _FAR
+        """The roster of everybody whose time has come; what holds out a whole class is looked up once per class."""
+        rows = self._journal.registry.rows()
         floors = self._floors()
-        openings: dict[int, int] = {}
-        for member in self._journal.registry.members():
-            window = member.key[0]
-            if window not in openings:
-                openings[window] = self._opening(window)
-            first = max(member.first, self._floor(member, floors), openings[window])
-            if first <= slot:
-                users.append(member.user)
-                keys.append(member.key)
-            else:
-                self._until = min(self._until, first)
-        return make_roster(users, keys, self._declared, self._unknown)
+        waits = {
+            key: max(self._floor(key, floors), self._opening(key[0])) for key in {(row[1], row[2]) for row in rows}
+        }
+        starts = (max(row[3], waits[row[1], row[2]]) for row in rows)
+        ahead = [start for start in starts if start > slot]
+        self._until = min(ahead, default=_FAR)
+        if ahead:
+            rows = [row for row in rows if row[3] <= slot and waits[row[1], row[2]] <= slot]
+        return make_roster([row[0] for row in rows], [(row[1], row[2]) for row in rows], self._declared, self._unknown)
 
     def _opening(self, window: int) -> int:
         """From which slot on a window may be used that is larger than any declared before its epoch.
@@ -75,7 +71,7 @@ class MemberView:
             widest = max(widest, *(one.window for one in epoch.terms.requirements))
         return opening
 
-    def _floors(self) -> tuple[int, frozenset[tuple[int, int]]] | None:
+    def _floors(self) -> tuple[int, frozenset[Key]] | None:
         """After slots released elsewhere: the last of them, and the classes that were charged for them."""
         record = self._journal.elsewhere()
         if record is None:
@@ -83,8 +79,8 @@ class MemberView:
         return record.slot, frozenset((one.window, one.nano) for one in record.group.population.classes)
 
     @staticmethod
-    def _floor(member: Member, floors: tuple[int, frozenset[tuple[int, int]]] | None) -> int:
+    def _floor(key: Key, floors: tuple[int, frozenset[Key]] | None) -> int:
         """A class that was not charged for slots released elsewhere may have had members there: it waits a window."""
-        if floors is None or member.key in floors[1]:
+        if floors is None or key in floors[1]:
             return 0
-        return floors[0] + member.key[0]
+        return floors[0] + key[0]

@@ -32,6 +32,13 @@ class SqliteRegistry:
             rows = self._database.execute("SELECT user, window, nano, level, first FROM members WHERE last IS NULL")
             return [Member(user, (window, nano), level, first) for user, window, nano, level, first in rows]
 
+    def rows(self) -> list[tuple[str, int, int, int]]:
+        """Everybody as (user, window, nano-epsilons, first slot): `members` for rosters of millions."""
+        with clear_errors(self._path):
+            query = "SELECT user, window, nano, first FROM members WHERE last IS NULL"
+            found: list[Any] = self._database.execute(query).fetchall()
+            return found
+
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
         row = maybe_row(self._database, "SELECT action FROM changes WHERE user = ? ORDER BY id DESC LIMIT 1", (user,))

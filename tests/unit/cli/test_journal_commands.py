@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -232,3 +234,23 @@ def test_doctor(run: RunCommand) -> None:
     assert code == 0
     assert all(one["ok"] for one in json.loads(out))
     assert run("doctor", "--folder", "missing")[0] == 1
+
+
+def test_a_live_run_stops_on_sigterm_and_says_how_to_resume(folder: Path) -> None:
+    command = [sys.executable, "-m", "wevent.cli", "publish", "-", "--slot", "1s", "--cells", "4"]
+    command += ["--requirements", "users.csv", "--journal", "live.journal", "--out", "live.ndjson"]
+    for _ in range(2):
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        before = len(Path("live.ndjson").read_bytes().splitlines()) if Path("live.ndjson").exists() else 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            if Path("live.ndjson").exists() and len(Path("live.ndjson").read_bytes().splitlines()) > before:
+                break
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=60)
+        assert child.returncode == 0, err
+        assert "Run the same command again to resume" in err
+    slots = [json.loads(line)["slot"] for line in Path("live.ndjson").read_text().splitlines()]
+    assert slots == list(range(1, len(slots) + 1))
+    assert len(slots) >= 2
