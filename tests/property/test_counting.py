@@ -9,7 +9,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,21 +70,24 @@ def write(path: Path, events: list[tuple[int, Any, Any]], kind: str) -> str:
     return str(target)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-@pytest.mark.parametrize("kind", ["parquet", "csv", "ndjson"])
 @given(
-    raw=events_of.filter(bool), ids=st.sampled_from(list(IDS)), cells=st.sampled_from(list(CELLS)), k=st.integers(1, 3)
+    raw=events_of.filter(bool),
+    kind=st.sampled_from(["parquet", "csv", "ndjson"]),
+    ids=st.sampled_from(list(IDS)),
+    cells=st.sampled_from(list(CELLS)),
+    k=st.integers(1, 3),
 )
-def test_engines_agree_with_the_slow_count(engine: str, kind: str, raw: Any, ids: str, cells: str, k: int) -> None:
+def test_engines_agree_with_the_slow_count(raw: Any, kind: str, ids: str, cells: str, k: int) -> None:
     events = spelled(raw, ids, cells)
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), events, kind)
-        chosen = settings([path], CELLS[cells], engine=engine, max_cells_per_user=k)
-        source = FileSource(chosen, CLOCK, LAST)
-        assert plain(source.count(roster(IDS[ids]), 1, 100)) == expected(events, ids, cells, k)
-    inside = [event for event in events if 1 <= CLOCK.slot_of(event[0]) <= LAST]
-    assert source.totals()["events"] == len(inside)
-    assert source.totals()["malformed"] == 0
+        for engine in ("numpy", "duckdb"):
+            chosen = settings([path], CELLS[cells], engine=engine, max_cells_per_user=k)
+            source = FileSource(chosen, CLOCK, LAST)
+            assert plain(source.count(roster(IDS[ids]), 1, 100)) == expected(events, ids, cells, k)
+            inside = [event for event in events if 1 <= CLOCK.slot_of(event[0]) <= LAST]
+            assert source.totals()["events"] == len(inside)
+            assert source.totals()["malformed"] == 0
 
 
 @given(raw=events_of.filter(bool), cuts=st.lists(st.integers(1, LAST), max_size=3), parts=st.integers(1, 3))
@@ -97,7 +99,7 @@ def test_any_split_into_runs_and_files_gives_the_same_counts(raw: Any, cuts: lis
         for index in range(parts):
             (Path(folder) / str(index)).mkdir()
             share = events[index * len(events) // parts : (index + 1) * len(events) // parts]
-            paths.append(write(Path(folder) / str(index), share or events[:1] * 0 or [(0, 1, 1)], "parquet"))
+            paths.append(write(Path(folder) / str(index), share or [(0, 1, 1)], "parquet"))
         counted, position = [], None
         for end in [*sorted(set(cuts)), LAST]:
             source = FileSource(settings(paths, 3), CLOCK, end)

@@ -150,12 +150,12 @@ class DuckdbEngine:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def count(self, roster: Roster, slots: SlotRange, limit: int) -> Iterator[Counts]:
-        """Count each slot of `slots`."""
+    def count(self, roster: Roster, slots: SlotRange, limit: int, events: int) -> Iterator[Counts]:
+        """Count each slot of `slots`, which have no more than so many events."""
         tables = self._tables
         tables.load(roster)
         execute = tables.connection.execute
-        execute(f"CREATE OR REPLACE TEMP VIEW valid AS {self._valid(roster, slots)}")
+        execute(f"CREATE OR REPLACE TEMP VIEW valid AS {self._valid(roster, slots, events)}")
         sums = execute(_last_cell() if limit == 1 else _last_cells(limit)).fetchnumpy()
         rejected = dict(
             execute("SELECT slot, count(*) FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot").fetchall()
@@ -166,19 +166,22 @@ class DuckdbEngine:
         for index, matrix in enumerate(matrices):
             yield Counts(matrix, rejected.get(slots.first + index, 0))
 
-    def _valid(self, roster: Roster, slots: SlotRange) -> str:
-        """All events of the range with slot, place in time and input, and user, class and cell if known."""
+    def _valid(self, roster: Roster, slots: SlotRange, events: int) -> str:
+        """All events of the range with slot, place in time and input as one number, and user, class, cell if known."""
         tables, clock = self._tables, self._tables.clock
         by_number = tables.integer_users(roster)
         key, cell_key = "number" if by_number else "id", "number" if tables.integer_cells else "label"
         low, high = tables.bounds(slots)
+        places = (events + 1) * len(tables.readers)
+        kind = "BIGINT" if (high - low) * places < 2**62 else "HUGEINT"
         selects = [
-            f"SELECT t, {index} AS g, row_number() OVER () AS n, u, c "
+            f"SELECT t, CAST(t - {low} AS {kind}) * {places} + {index * (events + 1)} + row_number() OVER () AS moment"
+            ", u, c "
             f"FROM ({reader.events(low, high, text_users=not by_number, text_cells=not tables.integer_cells)})"
             for index, reader in enumerate(tables.readers)
         ]
         return (
-            f"SELECT (t - {clock.origin_us}) // {clock.length_us} + 1 AS slot, {{'t': t, 'g': g, 'n': n}} AS moment, "
+            f"SELECT (t - {clock.origin_us}) // {clock.length_us} + 1 AS slot, moment, "
             f"roster.place AS row, roster.class AS class, cells.place AS col FROM ({' UNION ALL '.join(selects)}) "
             f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
         )

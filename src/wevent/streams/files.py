@@ -60,7 +60,8 @@ class FileSource:
             whole = self._numpy.held(roster, first) or self._range(first, sizes)
             part = SlotRange(first, min(whole.last, end))
             if self._in_sql(roster, whole, sizes):
-                counted = self._duckdb.count(roster, part, limit)
+                events = sum(sizes.get(slot, 0) for slot in range(part.first, part.last + 1))
+                counted = self._duckdb.count(roster, part, limit, events)
             else:
                 counted = self._numpy.count(roster, part, limit, within=whole)
             for slot, counts in zip(range(part.first, part.last + 1), counted, strict=True):
