@@ -55,6 +55,8 @@ class Rounds:
         self._stream = stream
         self._publication, self._journal, self._batch = publication, journal, batch
         self._seen: dict[int, bytes] = {}
+        self.killed = 0  # rounds that a signal ended; others were done before it came
+        self.killed_midway = 0  # those of them that had committed something
         make_journal(self.path).close()
 
     def killed_at(self, step: str, occurrence: int, end: int) -> None:
@@ -118,6 +120,7 @@ class Rounds:
     def _wait(self, child: int) -> int:
         """Wait for a round's death and read what it made public: whole lines, in order, never another text."""
         _, status = os.waitpid(child, 0)
+        before = len(self._seen)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 70:
             raise Broken("a round failed by itself")
         data = self.out.read_bytes() if self.out.exists() else b""
@@ -130,19 +133,26 @@ class Rounds:
                 raise Broken(f"slot {number} was emitted twice with different bytes")
         if not self._stream and len(lines) < len(self._seen):
             raise Broken("an emitted slot is gone")
+        if os.WIFSIGNALED(status):
+            self.killed += 1
+            self.killed_midway += len(self._seen) > before
         return status
 
 
 def random_rounds(rounds: Rounds, number: int, seed: int) -> int:
-    """Kill `number` rounds: one at each labelled step in turn, every other one at a random moment. Returns the end."""
+    """Go on until `number` rounds were killed: at the labelled steps in turn, every other one at a random moment.
+
+    Returns the last slot. A round that was done before its random moment came does not count.
+    """
     chance = random.Random(seed)
-    end = 0
-    for index in range(number):
+    end, index = 0, 0
+    while rounds.killed < number:
         end += chance.randint(2, 6)
         if index % 2:
-            rounds.killed_after(chance.uniform(0.0, 0.012), end)
+            rounds.killed_after(chance.uniform(0.0, 0.06), end)
         else:
-            rounds.killed_at(STEPS[(index // 2) % len(STEPS)], chance.randint(1, 3), end)
+            rounds.killed_at(STEPS[(index // 2) % len(STEPS)], 1 + chance.randint(0, 1), end)
+        index += 1
     rounds.finish(end)
     return end
 
