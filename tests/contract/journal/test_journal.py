@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms, register
+from wevent import publishing
+from wevent.audit import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, SqliteJournal
 from wevent.journal.lines import ndjson_line
@@ -53,14 +55,21 @@ def test_what_was_committed_is_read_again(fresh: Any, reopen: Callable[[], Any],
 
 
 @pytest.mark.parametrize("named", ["pbd", "pba", "bd", "ba", "uniform", "pbu", "sample", "lbu", "plbu"])
-def test_a_rebuilt_publisher_has_the_same_state(reopen: Callable[[], Any], tmp_path: Path, named: str) -> None:
+@pytest.mark.parametrize("interval", [7, 1000])
+def test_a_rebuilt_publisher_has_the_same_state(
+    reopen: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, interval: int
+) -> None:
+    monkeypatch.setattr(publishing, "state_interval", lambda publisher: interval)
     journal = reopen()
     journal.begin(make_terms(mechanism=named))
     register(journal, 90)
     stepped = publish(journal, tmp_path / "o.ndjson", 30, batch=4).publisher
     journal.registry.ask([Change("set", "u0", CLASSES[1]), Change("remove", "u1")])
     stepped = publish(journal, tmp_path / "o.ndjson", 60, batch=4).publisher
-    rebuilt = rebuild_publisher(journal.load(), journal.epochs(), None)
+    loaded = journal.load()
+    assert (loaded.state is None) == (interval == 1000)
+    assert 0 < len(loaded.since) <= 60
+    rebuilt = rebuild_publisher(loaded, journal.epochs(), None)
     assert rebuilt.state() == stepped.state()
     journal.close()
 
@@ -140,3 +149,18 @@ def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:
         output.close()
         journal.close()
     assert stored[0] == stored[1]
+
+
+def test_a_run_that_keeps_few_slots_goes_on_as_before(
+    reopen: Callable[[], Any], fresh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "state_interval", lambda publisher: 16)
+    publish(fresh, tmp_path / "o.ndjson", 600, batch=32, keep=20)
+    assert 1 < fresh.head().first <= 600 - 20 + 1
+    assert len((tmp_path / "o.ndjson").read_bytes().splitlines()) == 600
+    fresh.close()
+    journal = reopen()
+    publish(journal, tmp_path / "o.ndjson", 700, batch=32, keep=20)
+    assert len((tmp_path / "o.ndjson").read_bytes().splitlines()) == 700
+    assert audit_journal(journal.path).ok
+    journal.close()
