@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput")
+NAMES = ("slots", "literal", "memory", "throughput", "endless")
 
 
 def main() -> None:

@@ -98,6 +98,34 @@ class InsufficientBudget(WeventError, ValueError):
         )
 
 
+class InvalidJournal(WeventError, ValueError):
+    """A file that is no journal, is damaged, or was written by a newer wevent. Facts: `path`, `format` if known."""
+
+
+class JournalLocked(WeventError):
+    """Another process publishes into the journal. Facts: `path`, `holder` (pid, host, since)."""
+
+
+class SettingsDiffer(WeventError, ValueError):
+    """A journal was opened with other settings than it pins. Facts: `names`, `permanent` (no epoch changes them)."""
+
+
+class StaleJournal(WeventError):
+    """A journal that may lack slots already released (spec 10). Facts: `committed`, `released` if it is known."""
+
+
+class StorageFailed(WeventError):
+    """The disk is full, the folder read-only or the file not writable; what was stored stays intact. Facts: `path`."""
+
+
+class InvalidMembership(WeventError, ValueError):
+    """A change of the registry that cannot be made. Facts: `line` or `requirement`; never a user id."""
+
+
+class InvalidOutput(WeventError, ValueError):
+    """An output file that does not continue this journal's releases. Facts: `path`, `slot` if one is at fault."""
+
+
 class InvalidSettings(WeventError, ValueError):
     """A setting that is missing, unknown or has no meaning, in the TOML file or on the command line. Facts: `key`."""
 

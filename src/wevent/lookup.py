@@ -39,6 +39,8 @@ class Lookup:
         """The position of each label, -1 if it is not there."""
         if not len(labels):
             return np.empty(0, dtype=np.int64)
+        if self._table is None and not len(self._sorted):  # nobody is registered yet
+            return np.full(len(labels), -1, dtype=np.int64)
         if self._text:
             keys: npt.NDArray[Any] = _as_text(labels)
         else:

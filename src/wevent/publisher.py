@@ -12,7 +12,7 @@ from wevent.catalogue import find_mechanism
 from wevent.cells import Cells
 from wevent.core.arrays import IntArray
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Mechanism, Neighbours, NoiseSource, Options, ThresholdRule
+from wevent.core.mechanism import Measurement, Mechanism, Neighbours, NoiseSource, Options, ThresholdRule
 from wevent.core.requirements import Population
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.counts import checked_matrix
@@ -84,6 +84,7 @@ class Publisher:
             pinned=population.classes if row.shared_budget else (),
         )
         self._history = first_history(len(self.ledger.rows), len(self.cells), self._pieces.smoother)
+        self._measured: Measurement | None = None
 
     @property
     def mechanism(self) -> str:
@@ -99,6 +100,16 @@ class Publisher:
     def seeded(self) -> bool:
         """Whether the noise is reproducible and therefore protects nobody."""
         return bool(getattr(self._noise, "seeded", True))
+
+    @property
+    def shares_budget(self) -> bool:
+        """Whether the mechanism has one budget for all declared classes."""
+        return self._row.shared_budget
+
+    @property
+    def measured(self) -> Measurement | None:
+        """The measurement behind the last step's release, None if it repeats; public, what a journal replays."""
+        return self._measured
 
     def step(self, counts: Any) -> Release:
         """Publish one slot.
@@ -128,7 +139,35 @@ class Publisher:
         )
         self.ledger.commit(outcome.reservation, outcome.charges)
         self._history = history
+        self._measured = outcome.measurement
         return release
+
+    def replay(self, probe_charges: IntArray, publication_charges: IntArray, measured: Measurement | None) -> None:
+        """Take over a committed slot from a journal: its charges and measurement, without counts or noise (spec 10).
+
+        After replaying every slot since `state()` was taken the publisher continues as if it had stepped them itself.
+
+        Args:
+            probe_charges: per class of the population, nano-epsilons.
+            publication_charges: the same for the publication.
+            measured: the measurement of a published slot, None for any other.
+        """
+        rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
+        outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
+        self._history, _ = advance(self._history, outcome, self._pieces.smoother, self.ledger.charged)
+        self.ledger.replay(probe_charges, publication_charges)
+
+    def inherit(self, earlier: Publisher) -> None:
+        """Begin where an earlier publisher over the same people stands: its slot and every charge (spec 10, epochs).
+
+        What was measured before stays behind: cells and mechanism may have changed. Call it before the first step.
+        """
+        population = self.population
+        self.ledger.load(earlier.population, earlier.slot, earlier.ledger.export())
+        self.population = earlier.population
+        self._history.slot = earlier.slot
+        self._history.last_charges = np.full(len(self.ledger.rows), -1, dtype=np.int64)
+        self.update(population)
 
     def run(self, slots: Iterable[Any]) -> Iterator[Release]:
         """Publish slot after slot, lazily."""
@@ -144,9 +183,7 @@ class Publisher:
         Raises:
             InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
         """
-        _check_population(population)
-        if self._row.shared_budget:
-            self._check_within_declared(population)
+        self.check_population(population)
         last_charges = self._history.last_charges
         carried = self.ledger.update(population, keep=last_charges >= 0)
         self._history.last_charges = np.where(carried >= 0, last_charges[carried], -1)
@@ -235,7 +272,15 @@ class Publisher:
             one.setflags(write=False)
         return charges
 
-    def _check_within_declared(self, population: Population) -> None:
+    def check_population(self, population: Population) -> None:
+        """Whether `update` would take a population: a shared budget is for the classes it was declared for.
+
+        Raises:
+            InvalidPopulation: naming the first class it was not declared for.
+        """
+        _check_population(population)
+        if not self._row.shared_budget:
+            return
         widest = max(one.window for one in self._declared)
         smallest = min(one.nano for one in self._declared)
         for requirement in population.classes:

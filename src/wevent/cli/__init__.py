@@ -13,6 +13,13 @@ from wevent.errors import WeventError
 
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
+    "publish": "Publish a stream of events: files or live lines in, private histograms out.",
+    "status": "Show how far a journal is and what budget is left.",
+    "releases": "Print or export the releases of a journal.",
+    "audit": "Re-check every window of every class of a journal.",
+    "users": "List and change who is registered with which requirement.",
+    "backup": "Copy a journal while it is in use.",
+    "doctor": "Check that this machine can publish.",
     "demo": "Publish a synthetic city stream with every mechanism and compare.",
     "init": "Write a commented example that can be published at once.",
     "mechanisms": "List the mechanisms.",

@@ -141,6 +141,20 @@ class Ledger:
         self.slot += 1
         self._retire()
 
+    def replay(self, probe_charges: IntArray, publication_charges: IntArray) -> None:
+        """Store the charges of a slot that a journal has already committed, and open the next slot (spec 10).
+
+        Hands out nothing: no permit comes of it, so nothing can be measured. Charges are per class of the population;
+        what was charged is charged again, whatever the window holds by then.
+        """
+        slot_charges = np.concatenate(
+            (self.with_classes(self.nothing, probe_charges), self.with_classes(self.nothing, publication_charges))
+        )
+        self._charges[self._places] = slot_charges
+        self._sums += slot_charges
+        self.slot += 1
+        self._retire()
+
     def update(self, population: Population, keep: BoolArray | None = None) -> IntArray:
         """Put a new population in force from the open slot on; every charge stays with its requirement (spec 4).
 

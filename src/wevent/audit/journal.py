@@ -1,0 +1,295 @@
+"""An audit of a journal file: windows, slots, hash chain and settings, read straight from its tables.
+
+Independent on purpose: it knows the format as documented (docs/reference/journal-format.md) and shares no code with
+the ledger, the publisher or the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from wevent.audit.windows import WindowSums
+from wevent.errors import InvalidJournal
+
+_APPLICATION, _FORMAT = 0x77657674, 1
+_PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4
+_HEAD = struct.Struct("<QBqdQ")
+_STRETCH = 16384  # slots that are added up at once
+_MOST = 1000  # findings that are listed one by one
+_PINNED = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
+
+
+@dataclass
+class Report:
+    """What an audit found.
+
+    Attributes:
+        slots: how many slots it checked, from `first` on.
+        classes: (window, nano-epsilons) → the largest spend of any window, nano-epsilons.
+        violations: what is wrong, in slot order; empty: nothing.
+        unsafe: what weakens the promise without breaking it.
+    """
+
+    first: int = 1
+    slots: int = 0
+    classes: dict[tuple[int, int], int] = field(default_factory=dict)
+    violations: list[dict[str, Any]] = field(default_factory=list)
+    unsafe: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.violations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, ready for JSON; epsilons as numbers."""
+        return {
+            "ok": self.ok,
+            "first": self.first,
+            "slots": self.slots,
+            "classes": [
+                {"window": window, "epsilon": nano / 1e9, "worst_window_spend": worst / 1e9}
+                for (window, nano), worst in sorted(self.classes.items())
+            ],
+            "unsafe": self.unsafe,
+            "violations": self.violations,
+        }
+
+
+def audit_journal(path: str | Path) -> Report:
+    """Check a journal; it may be in use.
+
+    Raises:
+        InvalidJournal: if it cannot be read as a journal at all.
+    """
+    with _reading(Path(path)) as database:
+        return _Audit(database).run()
+
+
+class _Audit:
+    """One pass over the slots of a journal."""
+
+    def __init__(self, database: apsw.Connection) -> None:
+        self._database = database
+        self._report = Report()
+        self._sums: dict[tuple[int, int], WindowSums] = {}
+        self._stretch: list[npt.NDArray[np.int64]] = []
+        self._stretch_first = 0
+        self._group: tuple[int, list[tuple[int, int]], bytes] = (0, [], b"")
+        self._complete: tuple[Any, bool] = (None, False)
+
+    def run(self) -> Report:
+        database = self._database
+        committed, link, first, anchor = _row(database, "SELECT committed, link, first, anchor FROM head")
+        self._report.first = first
+        unsafe = json.loads(_row(database, "SELECT value FROM facts WHERE name = 'unsafe'")[0])
+        self._report.unsafe = unsafe
+        if "seeded noise" in unsafe:
+            self._add(first, "noise was seeded: whoever knows the seed can undo it")
+        epochs = self._check_epochs()
+        last, end = self._check_slots(epochs, first, anchor)
+        if last != committed:
+            self._add(last + 1, f"slots up to {committed} were committed, but the last one stored is {last}")
+        if end != link:
+            self._add(last, "the hash chain does not end where the journal says")
+        self._report.classes = {key: one.worst for key, one in self._sums.items()}
+        self._report.violations.sort(key=lambda one: one["slot"])
+        return self._report
+
+    def _check_epochs(self) -> dict[int, tuple[bytes, frozenset[tuple[int, int]]]]:
+        """Settings: pinned ones never change, declared classes are legal. Returns digest and classes of each."""
+        epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]] = {}
+        pinned: list[Any] | None = None
+        for number, first, text in self._database.execute("SELECT number, first, terms FROM epochs ORDER BY number"):
+            terms = json.loads(text)
+            found = [terms[name] for name in _PINNED]
+            pinned = pinned or found
+            if found != pinned:
+                self._add(first, f"epoch {number} changes a setting that is pinned for the life of a journal")
+            declared = frozenset((window, nano) for window, nano in terms["declared"])
+            if not declared or any(not 2 * window <= nano <= 50 * 10**9 for window, nano in declared):
+                self._add(first, f"epoch {number} declares a class that no promise can be built on")
+            epochs[number] = hashlib.sha256(text.encode()).digest(), declared
+        return epochs
+
+    def _check_slots(
+        self, epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]], first: int, link: bytes
+    ) -> tuple[int, bytes]:
+        """Every slot once and in order, every link of the chain, every charge. Returns the last slot and its link."""
+        expected = first
+        query = "SELECT * FROM slots ORDER BY slot"
+        for (
+            slot,
+            kind,
+            epoch,
+            group,
+            probe,
+            publication,
+            threshold,
+            dissimilarity,
+            shown,
+            stored,
+        ) in self._database.execute(query):
+            if slot != expected:
+                self._add(expected, f"slots {expected} to {slot - 1} are missing")
+            expected = slot + 1
+            if group != self._group[0]:
+                self._open_group(group, slot)
+            first_part = _charges(self._database, probe, len(self._group[1]))
+            second_part = _charges(self._database, publication, len(self._group[1]))
+            digest, declared = epochs.get(epoch, (b"", frozenset()))
+            self._check_slot(slot, kind, shown, (first_part, second_part))
+            if not self._has_all(declared):
+                self._add(slot, "a declared class is missing")
+            own = _histogram(self._database, slot) if shown == slot else b""
+            head = _HEAD.pack(
+                slot,
+                kind,
+                -1 if threshold is None else threshold,
+                math.nan if dissimilarity is None else dissimilarity,
+                shown,
+            )
+            parts = link, digest, self._group[2], head, first_part.raw, second_part.raw, own or b""
+            link = hashlib.sha256(b"".join(parts)).digest()
+            if link != stored:
+                self._add(slot, "the hash chain is broken: what is stored is not what was committed")
+                link = stored
+            self._collect(slot, first_part.values + second_part.values)
+        self._close_stretch()
+        self._report.slots = expected - first
+        return expected - 1, link
+
+    def _check_slot(self, slot: int, kind: int, shown: int, charges: tuple[_Charges, _Charges]) -> None:
+        if not 0 <= kind < _KINDS or (kind == _PUBLISHED and shown != slot) or (kind == _ELSEWHERE) != (shown == 0):
+            self._add(slot, "the release does not fit the slot's outcome")
+        if kind == _PUBLISHED and not charges[1].some:
+            self._add(slot, "a fresh release was charged to nobody")
+        if charges[0].negative or charges[1].negative:
+            self._add(slot, "a charge is negative")
+
+    def _has_all(self, declared: frozenset[tuple[int, int]]) -> bool:
+        """Whether every declared class is in the population in force; looked up once per population and epoch."""
+        key = self._group[0], declared
+        if self._complete[0] != key:
+            self._complete = key, declared <= set(self._group[1])
+        return self._complete[1]
+
+    def _collect(self, slot: int, totals: npt.NDArray[np.int64]) -> None:
+        if self._stretch and slot != self._stretch_first + len(self._stretch):
+            self._close_stretch()
+        if not self._stretch:
+            self._stretch_first = slot
+        self._stretch.append(totals)
+        if len(self._stretch) == _STRETCH:
+            self._close_stretch()
+
+    def _close_stretch(self) -> None:
+        """Add up the collected slots, class by class."""
+        if not self._stretch:
+            return
+        matrix = np.maximum(np.stack(self._stretch), 0)
+        for column, key in enumerate(self._group[1]):
+            sums = self._sums.setdefault(key, WindowSums(*key))
+            for over in sums.feed(self._stretch_first, np.ascontiguousarray(matrix[:, column])):
+                self._add(
+                    over.slot,
+                    "a window was charged more than its epsilon",
+                    window=key[0],
+                    epsilon=key[1] / 1e9,
+                    spend=over.spend / 1e9,
+                    limit=over.limit / 1e9,
+                )
+        self._stretch = []
+
+    def _open_group(self, group: int, slot: int) -> None:
+        """Another population is in force from this slot on."""
+        self._close_stretch()
+        data = bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
+        rows = [(window, nano) for window, nano, _ in json.loads(data)]
+        if rows != sorted(set(rows)):
+            self._add(slot, "the classes are not in order")
+        self._group = group, rows, hashlib.sha256(data).digest()
+
+    def _add(self, slot: int, problem: str, **facts: Any) -> None:
+        if len(self._report.violations) < _MOST:
+            self._report.violations.append({"slot": slot, "problem": problem, **facts})
+
+
+def _row(database: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    for row in database.execute(query, values):
+        return tuple(row)
+    raise apsw.CorruptError(f"no row: {query}")
+
+
+class _Charges(NamedTuple):
+    """What one slot charges for one purpose."""
+
+    values: npt.NDArray[np.int64]
+    raw: bytes
+    some: bool
+    negative: bool
+
+
+@lru_cache(maxsize=4096)
+def _charges(database: apsw.Connection, number: int, classes: int) -> _Charges:
+    raw = b"\0" * (8 * classes)
+    if number:
+        data = bytes(_row(database, "SELECT data FROM charges WHERE id = ?", (number,))[0])
+        raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+    values = np.frombuffer(raw, dtype="<i8").astype(np.int64)
+    if len(values) != classes:
+        raise apsw.CorruptError("charges of other classes")
+    return _Charges(values, raw, bool(values.any()), bool((values < 0).any()))
+
+
+def _histogram(database: apsw.Connection, slot: int) -> bytes | None:
+    row = database.execute("SELECT data FROM histograms WHERE slot = ?", (slot,)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[apsw.Connection]:
+    """One consistent view of a journal file, whoever writes to it."""
+    if not path.is_file():
+        raise _unreadable(path, "no such file")
+    try:
+        with path.open("rb") as file:
+            if file.read(16) != b"SQLite format 3\0":
+                raise _unreadable(path, "another kind of file")
+        database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        database.set_busy_timeout(10_000)
+        database.execute("PRAGMA query_only = ON")
+        if database.pragma("application_id") != _APPLICATION:
+            raise _unreadable(path, "another kind of file")
+        if database.pragma("user_version") > _FORMAT:
+            raise _unreadable(path, "one from a newer wevent")
+        database.execute("BEGIN")
+        try:
+            yield database
+        finally:
+            _charges.cache_clear()
+            database.close()
+    except InvalidJournal:
+        raise
+    except (apsw.Error, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+        raise _unreadable(path, f"one that is damaged ({type(error).__name__})") from None
+
+
+def _unreadable(path: Path, received: str) -> InvalidJournal:
+    return InvalidJournal(
+        "a journal that can be read", f"{received} ({path})", "Restore a backup of it.", path=str(path)
+    )

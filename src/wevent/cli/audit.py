@@ -1,0 +1,40 @@
+"""`wevent audit`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from wevent.audit import Report, audit_journal
+
+
+@click.command("audit", epilog="Example: wevent audit run.journal --json")
+@click.argument("journal", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def command(journal: Path, as_json: bool) -> None:
+    """Re-check every window of every class, every slot, the hash chain and the settings of a journal.
+
+    Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
+    """
+    report = audit_journal(journal)
+    click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
+    if not report.ok:
+        sys.exit(1)
+
+
+def _text(report: Report) -> str:
+    lines = [f"{report.slots} slots from slot {report.first} on, {len(report.classes)} classes"]
+    for (window, nano), worst in sorted(report.classes.items()):
+        lines.append(f"  window {window:>6}  epsilon {nano / 1e9:<9g} worst window spend {worst / 1e9:.9f}")
+    lines += [f"unsafe: {one}" for one in report.unsafe]
+    for one in report.violations[:20]:
+        facts = "".join(f", {name} {value}" for name, value in one.items() if name not in ("slot", "problem"))
+        lines.append(f"VIOLATION in slot {one['slot']}: {one['problem']}{facts}")
+    more = len(report.violations) - 20
+    if more > 0:
+        lines.append(f"… and {more} more (see --json)")
+    lines.append("clean: no window of any class spent more than its epsilon" if report.ok else "not clean")
+    return "\n".join(lines)

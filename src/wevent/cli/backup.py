@@ -1,0 +1,33 @@
+"""`wevent backup`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from wevent.errors import InvalidOption
+from wevent.journal import SqliteJournal
+
+
+@click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
+@click.argument("journal", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(journal: Path, target: Path, as_json: bool) -> None:
+    """Copy a journal while it is in use.
+
+    The copy is marked: before anything can be published from it, say through which slot releases went out
+    (wevent publish --released-through SLOT). A journal that is behind must never draw a slot twice.
+    """
+    if target.exists() and journal.exists() and target.samefile(journal):
+        raise InvalidOption(
+            "another file for the backup", "the journal itself", "Choose another name.", option="target"
+        )
+    with SqliteJournal(journal) as source:
+        slot = source.backup(target)
+    if as_json:
+        click.echo(json.dumps({"target": str(target), "through_slot": slot}))
+    else:
+        click.echo(f"{target}: the journal through slot {slot}")

@@ -1,0 +1,105 @@
+"""`wevent doctor`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from wevent.errors import WeventError
+
+Check = Callable[[Path], str]
+
+
+@click.command("doctor", epilog="Example: wevent doctor --folder /var/lib/wevent")
+@click.option(
+    "--folder", default=".", type=click.Path(path_type=Path), help="Where journals will be; the default is here."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
+def command(folder: Path, as_json: bool) -> None:
+    """Check that this machine can publish: versions, noise, disk, locks. Exit code 1 if something is wrong."""
+    found = [_run(name, check, folder) for name, check in _CHECKS.items()]
+    if as_json:
+        click.echo(json.dumps([{"check": name, "ok": ok, "found": text} for name, ok, text in found], indent=2))
+    else:
+        for name, ok, text in found:
+            click.echo(f"{'ok ' if ok else 'BAD'}  {name:<16} {text}")
+    if not all(ok for _, ok, _ in found):
+        sys.exit(1)
+
+
+def _run(name: str, check: Check, folder: Path) -> tuple[str, bool, str]:
+    try:
+        return name, True, check(folder)
+    except (OSError, ImportError, ValueError, RuntimeError, WeventError) as error:
+        return name, False, str(error)
+
+
+def _python(folder: Path) -> str:
+    return f"{platform.python_version()} on {platform.system()}"
+
+
+def _versions(folder: Path) -> str:
+    from importlib.metadata import version
+
+    return ", ".join(f"{name} {version(name)}" for name in ("wevent", "numpy", "opendp", "duckdb", "apsw"))
+
+
+def _noise(folder: Path) -> str:
+    from wevent import Population, Publisher, Requirement
+
+    publisher = Publisher(Population({Requirement(1, 1): 1000}), 2, "uniform")
+    drawn = {tuple(publisher.step([[500, 500]]).histogram.tolist()) for _ in range(8)}
+    if len(drawn) == 1:
+        raise ValueError("eight releases are the same: noise is not drawn")
+    return "drawn from operating-system entropy"
+
+
+def _disk(folder: Path) -> str:
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        begun = time.perf_counter()
+        for _ in range(20):
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        each_ms = (time.perf_counter() - begun) / 20 * 1000
+    return f"writable, {each_ms:.1f} ms to force a page to disk"
+
+
+def _lock(folder: Path) -> str:
+    from wevent.errors import JournalLocked
+    from wevent.journal.lock import WriterLock
+
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        first = WriterLock(Path(place) / "probe")
+        try:
+            WriterLock(Path(place) / "probe").release()
+        except JournalLocked:
+            return "a second writer is kept out"
+        finally:
+            first.release()
+    raise ValueError("a second writer got in: do not keep journals on this file system")
+
+
+def _clock(folder: Path) -> str:
+    now = time.time()
+    if now < 1_700_000_000:
+        raise ValueError("the clock is years behind: live slots close by it")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+_CHECKS: dict[str, Check] = {
+    "python": _python,
+    "versions": _versions,
+    "secure noise": _noise,
+    "disk": _disk,
+    "one writer": _lock,
+    "clock": _clock,
+}

@@ -1,0 +1,47 @@
+"""`wevent releases`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from wevent.journal import SqliteJournal
+from wevent.journal.lines import CSV_HEADER, csv_lines, ndjson_line
+from wevent.outputs import open_output
+
+
+@click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
+@click.argument("journal", type=click.Path(path_type=Path))
+@click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
+@click.option("--format", "kind", default="ndjson", show_default=True, type=click.Choice(["ndjson", "csv"]))
+@click.option(
+    "--out", default=None, help="A file (.ndjson, .csv, .parquet) with all releases instead of printing them."
+)
+@click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
+def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
+    """Print or export the releases of a journal, the same bytes as they were emitted."""
+    with SqliteJournal(journal) as source:
+        if out is not None:
+            output = open_output(out)
+            output.repair(source, source.head().committed, 0)
+            output.close()
+            return
+        render = csv_lines if kind == "csv" else ndjson_line
+        stream = sys.stdout.buffer
+        if kind == "csv":
+            stream.write(CSV_HEADER)
+        try:
+            while True:
+                for record in source.releases(first):
+                    first = record.slot + 1
+                    if record.shown is not None:
+                        stream.write(render(record))
+                stream.flush()
+                if not follow:
+                    return
+                time.sleep(0.2)
+        except (BrokenPipeError, KeyboardInterrupt):
+            sys.exit(0)

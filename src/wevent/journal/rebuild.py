@@ -1,0 +1,73 @@
+"""A publisher from a journal: the stored state, and every slot committed since, replayed (spec 10).
+
+Nothing random is stored and nothing is drawn: charges and measurements of committed slots are public numbers.
+"""
+
+from __future__ import annotations
+
+from wevent.core.mechanism import NoiseSource
+from wevent.core.requirements import Population, Requirement
+from wevent.journal.contract import Loaded
+from wevent.journal.terms import Epoch, Terms
+from wevent.membership import unknown_class
+from wevent.publisher import Publisher
+
+
+def declared_classes(terms: Terms) -> tuple[Requirement, ...]:
+    """The classes that exist with or without members: the declared ones, and that of unknown users."""
+    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    return tuple(sorted({*terms.requirements, *([] if unknown is None else [unknown.requirement])}))
+
+
+def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
+    """A publisher under these terms, before its first slot and without members."""
+    return Publisher(
+        Population(dict.fromkeys(declared_classes(terms), 0)),
+        terms.cells,
+        terms.mechanism,
+        noise=noise,
+        neighbours=terms.neighbours,
+        max_cells_per_user=terms.max_cells_per_user,
+        refund=terms.refund,
+        threshold=terms.threshold,
+    )
+
+
+def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | None) -> Publisher:
+    """The publisher that goes on after the last committed slot, with an identical ledger.
+
+    A slot of another epoch is replayed by a publisher of that epoch, which inherits every charge.
+    """
+    if loaded.state is None:
+        epoch = epochs[0]
+        publisher = new_publisher(epoch.terms, noise)
+    else:
+        publisher = Publisher.restore(loaded.state, noise)
+        epoch = max((one for one in epochs if one.first < publisher.slot), key=lambda one: one.number)
+    for record in loaded.since:
+        if record.epoch.number != epoch.number:
+            epoch = record.epoch
+            publisher = _successor(publisher, epoch.terms, noise)
+        if record.group.population != publisher.population:
+            publisher.update(record.group.population)
+        shown = record.shown
+        measured = shown.measured if record.kind == "published" and shown is not None else None
+        publisher.replay(record.probe, record.publication, measured)
+    if loaded.head.epoch.number != epoch.number:
+        publisher = _successor(publisher, loaded.head.epoch.terms, noise)
+    return publisher
+
+
+def state_interval(publisher: Publisher) -> int:
+    """How many slots may pass between two stored states: larger ledgers are stored less often.
+
+    A state has two charges per slot of every window, eight bytes each; the bytes written per slot stay below about 128,
+    whatever the windows are. Replaying a slot takes microseconds.
+    """
+    return max(512, int(publisher.ledger.windows.sum()) // 8)
+
+
+def _successor(earlier: Publisher, terms: Terms, noise: NoiseSource | None) -> Publisher:
+    publisher = new_publisher(terms, noise)
+    publisher.inherit(earlier)
+    return publisher

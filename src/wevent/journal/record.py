@@ -1,0 +1,203 @@
+"""One slot as a journal keeps it: charges and release, never a count; and the hash chain over slots."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.mechanism import Measurement, NoiseError
+from wevent.core.requirements import Population, Requirement
+from wevent.journal.terms import Epoch
+from wevent.release import Release
+
+RecordKind = Literal["published", "repeated", "nullified", "elsewhere"]
+
+KINDS: tuple[RecordKind, ...] = ("published", "repeated", "nullified", "elsewhere")
+NO_SLOT = struct.Struct("<QBqdQ")  # slot, kind, threshold (-1: none), dissimilarity (nan: none), slot of the histogram
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """The histogram that a slot shows, stored once for the slot that first shows it.
+
+    Attributes:
+        slot: the slot that first showed it.
+        values: per cell; never −0.0.
+        std_error: per cell, None before the first measurement.
+        measured: the measurement made in that slot, None if the values changed without one.
+    """
+
+    slot: int
+    values: FloatArray
+    std_error: FloatArray | None
+    measured: Measurement | None
+    text: dict[str, bytes] = field(default_factory=dict)  # rendered parts, made once and reused by repeats
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that are stored and hashed."""
+        if "data" not in self.text:
+            self.text["data"] = encode_shown(self)
+        return self.text["data"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A population in force, with what the chain and the database know of it."""
+
+    population: Population
+    data: bytes
+    digest: bytes
+
+    @classmethod
+    def of(cls, population: Population) -> Group:
+        """From a population."""
+        data = msgspec.json.encode([(one.window, one.nano, size) for one, size in population.items()])
+        return cls(population, data, hashlib.sha256(data).digest())
+
+    @classmethod
+    def from_data(cls, data: bytes) -> Group:
+        """From stored bytes."""
+        rows = msgspec.json.decode(data, type=list[tuple[int, int, int]])
+        population = Population({Requirement.from_nano(window, nano): size for window, nano, size in rows})
+        return cls(population, data, hashlib.sha256(data).digest())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A committed slot: all of it is public but nothing of it was, before its transaction ended.
+
+    Attributes:
+        slot: its number.
+        kind: the release's outcome, or "elsewhere": released by another copy of the journal, never drawn or emitted.
+        epoch: the terms in force.
+        group: the population in force.
+        probe, publication: nano-epsilons charged to each class.
+        threshold: θ, None without a plan.
+        dissimilarity: the noisy distance, None if it was not measured.
+        shown: the histogram; None for "elsewhere".
+    """
+
+    slot: int
+    kind: RecordKind
+    epoch: Epoch
+    group: Group
+    probe: IntArray
+    publication: IntArray
+    threshold: int | None
+    dissimilarity: float | None
+    shown: Shown | None
+
+    def digest(self, previous: bytes) -> bytes:
+        """The next link of the chain: sha256 over the previous link and all that this slot stores."""
+        head = NO_SLOT.pack(
+            self.slot,
+            KINDS.index(self.kind),
+            -1 if self.threshold is None else self.threshold,
+            math.nan if self.dissimilarity is None else self.dissimilarity,
+            0 if self.shown is None else self.shown.slot,
+        )
+        own = self.shown.data if self.shown is not None and self.shown.slot == self.slot else b""
+        parts = (previous, self.epoch.digest, self.group.digest, head, self.probe.tobytes(), self.publication.tobytes())
+        return hashlib.sha256(b"".join((*parts, own))).digest()
+
+
+def of_release(
+    release: Release, measured: Measurement | None, epoch: Epoch, group: Group, last: Shown | None
+) -> Record:
+    """The record of a step: the histogram of the last slot is shared if this one shows the same.
+
+    Args:
+        release: what the publisher made.
+        measured: `publisher.measured`.
+        epoch: the terms in force.
+        group: the population in force.
+        last: what the slot before showed.
+    """
+    shown = last
+    if measured is not None or last is None or not _same(release, last):
+        values = release.histogram + 0.0  # −0.0 would not survive the way through integers
+        shown = Shown(release.slot, values, release.std_error, measured)
+    return Record(
+        release.slot,
+        release.outcome,
+        epoch,
+        group,
+        release.probe_charges,
+        release.publication_charges,
+        release.threshold,
+        release.dissimilarity,
+        shown,
+    )
+
+
+def encode_charges(charges: IntArray) -> bytes:
+    """Charges as little-endian int64, compressed when that is shorter; empty if nothing was charged."""
+    raw = charges.astype("<i8").tobytes()
+    if not raw.strip(b"\0"):
+        return b""
+    packed = zlib.compress(raw, 6)
+    return b"z" + packed if len(packed) < len(raw) else b"r" + raw
+
+
+def decode_charges(data: bytes | None, classes: int) -> IntArray:
+    """The counterpart of `encode_charges`."""
+    if not data:
+        return np.zeros(classes, dtype=np.int64)
+    raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+    return np.frombuffer(raw, dtype="<i8").astype(np.int64)
+
+
+def encode_shown(shown: Shown) -> bytes:
+    """Values, standard error and measurement, each as short as it can be without losing a bit."""
+    measured: Any = None
+    if shown.measured is not None:
+        same = np.array_equal(shown.measured.values, shown.values)
+        kind = shown.measured.values.dtype.kind
+        measured = [kind, None if same else _pack(shown.measured.values), list(shown.measured.error)]
+    error: Any = None
+    if shown.std_error is not None:
+        first = float(shown.std_error[0])
+        error = first if bool((shown.std_error == first).all()) else _pack(shown.std_error)
+    return msgspec.msgpack.encode([_pack(shown.values), error, measured])
+
+
+def decode_shown(slot: int, data: bytes) -> Shown:
+    """The counterpart of `encode_shown`."""
+    values_data, error, measured_data = msgspec.msgpack.decode(data)
+    values = _unpack(values_data)
+    std_error = None if error is None else np.full(len(values), error) if isinstance(error, float) else _unpack(error)
+    measured = None
+    if measured_data is not None:
+        kind, own, law = measured_data
+        raw = values if own is None else _unpack(own)
+        measured = Measurement(raw.astype(np.int64 if kind == "i" else np.float64), NoiseError(*law))
+    return Shown(slot, values, std_error, measured, {"data": data})
+
+
+def _same(release: Release, last: Shown) -> bool:
+    if not np.array_equal(release.histogram, last.values):
+        return False
+    if release.std_error is None or last.std_error is None:
+        return release.std_error is last.std_error
+    return np.array_equal(release.std_error, last.std_error)
+
+
+def _pack(values: npt.NDArray[Any]) -> bytes:
+    """Whole numbers as int64, others as float64; compressed."""
+    whole = bool(np.all(np.abs(values) < 2.0**53)) and bool(np.all(values == np.floor(values)))
+    raw = values.astype("<i8" if whole else "<f8").tobytes()
+    return (b"i" if whole else b"f") + zlib.compress(raw, 6)
+
+
+def _unpack(data: bytes) -> FloatArray:
+    return np.frombuffer(zlib.decompress(data[1:]), dtype="<i8" if data[:1] == b"i" else "<f8").astype(np.float64)

@@ -1,0 +1,344 @@
+"""The journal in one SQLite file: write-ahead log, every commit forced to disk, one writer (spec 10)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from wevent.errors import JournalLocked
+from wevent.journal import schema
+from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
+from wevent.journal.lock import WriterLock
+from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
+from wevent.journal.shelf import Shelf
+from wevent.journal.sqlite_registry import SqliteRegistry
+from wevent.journal.storage import check_pages, clear_errors, connect, damaged, maybe_row, only_row
+from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
+
+_SELECT = (
+    "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
+    " WHERE slot >= ? ORDER BY slot"
+)
+
+
+class SqliteJournal:
+    """A journal file; see `wevent.journal.contract.Journal`.
+
+    Args:
+        path: the file; made on the first `begin` if it does not exist.
+        write: take the writer's lock. Readers, and the registry's queue, need none.
+
+    Raises:
+        InvalidJournal: if the file is no journal, damaged or newer.
+        JournalLocked: naming the holder.
+        StorageFailed: if it cannot be opened or written.
+    """
+
+    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+        self.path = Path(path)
+        self.lock = WriterLock(self.path) if write else None
+        try:
+            self._database, self.is_new = connect(self.path, create=write)
+            with clear_errors(self.path):
+                found = int(self._database.pragma("user_version"))
+                if not self.is_new and found < schema.FORMAT and write:
+                    with self._transaction():
+                        schema.migrate(self._database, found)
+            if write and not self.is_new:
+                check_pages(self._database, self.path)
+        except BaseException:
+            if self.lock is not None:
+                self.lock.release()
+            raise
+        self.registry = SqliteRegistry(self._database, self.path, self._fact)
+        self._epochs: dict[int, Epoch] = {}
+        self._shelf = Shelf(self._database)
+
+    def begin(self, terms: Terms, unsafe: tuple[str, ...] = ()) -> None:
+        """Lay out a new journal with these terms, or begin its next epoch with them."""
+        with clear_errors(self.path), self._transaction():
+            if self.is_new:
+                schema.create(self._database)
+                identity = uuid.uuid4().hex
+                genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+                self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
+                self._put("id", identity)
+                self._put("salt", secrets.token_bytes(32))
+                self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+                self._put("unsafe", "[]")
+            number, first = only_row(
+                self._database, "SELECT (SELECT count(*) FROM epochs) + 1, committed + 1 FROM head"
+            )
+            self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (number, first, encode_terms(terms).decode()))
+            self._add_unsafe(unsafe)
+        self.is_new = False
+
+    def load(self) -> Loaded:
+        """See `Journal.load`; checks the hash chain of the slots since the stored state.
+
+        Raises:
+            InvalidJournal: if state or slots are not what was stored.
+        """
+        with clear_errors(self.path), self._snapshot():
+            head = self.head()
+            row = maybe_row(self._database, "SELECT slot, data, digest FROM states ORDER BY slot DESC LIMIT 1")
+            start, state = 0, None
+            if row is not None:
+                start, state = row[0], row[1]
+                if hashlib.sha256(state).digest() != row[2]:
+                    raise damaged(self.path)
+            link = self._link(start)
+            since, last = [], None
+            for record in self.releases(max(start, head.first)):
+                last = record
+                if record.slot > start:
+                    link = record.digest(link)
+                    since.append(record)
+            if (last.slot if last else 0) != head.committed or link != head.digest:
+                raise damaged(self.path)
+            return Loaded(head, state, since, last)
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        """See `Journal.commit`. Nothing of the batch is public before this returns."""
+        with clear_errors(self.path), self._transaction():
+            committed, link = only_row(self._database, "SELECT committed, link FROM head")
+            if batch.records and committed != batch.records[0].slot - 1:
+                raise JournalLocked(
+                    f"slot {committed + 1} to be the next",
+                    f"slot {batch.records[0].slot}",
+                    "Another writer was faster: its release stands, this draw is discarded.",
+                    path=str(self.path),
+                )
+            at("began")
+            rows = []
+            for record in batch.records:
+                link = record.digest(link)
+                rows.append(self._row(record, link))
+            at("charges stored")
+            self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+            at("releases stored")
+            self._advance(batch, link)
+            at("position stored")
+
+    def releases(self, first: int = 1) -> Iterator[Record]:
+        """See `Journal.releases`."""
+        for slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown, _ in self._database.execute(
+            _SELECT, (first,)
+        ):
+            population = self._shelf.group(group)
+            classes = len(population.population)
+            yield Record(
+                slot,
+                KINDS[kind],
+                self._epoch(epoch),
+                population,
+                decode_charges(self._shelf.charges(probe), classes),
+                decode_charges(self._shelf.charges(publication), classes),
+                threshold,
+                dissimilarity,
+                self._shelf.shown(shown) if shown else None,
+            )
+
+    def head(self) -> Head:
+        """Where the journal stands."""
+        with clear_errors(self.path):
+            row = only_row(
+                self._database,
+                "SELECT committed, emitted, position, link, copied, first, pending, (SELECT max(number) FROM epochs)"
+                " FROM head",
+            )
+            if row[7] is None:
+                raise damaged(self.path)
+            committed, emitted, position, link, copied, first, pending, epoch = row
+            unsafe = tuple(msgspec.json.decode(self._fact("unsafe")))
+            place = msgspec.json.decode(position)
+            return Head(committed, emitted, place, link, self._epoch(epoch), bool(copied), first, unsafe, pending)
+
+    def epochs(self) -> list[Epoch]:
+        """Every epoch, the first one first."""
+        return [self._epoch(row[0]) for row in self._database.execute("SELECT number FROM epochs ORDER BY number")]
+
+    @property
+    def identity(self) -> str:
+        """The journal's own id; copies share it."""
+        return str(self._fact("id"))
+
+    def link_at(self, slot: int) -> bytes | None:
+        """The hash chain's link at a committed slot that is still kept."""
+        row = maybe_row(self._database, "SELECT link FROM slots WHERE slot = ?", (slot,))
+        return None if row is None else bytes(row[0])
+
+    def settle(self) -> None:
+        """A backup was told through which slot releases went out: from now on it is the journal."""
+        with clear_errors(self.path), self._transaction():
+            self._database.execute("UPDATE head SET copied = 0, emitted = committed")
+
+    def elsewhere(self) -> Record | None:
+        """The last slot that was released by another copy of the journal and is still kept."""
+        row = only_row(self._database, "SELECT max(slot) FROM slots WHERE kind = ?", (KINDS.index("elsewhere"),))
+        return None if row[0] is None else next(self.releases(row[0]))
+
+    def imported(self) -> bytes:
+        """The digest of the requirements file that was imported last, empty if none was."""
+        row = maybe_row(self._database, "SELECT value FROM facts WHERE name = 'imported'")
+        return b"" if row is None else bytes(row[0])
+
+    def note_imported(self, digest: bytes) -> None:
+        """Write down which requirements file was imported."""
+        with clear_errors(self.path), self._transaction():
+            self._put("imported", digest)
+
+    def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
+        """Write down what weakens the promise; it never goes away."""
+        with clear_errors(self.path), self._transaction():
+            self._add_unsafe(unsafe)
+
+    def compact(self, keep: int) -> int:
+        """Drop all but the last `keep` slots, as far as nothing still needs them; returns the first slot kept.
+
+        Kept in any case: what is not yet emitted, what the stored state is replayed from, and the largest window.
+        """
+        head = self.head()
+        widest = max(one.window for epoch in self.epochs() for one in epoch.terms.requirements)
+        state = only_row(self._database, "SELECT coalesce(max(slot), 0) FROM states")[0]
+        first = min(head.committed - max(keep, widest) + 1, head.emitted + 1, int(state) + 1)
+        anchor = self.link_at(first - 1)
+        if first <= head.first or anchor is None:
+            return head.first
+        with clear_errors(self.path), self._transaction():
+            run = self._database.execute
+            run("UPDATE head SET first = ?, anchor = ?", (first, anchor))
+            run("DELETE FROM slots WHERE slot < ?", (first,))
+            run("DELETE FROM histograms WHERE slot < (SELECT min(shown) FROM slots WHERE shown > 0)")
+            run("DELETE FROM charges WHERE id NOT IN (SELECT probe FROM slots UNION SELECT publication FROM slots)")
+            run("DELETE FROM populations WHERE id NOT IN (SELECT population FROM slots)")
+        self._shelf.forget()
+        return first
+
+    def backup(self, target: Path) -> int:
+        """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
+
+        The copy cannot be published from until it is told through which slot releases went out (spec 10).
+        """
+        partial = target.with_name(target.name + ".partial")
+        with clear_errors(target):
+            partial.unlink(missing_ok=True)
+            copy = apsw.Connection(str(partial))
+            with copy.backup("main", self._database, "main") as steps:
+                steps.step(-1)
+            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+            copy.execute("PRAGMA secure_delete = ON").fetchall()
+            copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
+            slot = int(only_row(copy, "SELECT committed FROM head")[0])
+            copy.close()
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+        return slot
+
+    def mark(self) -> None:
+        """Tell the side file how far the journal is, before anything of it goes out."""
+        if self.lock is not None:
+            committed, link = only_row(self._database, "SELECT committed, link FROM head")
+            self.lock.mark(self.identity, committed, link)
+
+    def close(self) -> None:
+        """Close the file and let the next writer in."""
+        self._database.close()
+        if self.lock is not None:
+            self.lock.release()
+
+    def __enter__(self) -> SqliteJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _row(self, record: Record, link: bytes) -> tuple[Any, ...]:
+        """One slot as it is stored; charges, populations and histograms that occurred lately are not stored again."""
+        shown = record.shown
+        if shown is not None and shown.slot == record.slot:
+            self._database.execute("INSERT INTO histograms VALUES (?, ?)", (record.slot, shown.data))
+        return (
+            record.slot,
+            KINDS.index(record.kind),
+            record.epoch.number,
+            self._shelf.store("populations", record.group.data),
+            self._shelf.store("charges", encode_charges(record.probe)),
+            self._shelf.store("charges", encode_charges(record.publication)),
+            record.threshold,
+            record.dissimilarity,
+            0 if shown is None else shown.slot,
+            link,
+        )
+
+    def _advance(self, batch: Batch, link: bytes) -> None:
+        """Move the head: input position, end of the chain; and the state, when one comes with the batch."""
+        last = batch.records[-1].slot if batch.records else None
+        self._database.execute(
+            "UPDATE head SET committed = coalesce(?, committed), emitted = max(emitted, ?), link = ?,"
+            " position = coalesce(?, position), pending = ?",
+            (last, batch.emitted, link, None if batch.position is None else _json(batch.position), batch.pending),
+        )
+        if batch.state is not None:
+            digest = hashlib.sha256(batch.state).digest()
+            self._database.execute("DELETE FROM states")
+            self._database.execute("INSERT INTO states SELECT committed, ?, ? FROM head", (batch.state, digest))
+
+    def _epoch(self, number: int) -> Epoch:
+        if number not in self._epochs:
+            first, terms = only_row(self._database, "SELECT first, terms FROM epochs WHERE number = ?", (number,))
+            self._epochs[number] = Epoch(number, first, decode_terms(terms))
+        return self._epochs[number]
+
+    def _link(self, slot: int) -> bytes:
+        """The chain's link after a slot; before the first kept one it is the anchor."""
+        link = self.link_at(slot)
+        if link is None:
+            link = bytes(only_row(self._database, "SELECT anchor FROM head")[0])
+        return link
+
+    def _fact(self, name: str) -> Any:
+        return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
+
+    def _put(self, name: str, value: Any) -> None:
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _add_unsafe(self, unsafe: tuple[str, ...]) -> None:
+        known = msgspec.json.decode(self._fact("unsafe"))
+        self._put("unsafe", _json([*known, *(one for one in unsafe if one not in known)]))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """One consistent view over several queries, whoever commits meanwhile."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._database.execute("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            self._shelf.forget()  # rows of the lost transaction are not there
+            raise
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,66 @@
+"""The privacy statement of a journal: what is promised, to whom, by what means, and what weakens it; for programs."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from wevent.core.mechanism import Options
+from wevent.journal.lines import time_text
+from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.terms import Epoch
+from wevent.membership import unknown_class
+
+_RELATIONS = {
+    "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
+    "other; hiding which cell a present user was in costs up to twice epsilon",
+    "replace": "in the slots of one span of `window` slots a user's record is any other",
+}
+
+
+def privacy_statement(journal: SqliteJournal) -> dict[str, Any]:
+    """Everything a reader of the releases may want to know about their privacy; plain types (spec 1 and 10)."""
+    head = journal.head()
+    terms = head.epoch.terms
+    options = Options(terms.neighbours, terms.max_cells_per_user, terms.refund, terms.threshold)
+    return {
+        "promise": "(w, epsilon)-EPDP: for every user and any two neighbouring streams the probability of any set of "
+        "outputs differs by at most a factor e^epsilon, epsilon and window being the user's own",
+        "neighbours": terms.neighbours,
+        "neighbouring_streams": _RELATIONS[terms.neighbours],
+        "sensitivity": options.sensitivity,
+        "max_cells_per_user": terms.max_cells_per_user,
+        "stream": terms.stream,
+        "slot_length_us": terms.length_us,
+        "slot_origin": time_text(terms.origin_us),
+        "epochs": [_epoch(one) for one in journal.epochs()],
+        "slots": head.committed,
+        "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",
+        "composition": "another journal over the same people adds its epsilons to these",
+        "unsafe": list(head.unsafe),
+        "versions": {"wevent": _version("wevent"), "opendp": _version("opendp"), "python": platform.python_version()},
+    }
+
+
+def _epoch(epoch: Epoch) -> dict[str, Any]:
+    terms = epoch.terms
+    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    return {
+        "number": epoch.number,
+        "first_slot": epoch.first,
+        "mechanism": terms.mechanism,
+        "refund": terms.refund,
+        "cells": terms.cells if isinstance(terms.cells, int) else len(terms.cells),
+        "classes": [{"window": one.window, "epsilon": one.epsilon} for one in terms.requirements],
+        "unknown_users": None
+        if unknown is None
+        else {"number": unknown.number, "window": unknown.requirement.window, "epsilon": unknown.requirement.epsilon},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,126 @@
+"""The terms a journal pins: what the promise rests on and must not change unnoticed (spec 10)."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from wevent.core.mechanism import Neighbours, ThresholdRule
+from wevent.core.requirements import Levels, Requirement
+from wevent.errors import SettingsDiffer
+
+PERMANENT = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
+"""What stays for the life of a journal: its charges mean nothing under other values."""
+
+EPOCHAL = ("cells", "declared", "mechanism", "refund", "threshold", "levels", "unknown_users")
+"""What an explicit new epoch may change; every charge stays."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """The pinned settings of a stream; everything here is public.
+
+    Attributes:
+        stream: the stream's id.
+        origin_us: where slot 1 starts, microseconds since 1970 (UTC).
+        length_us: how long a slot is.
+        cells: the number of cells, or their labels.
+        neighbours: the neighbouring relation.
+        max_cells_per_user: k.
+        declared: (window, nano-epsilons) of the classes that exist from the start.
+        mechanism, refund, threshold: how releases are made.
+        levels: {"privacy": {…}, "window": {…}}, None for numbers.
+        unknown_users: how many unregistered users a slot may count; 0 rejects them.
+    """
+
+    stream: str
+    origin_us: int
+    length_us: int
+    cells: int | list[Any]
+    declared: list[tuple[int, int]]
+    mechanism: str = "pbd"
+    neighbours: Neighbours = "add_remove"
+    max_cells_per_user: int = 1
+    refund: bool = False
+    threshold: ThresholdRule | None = None
+    levels: dict[str, dict[str, Any]] | None = None
+    unknown_users: int = 0
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The declared classes."""
+        return tuple(Requirement.from_nano(*one) for one in self.declared)
+
+    def differing(self, other: Terms) -> list[str]:
+        """The names of the settings in which two terms differ."""
+        mine, its = msgspec.to_builtins(self), msgspec.to_builtins(other)
+        return [name for name in (*PERMANENT, *EPOCHAL) if mine[name] != its[name]]
+
+    def check_same(self, other: Terms) -> None:
+        """Refuse to resume with other settings, naming them.
+
+        Raises:
+            SettingsDiffer: with the names, and which of them no epoch can change.
+        """
+        names = self.differing(other)
+        if not names:
+            return
+        permanent = [name for name in names if name in PERMANENT]
+        shown = ", ".join(_shown(name, self, other) for name in names)
+        raise SettingsDiffer(
+            "the settings this journal was started with",
+            f"others: {shown}",
+            "These stay for the life of a journal: use them again, or start another journal (epsilons then add up)."
+            if permanent
+            else "Use them again, or say --new-epoch to go on with the new ones (every charge is kept).",
+            names=tuple(names),
+            permanent=tuple(permanent),
+        )
+
+
+class Epoch(msgspec.Struct, frozen=True, dict=True):
+    """Terms in force from a slot on.
+
+    Attributes:
+        number: 1, 2, 3, …
+        first: its first slot.
+        terms: the settings.
+    """
+
+    number: int
+    first: int
+    terms: Terms
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What the hash chain knows of it."""
+        return hashlib.sha256(encode_terms(self.terms)).digest()
+
+
+def encode_terms(terms: Terms) -> bytes:
+    """Canonical JSON: sorted keys, no spaces; what is stored and hashed."""
+    return msgspec.json.encode(terms, order="sorted", enc_hook=str)
+
+
+def decode_terms(data: bytes | str) -> Terms:
+    """The counterpart of `encode_terms`."""
+    return msgspec.json.decode(data, type=Terms)
+
+
+def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
+    """A level table as it is pinned: epsilons as text, so that 0.1 stays 0.1."""
+    if levels is None:
+        return None
+    return {
+        "privacy": {word: str(epsilon) for word, epsilon in levels.privacy.items()},
+        "window": dict(levels.window),
+    }
+
+
+def _shown(name: str, mine: Terms, its: Terms) -> str:
+    before, after = getattr(mine, name), getattr(its, name)
+    if len(f"{before}{after}") > 80:
+        return f"{name} (differs)"
+    return f"{name} ({before!r} in the journal, {after!r} now)"

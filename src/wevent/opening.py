@@ -1,0 +1,188 @@
+"""From settings to a running publication: the journal opened, its terms compared, its registry brought up to date."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from wevent.cells import Cells
+from wevent.core.mechanism import Neighbours, ThresholdRule
+from wevent.core.requirements import Levels, Requirement
+from wevent.errors import InvalidMembership
+from wevent.journal.rebuild import new_publisher
+from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.terms import PERMANENT, Terms, levels_to_plain
+from wevent.membership import Change, Key, check_allowed, differences
+
+
+class PublishSettings(Protocol):
+    """The part of the settings that a journal pins, or that tells who its users are."""
+
+    @property
+    def stream(self) -> str:
+        """The stream's id."""
+
+    @property
+    def cells(self) -> Cells:
+        """The declared cells."""
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name."""
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbouring relation."""
+
+    @property
+    def max_cells_per_user(self) -> int:
+        """k."""
+
+    @property
+    def refund(self) -> bool:
+        """As of `Publisher`."""
+
+    @property
+    def threshold(self) -> str | None:
+        """As of `Publisher`."""
+
+    @property
+    def levels(self) -> Levels | None:
+        """The level table, None for numbers."""
+
+    @property
+    def unknown_users(self) -> int:
+        """How many unregistered users a slot may count."""
+
+
+class Wanted(NamedTuple):
+    """Who should be registered, as a requirements file says."""
+
+    users: list[str]
+    keys: list[tuple[int, int]]
+    digest: bytes
+
+
+def wanted_users(path: Path, levels: Levels | None, columns: tuple[npt.NDArray[Any], ...]) -> Wanted:
+    """What a requirements file says, and a digest that tells whether it says something new."""
+    ids, windows, nanos = columns
+    table = msgspec.json.encode(levels_to_plain(levels))
+    digest = hashlib.sha256(table + hashlib.sha256(path.read_bytes()).digest()).digest()
+    keys = list(zip(np.asarray(windows).tolist(), np.asarray(nanos).tolist(), strict=True))
+    return Wanted([str(one) for one in ids.tolist()], keys, digest)
+
+
+def make_terms(
+    settings: PublishSettings, clock: tuple[int, int], keys: Iterable[tuple[int, int]], pinned: Terms | None
+) -> Terms:
+    """The terms that settings ask for.
+
+    Declared classes are those of the first requirements file, of every pair of levels, and the ones in `keys`; a
+    resumed journal keeps its own and adds none by itself.
+
+    Args:
+        settings: what was asked for.
+        clock: origin and length of the slots, microseconds.
+        keys: (window, nano-epsilons) of classes to declare.
+        pinned: the terms in force, None for a new journal.
+    """
+    declared = {*keys, *(() if pinned is None else pinned.declared)}
+    if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
+        for privacy in settings.levels.privacy:
+            for window in settings.levels.window:
+                one = settings.levels.requirement(privacy, window)
+                declared.add((one.window, one.nano))
+    return Terms(
+        stream=settings.stream,
+        origin_us=clock[0],
+        length_us=clock[1],
+        cells=settings.cells.declaration(),
+        declared=sorted(declared),
+        mechanism=settings.mechanism,
+        neighbours=cast(Neighbours, settings.neighbours),
+        max_cells_per_user=settings.max_cells_per_user,
+        refund=settings.refund,
+        threshold=cast(ThresholdRule | None, settings.threshold),
+        levels=levels_to_plain(settings.levels),
+        unknown_users=settings.unknown_users,
+    )
+
+
+def agree(journal: SqliteJournal, terms: Terms, *, new_epoch: bool, unsafe: tuple[str, ...] = ()) -> None:
+    """Begin a new journal with these terms, go on under the same ones, or begin an epoch the operator asked for.
+
+    Raises:
+        SettingsDiffer: naming what differs from the terms in force.
+        InvalidOption: if no publisher can work under them.
+    """
+    if journal.is_new:
+        new_publisher(terms, None)  # refuses options that do not fit before anything is written
+        journal.begin(terms, unsafe)
+        return
+    pinned = journal.head().epoch.terms
+    names = pinned.differing(terms)
+    if not new_epoch or not names or any(name in PERMANENT for name in names):
+        pinned.check_same(terms)
+        journal.note_unsafe(unsafe)
+        return
+    new_publisher(terms, None)
+    journal.begin(terms, unsafe)
+    if "levels" in names and terms.levels is not None:
+        journal.registry.ask(list(_relevelled(journal, terms.levels)))
+
+
+def import_users(journal: SqliteJournal, wanted: Wanted) -> int:
+    """Make the registry say what a file says; a file that was imported already changes nothing. Returns the changes."""
+    if journal.imported() == wanted.digest:
+        return 0
+    terms = journal.head().epoch.terms
+    for key in sorted(set(wanted.keys)):
+        check_requirement(terms, key)
+    current: dict[str, tuple[Key, str | None]] = {one.user: (one.key, None) for one in journal.registry.members()}
+    for change in journal.registry.queued():  # what was asked for before comes first
+        current.pop(change.user, None)
+        if change.key is not None:
+            current[change.user] = change.key, None
+    target: dict[str, tuple[Key, str | None]] = dict(
+        zip(wanted.users, ((key, None) for key in wanted.keys), strict=True)
+    )
+    changes = differences(current, target)
+    journal.registry.ask(changes)
+    journal.note_imported(wanted.digest)
+    return len(changes)
+
+
+def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
+    """Whether users may hold a requirement under these terms.
+
+    Raises:
+        InvalidMembership: if its window is larger than any declared, or a shared budget was not declared for it.
+    """
+    requirement = Requirement.from_nano(*key)
+    check_allowed(key, terms.requirements)
+    if key in {(one.window, one.nano) for one in terms.requirements}:
+        return
+    strictest = min(one.nano for one in terms.requirements)
+    if new_publisher(terms, None).shares_budget and key[1] < strictest:
+        raise InvalidMembership(
+            f"an epsilon of at least {strictest / 1e9:g}, the smallest that was declared: "
+            f"{terms.mechanism} has one budget for all",
+            f"{requirement.epsilon:g}",
+            "Start a new epoch that declares it, or use a personalised mechanism.",
+            requirement=key,
+        )
+
+
+def _relevelled(journal: SqliteJournal, levels: dict[str, dict[str, Any]]) -> Iterable[Change]:
+    """An edited level table is a change for everybody who holds the level (spec 10)."""
+    table = Levels(levels["privacy"], levels["window"])
+    for member in journal.registry.members():
+        if member.level is not None:
+            requirement = table.requirement(*member.level.split("/", 1))
+            yield Change("set", member.user, (requirement.window, requirement.nano), member.level)

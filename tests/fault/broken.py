@@ -1,0 +1,49 @@
+"""Wrong ways to publish that are easy to write: the kill test must notice each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from wevent.journal import Batch, Record, SqliteJournal
+from wevent.journal.contract import Hook, no_hook
+from wevent.publishing import Publication
+
+
+class EmitsBeforeCommit(Publication):
+    """Emits a release before it is stored: after a crash the slot is drawn again and goes out with other numbers."""
+
+    def _commit(self, batch: Batch) -> None:
+        super()._emit(list(batch.records))
+        super()._commit(batch)
+
+    def _emit(self, records: list[Record]) -> None:
+        """Done already."""
+
+
+class DropsCharges(SqliteJournal):
+    """Stores releases without what they cost: after a crash the ledger forgets and the budget is spent again."""
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        free = [
+            dataclasses.replace(record, probe=record.probe * 0, publication=record.publication * 0)
+            for record in batch.records
+        ]
+        super().commit(batch._replace(records=free), at)
+
+
+class StoresChargesApart(SqliteJournal):
+    """Stores the charges of a slot in a transaction of their own, after the release: a crash between loses them."""
+
+    def _row(self, record: Record, link: bytes) -> tuple[object, ...]:
+        row = list(super()._row(record, link))
+        row[4] = row[5] = 0
+        return tuple(row)
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        super().commit(batch, at)
+        at("charges apart")
+        for record in batch.records:
+            row = super()._row(dataclasses.replace(record, shown=None), b"")
+            self._database.execute(
+                "UPDATE slots SET probe = ?, publication = ? WHERE slot = ?", (*row[4:6], record.slot)
+            )

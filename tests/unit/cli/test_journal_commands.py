@@ -1,0 +1,256 @@
+"""The commands around a journal: what they print, and one sentence and exit code 2 for every mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wevent.cli import main
+
+RunCommand = Callable[..., tuple[int, str, str]]
+CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    users = ["user,window,epsilon", *(f"{user},{4 + 4 * (user % 2)},0.{5 + user % 3}" for user in range(60))]
+    Path("users.csv").write_text("\n".join(users) + "\n")
+    events = ["time,user,cell"]
+    for minute in range(30):
+        events += [
+            f"2026-01-01T00:{minute:02d}:{user % 60:02d}Z,{user},{(user + minute) % 4}" for user in range(0, 60, 2)
+        ]
+    Path("events.csv").write_text("\n".join(events) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> RunCommand:
+    def invoke(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        out, err = capfd.readouterr()
+        return int(caught.value.code or 0), out, err
+
+    return invoke
+
+
+def publish(run: RunCommand, minutes: int, *more: str, journal: str = "run.journal") -> tuple[int, str, str]:
+    end = f"2026-01-01T00:{minutes:02d}:00Z"
+    arguments = ("--requirements", "users.csv", "--cells", "4", "--journal", journal, "--out", "out.ndjson")
+    return run("publish", "events.csv", *CLOCK, "--end", end, *arguments, *more)
+
+
+def test_publish_resume_audit(run: RunCommand) -> None:
+    assert publish(run, 10)[0] == 0
+    code, _, err = publish(run, 20)
+    assert code == 0
+    assert "Published slots 11 to 20." in err
+    assert [json.loads(line)["slot"] for line in Path("out.ndjson").read_text().splitlines()] == list(range(1, 21))
+    code, out, _ = run("audit", "run.journal", "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert report["ok"]
+    assert report["slots"] == 20
+    assert report["violations"] == []
+    assert {"window", "epsilon", "worst_window_spend"} == set(report["classes"][0])
+    assert "Nothing new" in publish(run, 20)[2]
+
+
+def test_the_journal_is_for_its_owner_only(run: RunCommand) -> None:
+    publish(run, 5)
+    assert os.stat("run.journal").st_mode & 0o077 == 0
+
+
+def test_a_violation_is_exit_code_1(run: RunCommand) -> None:
+    import apsw
+
+    publish(run, 5)
+    apsw.Connection("run.journal").execute("UPDATE slots SET threshold = 1 WHERE slot = 2")
+    code, out, _ = run("audit", "run.journal")
+    assert code == 1
+    assert "VIOLATION in slot 2" in out
+
+
+def test_status_releases_and_backup(run: RunCommand) -> None:
+    publish(run, 12)
+    code, out, _ = run("status", "run.journal")
+    assert code == 0
+    assert "slot 12" in out
+    assert "budget left" in out
+    facts = json.loads(run("status", "run.journal", "--json")[1])
+    assert facts["slot"] == 12
+    assert facts["writer"] is None
+    assert json.loads(run("status", "run.journal", "--statement")[1])["neighbours"] == "add_remove"
+    assert run("releases", "run.journal")[1] == Path("out.ndjson").read_text()
+    lines = run("releases", "run.journal", "--from", "12", "--format", "csv")[1].splitlines()
+    assert len(lines) == 1 + 4
+    assert run("releases", "run.journal", "--out", "all.parquet")[0] == 0
+    import duckdb
+
+    found = duckdb.connect().execute("SELECT count(*), min(slot), max(slot) FROM 'all.parquet'").fetchall()
+    assert found == [(48, 1, 12)]
+    assert run("backup", "run.journal", "copy.journal")[0] == 0
+    code, _, err = publish(run, 15, journal="copy.journal")
+    assert code == 2
+    assert "--released-through" in err
+    assert publish(run, 15, "--released-through", "13", journal="copy.journal")[0] == 0
+    assert run("audit", "copy.journal")[0] == 0
+    code, _, err = run("backup", "run.journal", "run.journal")
+    assert code == 2
+
+
+def test_users(run: RunCommand) -> None:
+    publish(run, 5)
+    assert "in force from slot 6 on" in run("users", "run.journal", "add", "n1", "--window", "4", "--epsilon", "0.5")[1]
+    assert run("users", "run.journal", "set", "n1", "--window", "8", "--epsilon", "0.5")[0] == 0
+    rows = json.loads(run("users", "run.journal", "list", "--json")[1])
+    assert len(rows) == 61
+    assert next(row for row in rows if row["user"] == "n1")["window"] == 8
+    assert run("users", "run.journal", "remove", "n1")[0] == 0
+    assert run("users", "run.journal", "erase", "3")[0] == 0
+    exported = run("users", "run.journal", "export")[1]
+    assert len(exported.splitlines()) == 60
+    Path("again.csv").write_text(exported.replace("\n0,", "\n1000,"))
+    assert "2 changes\nin force from slot 6 on" in run("users", "run.journal", "import", "again.csv")[1]
+    assert "61 users" not in run("users", "run.journal", "list")[2]
+    assert publish(run, 10)[0] == 0
+    assert run("audit", "run.journal")[0] == 0
+
+
+def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
+    publish(run, 5)
+    run("users", "run.journal", "add", "n1", "--window", "4", "--epsilon", "0.5")
+    publish(run, 6)
+    assert len(json.loads(run("users", "run.journal", "list", "--json")[1])) == 61
+    Path("users.csv").write_text(Path("users.csv").read_text() + "n2,4,0.5\n")
+    publish(run, 7)
+    rows = json.loads(run("users", "run.journal", "list", "--json")[1])
+    assert {"n1", "n2"} & {row["user"] for row in rows} == {"n2"}
+
+
+def test_a_new_epoch(run: RunCommand) -> None:
+    publish(run, 5)
+    code, _, err = publish(run, 10, "--mechanism", "pba")
+    assert code == 2
+    assert "mechanism ('pbd' in the journal, 'pba' now)" in err
+    assert publish(run, 10, "--mechanism", "pba", "--new-epoch")[0] == 0
+    assert run("audit", "run.journal")[0] == 0
+
+
+def test_start_auto_is_written_down(run: RunCommand) -> None:
+    common = ("--requirements", "users.csv", "--cells", "4", "--journal", "auto.journal", "--out", "auto.csv")
+    assert run("publish", "events.csv", "--slot", "60s", "--start", "auto", *common)[0] == 0
+    assert json.loads(run("status", "auto.journal", "--json")[1])["unsafe"] == ["start auto"]
+    assert run("publish", "events.csv", "--slot", "60s", "--start", "auto", *common)[0] == 0
+
+
+def test_unknown_users_may_be_counted(run: RunCommand) -> None:
+    assert publish(run, 5, "--unknown-users", "3")[0] == 0
+    classes = json.loads(run("status", "run.journal", "--json")[1])["classes"]
+    assert [(one["window"], one["epsilon"]) for one in classes if one["users"] == 3] == [(8, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("audit", "missing.journal"), "no such file"),
+        (("status", "users.csv"), "another kind of file"),
+        (("releases", "users.csv"), "another kind of file"),
+        (("users", "users.csv", "list"), "another kind of file"),
+        (("backup", "users.csv", "copy"), "another kind of file"),
+        (("publish", "events.csv", "--cells", "4", "--slot", "60s"), "a journal"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: tuple[str, ...], said: str) -> None:
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--slot", "0s"), "above zero"),
+        (("--start", "2026-01-01T00:00:00"), "offset"),
+        (("--requirements", "twice.csv"), "each user once"),
+        (("--user-column", "person"), "person"),
+        (("--out", "out.xlsx"), "ending"),
+        (("--journal", "no/folder/run.journal"), "existing folder"),
+        (("--mechanism", "pbx"), "Did you mean"),
+        (("--declare", "x"), "WINDOW,EPSILON"),
+    ],
+)
+def test_bad_input_of_publish(run: RunCommand, more: tuple[str, ...], said: str) -> None:
+    Path("twice.csv").write_text("user,window,epsilon\n1,4,1\n1,8,1\n")
+    code, _, err = publish(run, 5, *more)
+    assert code == 2
+    assert said in err
+    assert err.count("Error:") == 1
+    assert publish(run, 5)[0] == 0  # nothing is left over that blocks the right command
+
+
+def test_bad_changes_of_users_never_name_them(run: RunCommand) -> None:
+    publish(run, 5)
+    for arguments in (
+        ("add", "secret-7", "--window", "900", "--epsilon", "1"),
+        ("add", "secret-7", "--window", "4"),
+        ("add", "1", "--window", "4", "--epsilon", "1"),
+        ("set", "secret-7", "--window", "4", "--epsilon", "1"),
+        ("remove", "secret-7"),
+        ("set", "1", "--window", "Tiny", "--privacy", "High"),
+    ):
+        code, out, err = run("users", "run.journal", *arguments)
+        assert code == 2
+        assert "secret-7" not in out + err
+
+
+def test_live_lines_closed_by_the_sender(folder: Path) -> None:
+    lines = []
+    for minute in range(6):
+        lines += [json.dumps({"time": f"2026-01-01T00:0{minute}:30Z", "user": user, "cell": 1}) for user in range(5)]
+        lines.append(json.dumps({"close": f"2026-01-01T00:0{minute + 1}:00Z"}))
+    command = [sys.executable, "-m", "wevent.cli", "publish", "-", *CLOCK, "--close", "lines", "--cells", "4"]
+    command += ["--requirements", "users.csv", "--journal", "live.journal"]
+    done = subprocess.run(
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["slot"] for line in done.stdout.splitlines()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_doctor(run: RunCommand) -> None:
+    code, out, _ = run("doctor", "--json")
+    assert code == 0
+    assert all(one["ok"] for one in json.loads(out))
+    assert run("doctor", "--folder", "missing")[0] == 1
+
+
+def test_a_live_run_stops_on_sigterm_and_says_how_to_resume(folder: Path) -> None:
+    command = [sys.executable, "-m", "wevent.cli", "publish", "-", "--slot", "1s", "--cells", "4"]
+    command += ["--requirements", "users.csv", "--journal", "live.journal", "--out", "live.ndjson"]
+    for _ in range(2):
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        before = len(Path("live.ndjson").read_bytes().splitlines()) if Path("live.ndjson").exists() else 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            if Path("live.ndjson").exists() and len(Path("live.ndjson").read_bytes().splitlines()) > before:
+                break
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=60)
+        assert child.returncode == 0, err
+        assert "Run the same command again to resume" in err
+    slots = [json.loads(line)["slot"] for line in Path("live.ndjson").read_text().splitlines()]
+    assert slots == list(range(1, len(slots) + 1))
+    assert len(slots) >= 2

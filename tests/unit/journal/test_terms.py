@@ -1,0 +1,164 @@
+"""What a journal pins, and what an epoch may change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
+from tests.support.window_checker import violated_windows
+from wevent.audit import audit_journal
+from wevent.errors import InvalidMembership, InvalidOption, SettingsDiffer
+from wevent.journal import SqliteJournal
+from wevent.journal.statement import privacy_statement
+from wevent.journal.terms import EPOCHAL, PERMANENT, Terms, decode_terms, encode_terms
+from wevent.membership import Change
+from wevent.opening import agree, check_requirement
+from wevent.outputs import open_output
+from wevent.publishing import Publication, Running
+
+OTHERS: dict[str, Any] = {
+    "stream": "other",
+    "origin_us": 1,
+    "length_us": 5,
+    "neighbours": "replace",
+    "max_cells_per_user": 2,
+    "cells": 3,
+    "declared": [(4, 10**9)],
+    "mechanism": "pba",
+    "refund": True,
+    "threshold": "std",
+    "levels": {"privacy": {"High": "0.1"}, "window": {"Small": 4}},
+    "unknown_users": 7,
+}
+
+
+def publish(path: Path, end: int, cells: int = 3) -> None:
+    with SqliteJournal(path, write=True) as journal:
+        output = open_output(str(path.with_suffix(".ndjson")))
+        Publication(journal, SyntheticSource(end, cells), output, running=Running(last=end, batch=4)).run()
+        output.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    make_journal(tmp_path / "run.journal").close()
+    publish(tmp_path / "run.journal", 20)
+    return tmp_path / "run.journal"
+
+
+def test_every_setting_is_pinned() -> None:
+    assert set(OTHERS) == {*PERMANENT, *EPOCHAL} == set(Terms.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_setting_is_refused_by_name(path: Path, name: str) -> None:
+    with SqliteJournal(path, write=True) as journal:
+        with pytest.raises(SettingsDiffer, match=name) as caught:
+            agree(journal, make_terms(**{name: OTHERS[name]}), new_epoch=False)
+        assert caught.value.facts["names"] == (name,)
+        assert caught.value.facts["permanent"] == ((name,) if name in PERMANENT else ())
+        agree(journal, make_terms(), new_epoch=False)
+
+
+@pytest.mark.parametrize("name", PERMANENT)
+def test_no_epoch_changes_what_charges_rest_on(path: Path, name: str) -> None:
+    with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer, match="life of a journal"):
+        agree(journal, make_terms(**{name: OTHERS[name]}), new_epoch=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mechanism": "pba"}, {"mechanism": "uniform"}, {"cells": 5}, {"mechanism": "sample", "cells": ["a", "b"]}],
+)
+def test_an_epoch_inherits_every_charge(path: Path, changes: dict[str, Any]) -> None:
+    with SqliteJournal(path, write=True) as journal:
+        agree(journal, make_terms(**changes), new_epoch=True)
+    cells = changes.get("cells", 3)
+    number = cells if isinstance(cells, int) else len(cells)
+    publish(path, 27, number)
+    publish(path, 60, number)
+    assert audit_journal(path).ok
+    with SqliteJournal(path) as journal:
+        records = list(journal.releases())
+        assert [record.epoch.number for record in records] == [1] * 20 + [2] * 40
+        keys = [(one.window, one.nano) for one in records[0].group.population.classes]
+        charged = [(record.probe + record.publication).tolist() for record in records]
+        assert not violated_windows([dict(zip(keys, ((0, one) for one in row), strict=True)) for row in charged])
+        assert len(privacy_statement(journal)["epochs"]) == 2
+
+
+def test_a_crash_between_the_epoch_and_its_first_slot_changes_nothing(path: Path) -> None:
+    with SqliteJournal(path, write=True) as journal:
+        agree(journal, make_terms(mechanism="pba"), new_epoch=True)
+    with SqliteJournal(path, write=True) as journal:
+        agree(journal, make_terms(mechanism="ba"), new_epoch=True)
+    publish(path, 40)
+    assert audit_journal(path).ok
+
+
+def test_options_that_do_not_fit_start_nothing(tmp_path: Path) -> None:
+    with SqliteJournal(tmp_path / "new.journal", write=True) as journal:
+        with pytest.raises(InvalidOption):
+            agree(journal, make_terms(threshold="std"), new_epoch=False)
+        assert journal.is_new
+
+
+def test_an_edited_level_table_is_a_change_for_its_holders(tmp_path: Path) -> None:
+    levels = {"privacy": {"High": "0.4"}, "window": {"Small": 3}}
+    path = tmp_path / "run.journal"
+    with make_journal(path, levels=levels) as journal:
+        journal.registry.ask([Change("set", "worded", (3, 400_000_000), "High/Small")])
+    publish(path, 10)
+    with SqliteJournal(path, write=True) as journal:
+        edited = {"privacy": {"High": "0.6"}, "window": {"Small": 8}}
+        agree(journal, make_terms(levels=edited), new_epoch=True)
+    publish(path, 12)
+    with SqliteJournal(path) as journal:
+        (worded,) = [one for one in journal.registry.members() if one.user == "worded"]
+        assert worded.key == (8, 600_000_000)
+        assert worded.first == 10 + 8
+        assert {one.first for one in journal.registry.members() if one.user != "worded"} == {1}
+
+
+def test_a_larger_window_of_a_later_epoch_waits_for_forgotten_history(path: Path) -> None:
+    wide = (30, 10**9)
+    with SqliteJournal(path, write=True) as journal:
+        agree(journal, make_terms(declared=sorted([*CLASSES, wide])), new_epoch=True)
+        journal.registry.ask([Change("set", "new", wide)])
+    publish(path, 60)
+    with SqliteJournal(path) as journal:
+        sizes = [
+            {(one.window, one.nano): size for one, size in record.group.population.items()}.get(wide)
+            for record in journal.releases()
+        ]
+    assert sizes[19] is None
+    assert sizes[20 : 20 + 30 - 8] == [0] * 22  # epoch from slot 21 on, 30 − 8 slots more
+    assert sizes[42:] == [1] * 18
+
+
+def test_terms_survive_storage() -> None:
+    for name, value in OTHERS.items():
+        terms = make_terms(**{name: value})
+        assert decode_terms(encode_terms(terms)) == terms
+
+
+def test_requirements_beyond_the_declared_ones() -> None:
+    check_requirement(make_terms(), (8, 1000_000))
+    with pytest.raises(InvalidMembership, match="at most 8"):
+        check_requirement(make_terms(), (9, 1000_000))
+    with pytest.raises(InvalidMembership, match="one budget for all"):
+        check_requirement(make_terms(mechanism="ba"), (8, 1000_000))
+
+
+def test_the_statement_says_what_is_promised(path: Path) -> None:
+    with SqliteJournal(path, write=True) as journal:
+        journal.note_unsafe(("start auto",))
+        journal.note_unsafe(("start auto",))
+        found = privacy_statement(journal)
+    assert found["unsafe"] == ["start auto"]
+    assert found["sensitivity"] == 1
+    assert "up to twice epsilon" in found["neighbouring_streams"]
+    assert found["epochs"][0]["classes"][0] == {"window": 3, "epsilon": 0.4}
