@@ -63,8 +63,16 @@ $(DEMO)/.stamp: pyproject.toml | system
 	@touch $@
 
 .PHONY: demo
-demo: $(DEMO)/.stamp ## Publish a synthetic city stream with every mechanism, show a table, draw a plot
-	@$(DEMO)/bin/wevent demo $(ARGS)
+demo: $(DEMO)/.stamp ## Publish an example stream into demo/, audit it, compare all mechanisms, draw a picture
+	@rm -rf demo
+	@echo && echo "1. An example stream:  wevent init demo"
+	@$(DEMO)/bin/wevent init demo
+	@echo && echo "2. Publish it:  wevent publish --config demo/wevent.toml"
+	@$(DEMO)/bin/wevent publish --config demo/wevent.toml
+	@echo && echo "3. Re-check every window of every user:  wevent audit demo/run.journal"
+	@$(DEMO)/bin/wevent audit demo/run.journal
+	@echo && echo "4. Every mechanism against the truth of an invented city:  wevent demo --plot demo/demo.png"
+	@$(DEMO)/bin/wevent demo --plot demo/demo.png $(ARGS)
 
 # `check` and `test` run the same analysis; the argument is the environment that has the tools.
 define static_analysis
