@@ -22,6 +22,7 @@ import numpy as np
 
 import wevent
 from benchmarks import report
+from wevent.cli import cli
 from wevent.streams import FileSource, LineSource, SlotClock, Source
 from wevent.streams.files import _RANGE_EVENTS
 from wevent.streams.inbox import PipeInbox
@@ -73,6 +74,28 @@ def run_files(path: str, users: int, engine: str) -> dict[str, float]:
     started = time.perf_counter()
     done = publish(FileSource(settings((path,), engine=engine), CLOCK, SLOTS), roster, SLOTS)
     assert done == SLOTS
+    return {"seconds": time.perf_counter() - started}
+
+
+def run_publish(path: str, users: int, slots: int) -> dict[str, float]:
+    """`wevent publish` with journal and output beside the events, up to this slot: the whole command is timed.
+
+    The first run registers everyone; a later one loads the register and goes on.
+    """
+    folder = Path(path).parent
+    requirements = folder / "requirements.parquet"
+    if not requirements.exists():
+        classes = ", ".join(f"({row}, {window}, '{epsilon}')" for row, (window, epsilon) in enumerate(PAIRS))
+        duckdb.execute(
+            f'COPY (SELECT i AS "user", w AS "window", e AS epsilon FROM range({users}) AS t(i) '
+            f"JOIN (VALUES {classes}) AS c(k, w, e) ON i % {len(PAIRS)} = k ORDER BY i) TO '{requirements}'"
+        )
+    moment = np.datetime_as_string(np.int64(CLOCK.start_of(slots + 1)).view("datetime64[us]"))
+    beginning = np.datetime_as_string(np.int64(ORIGIN_US).view("datetime64[us]"))
+    options = ["--slot", "60s", "--start", f"{beginning}Z", "--end", f"{moment}Z", "--cells", str(CELLS)]
+    files = ["--requirements", str(requirements), "--journal", str(folder / "run.journal")]
+    started = time.perf_counter()
+    cli.main(["publish", path, *options, *files, "--out", str(folder / "out.ndjson")], standalone_mode=False)
     return {"seconds": time.perf_counter() - started}
 
 
@@ -171,6 +194,7 @@ def write_lines(path: Path, events: int, users: int) -> None:
 
 CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
     "files": lambda path, users, engine: run_files(path, int(users), engine),
+    "publish": lambda path, users, slots: run_publish(path, int(users), int(slots)),
     "query": lambda path, users, per_range: run_query(path, int(users), int(per_range)),
     "live": lambda users: run_live(int(users)),
     "slots": run_slots,
@@ -194,6 +218,10 @@ def compare(events: int, users: int, lines: int, rounds: int) -> list[dict[str, 
             results = [measure(*command) for _ in range(rounds)]
             best = min(results, key=lambda one: one["seconds"])
             rows.append(_row(name, events, best, rows[0]["seconds"] if rows else None))
+        register = measure("publish", path, users, 1)
+        rows.append(_row("wevent publish: register everyone, 1 slot", events // SLOTS, register, None))
+        durable = measure("publish", path, users, SLOTS)
+        rows.append(_row("wevent publish: resume, all other slots", events, durable, rows[0]["seconds"]))
         write_lines(text, lines, users)
         rows.append(_row("live lines: parse + count + step", lines, measure("live", users, stdin=text), None))
     slots = measure("slots")
