@@ -1,8 +1,8 @@
 """Chi-square tests with a stated false-alarm rate.
 
-Every test here rejects a correct sampler with probability ALPHA. About sixty of them use operating-system entropy, so a
-run of the whole folder raises a false alarm with probability below 1e-4; those with a fixed seed cannot change between
-runs. The sizes are chosen so that noise 10 % off is accepted with a probability below 1e-9.
+Every check here rejects a correct sampler with probability ALPHA. About seventy of them use operating-system entropy,
+so a run of the whole folder raises a false alarm with probability below 1e-4; those with a fixed seed cannot change
+between runs. The sizes are chosen so that noise 10 % off is accepted with a probability below 1e-9.
 """
 
 from __future__ import annotations
