@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
+
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import NoiseError
 from wevent.core.step import OutcomeKind
@@ -71,6 +73,8 @@ class Release:
             reach: Any = laplace_quantile(self.noise.scale, level)
         else:
             reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.std_error
+        if self.noise.law == "estimate":  # counts are whole and not negative
+            return np.floor(np.maximum(self.histogram - reach, 0.0)), np.ceil(self.histogram + reach)
         return self.histogram - reach, self.histogram + reach
 
     def to_dict(self) -> dict[str, Any]:

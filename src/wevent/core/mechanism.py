@@ -122,9 +122,12 @@ class Planner(Protocol):
 
 
 class NoiseError(NamedTuple):
-    """The noise of a measurement: its law, its scale (Laplace) and its variance per cell."""
+    """The error of what is published: its law, its scale and its variance per cell.
 
-    law: Literal["laplace", "normal"]
+    "laplace" and "normal" are the noise of one measurement; "estimate" is a filter's, over all there is to know.
+    """
+
+    law: Literal["laplace", "normal", "estimate"]
     scale: float
     variance: float
 

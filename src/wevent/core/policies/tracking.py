@@ -17,12 +17,13 @@ from wevent.core.mechanism import Budgets, History, Idle
 from wevent.core.smoothers.bank import Bank, default_bank, period_errors
 from wevent.core.smoothers.filter import FilterState
 
-_FIRST = 4  # the first look takes a fourth of epsilon: the whole window is still unspent
+_FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
 _READY = 0.5  # a release waits until it has this part of the period's steady budget
 _HYSTERESIS = 0.1  # change the period only for a gain above this
 _RECONSIDER = 4  # releases between two reconsiderations, once settled
 _SETTLED = 8  # releases after which the stream counts as known
 _STEP = 1.25  # candidate periods grow by this factor
+_IGNORANCE = 50.0  # releases over which the models' spread turns from ignorance into difference between cells
 _JUMP_RATE = 5e-5  # jumps of half the scale per slot, believed before anything was seen …
 _JUMP_SLOTS = 500.0  # … for this many slots
 
@@ -47,7 +48,7 @@ class Tracking:
         return None
 
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
-        """A fourth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
+        """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
             return self._level(np.maximum(ledger.epsilons // _FIRST, ledger.epsilons // ledger.windows), ledger)
         period: int = history.memory
@@ -88,7 +89,11 @@ class Tracking:
         return leveled
 
     def _expected_errors(self, ledger: Budgets, state: FilterState, candidates: IntArray) -> FloatArray:
-        """For each period, the error over models and cells: root-mean-root over models, so that none of them dominates."""
+        """For each period, the error over models and cells.
+
+        Early the spread over models is ignorance, so root errors are averaged and no model dominates by its size; later it
+        is what cells differ by, and errors are averaged.
+        """
         scale = float(state.scale.mean())
         plans = [self._capped(steady(ledger, int(k)), ledger, scale, state.gain) for k in candidates]
         noise = np.array([plan.noise for plan in plans])
@@ -101,7 +106,8 @@ class Tracking:
         believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * state.scale) ** 2))
         rate = (believed + squared) / (_JUMP_SLOTS + slots)
         by_model = by_model + (rate * (candidates - 1) / 2.0)[:, None]
-        average: FloatArray = (mass * np.sqrt(by_model)).sum(axis=1) ** 2
+        power = 1.0 - 0.5 * float(np.exp(-state.releases / _IGNORANCE))
+        average: FloatArray = (mass * by_model**power).sum(axis=1) ** (1.0 / power)
         return average
 
     def _capped(self, budgets: IntArray, ledger: Budgets, scale: float, gain: float) -> Capped:
@@ -122,10 +128,12 @@ def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sen
     Which classes happen to be in a cell may persist, so no filter averages that error out; noise is averaged with the
     filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise.
     """
+    if not sizes.any():  # nobody is registered: all classes count alike
+        sizes = np.ones_like(sizes)
     users = int(sizes.sum())
     candidates = np.unique(budgets[(budgets > 0) & (sizes > 0)])
-    if not users or not len(candidates):
-        return Capped(budgets, np.inf, 0.0)
+    if not len(candidates):
+        return Capped(budgets, float(NANO) ** 2, 0.0)
     parts = np.minimum(budgets, candidates[:, None]) / NANO
     mean = (parts * sizes).sum(axis=1) / users
     square = (parts * parts * sizes).sum(axis=1) / users

@@ -20,7 +20,6 @@ from wevent.core.smoothers.likelihood import laplace_on_gaussian
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
 _PRIOR_CELLS = 2.0  # the bank's prior counts like this many cells
-_JUMP = 1e-3  # chance per slot that a cell starts anew anywhere
 _SMALLEST = 0.05  # no scale below this: a cell is never known to be still
 _MEMORY = 2000.0  # slots after which seen jumps are forgotten
 _SURPRISE = 25.0  # squared standard deviations beyond which a residual counts as a jump
@@ -40,7 +39,7 @@ class FilterState:
         composition: variance per cell from the mix of classes.
         path: per cell the coefficients of estimate and variance as polynomials of the slots since the release.
         null_sums: discounted sums behind `null_mean` and `null_variance`.
-        calibration: discounted squared residuals, predicted variances.
+        calibration: discounted squared residuals, predicted variances, and the variance of the former.
         jumps: discounted squared surprise per cell, slots.
         null_mean, null_variance: what a cell of the null holds.
         inflation: factor on stated variances, from `calibration`.
@@ -95,7 +94,7 @@ class Filter:
             composition=np.zeros(cells),
             path=np.zeros((6, cells)),
             null_sums=np.zeros(4),
-            calibration=np.zeros(2),
+            calibration=np.zeros(3),
             jumps=np.zeros(2),
         )
 
@@ -151,10 +150,14 @@ class Filter:
         beyond = np.maximum(squared - _SURPRISE * (noise + state.composition + variance), 0.0)
         state.jumps = state.jumps * np.exp(-state.gap / _MEMORY) + [float(beyond.mean()), state.gap]
         weight = 1.0 / (noise + variance.mean()) ** 2
-        seen = [float((squared - noise - state.composition).sum()), float(variance.sum())]
+        doubt = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
+        seen = [float((squared - noise - state.composition).sum()), float(variance.sum()), doubt]
         state.calibration = state.calibration * (1.0 - _POOL) + weight * np.array(seen)
-        observed, predicted = state.calibration.tolist()
-        state.inflation = min(max(1.0, observed / max(predicted, 1e-300)), 6.0)
+        observed, predicted, doubt = state.calibration.tolist()
+        likely = observed / max(predicted, 1e-300)
+        cautious = (observed + doubt**0.5) / max(predicted, 1e-300)
+        # up at once; down only by what is certain to one standard error
+        state.inflation = min(likely, 6.0) if likely > 1.0 else min(1.0, max(cautious, 0.5))
 
     def _update(self, state: FilterState, measurement: Measurement) -> Estimate:
         """Predict all models over the gap, weigh them by their likelihood, correct them."""
@@ -173,10 +176,6 @@ class Filter:
         state.cross_variance *= 1.0 - gain[trends:]
         state.level += state.level_variance * score
         state.level_variance *= 1.0 - gain
-
-        start_over = np.log(1.0 - (1.0 - _JUMP) ** state.gap) - np.log(max(state.users, 10.0) + 5.0 * scale)
-        fresh = measurement.error.variance + mixture
-        _jump(state, values, log_density, start_over, fresh, flicker, target, target_variance, trends)
 
         null_mean, null_variance = state.null_mean, state.null_variance
         null = laplace_on_gaussian(values - null_mean, np.full_like(values, null_variance), scale)
@@ -253,40 +252,8 @@ def _between(state: FilterState) -> tuple[FloatArray, FloatArray]:
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
     std_error = np.sqrt(state.inflation * variance + state.composition + 1e-12)
     typical = float((std_error**2).mean())
-    law = NoiseError("normal", typical**0.5, typical)
+    law = NoiseError("estimate", typical**0.5, typical)
     return Estimate(_frozen(np.maximum(mean, 0.0)), _frozen(std_error), law)
-
-
-def _jump(
-    state: FilterState,
-    values: FloatArray,
-    log_density: FloatArray,
-    start_over: float,
-    fresh: FloatArray,
-    flicker: FloatArray,
-    target: FloatArray,
-    target_variance: FloatArray,
-    trends: int,
-) -> None:
-    """Where a residual is likelier under "starts anew anywhere", mix the model with a fresh start at the measurement."""
-    model, cell = np.nonzero(
-        log_density < start_over + 7.0
-    )  # elsewhere a jump has less than a thousandth of the weight
-    if not len(model):
-        return
-    own = log_density[model, cell]
-    chance = 1.0 / (1.0 + np.exp(np.clip(own - start_over, -700.0, 700.0)))
-    log_density[model, cell] = np.logaddexp(own, start_over)
-    for mean, spread, extra in (
-        (state.level, state.level_variance, flicker[model, cell]),
-        (target, target_variance, 0.0),
-    ):
-        step = values[cell] - mean[model, cell]
-        mean[model, cell] += chance * step
-        mixed = (1.0 - chance) * spread[model, cell] + chance * (fresh[cell] + extra)
-        spread[model, cell] = mixed + chance * (1.0 - chance) * step * step
-    trend = model >= trends
-    state.cross_variance[model[trend] - trends, cell[trend]] *= 1.0 - chance[trend]
 
 
 def _learn_null(state: FilterState, measurement: Measurement) -> None:
