@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from wevent.core.mechanism import Mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption, UnknownMechanism
@@ -48,10 +50,10 @@ def find_mechanism(name: str) -> Mechanism:
     Raises:
         UnknownMechanism: with the nearest name as a suggestion.
     """
-    if name in BUILT_IN:
+    if isinstance(name, str) and name in BUILT_IN:
         return BUILT_IN[name]
     known = _all()
-    if name in known:
+    if isinstance(name, str) and name in known:
         return known[name]
     import difflib  # slow to import, seldom needed
 
@@ -69,5 +71,10 @@ def find_mechanism(name: str) -> Mechanism:
 def _all() -> dict[str, Mechanism]:
     from importlib.metadata import entry_points  # slow to import, seldom needed
 
-    installed = {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
-    return {**BUILT_IN, **installed, **_registered}
+    installed = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            installed[point.name] = point.load()
+        except (ImportError, AttributeError) as error:  # someone else's package is broken: say so, carry on
+            warnings.warn(f"mechanism {point.name!r} of {point.value!r} cannot be loaded: {error}", stacklevel=3)
+    return {**BUILT_IN, **{name: row for name, row in installed.items() if name not in BUILT_IN}, **_registered}

@@ -60,7 +60,9 @@ class Cells(Sequence[Any]):
         labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
         seen: set[str] = set()
         for label in labels:
-            if isinstance(label, (list, dict, set)) or label is None:
+            if (
+                not isinstance(label, (str, int, float)) or label != label
+            ):  # what a state can hold and give back unchanged
                 raise _invalid(f"a label of type {type(label).__name__}")
             if str(label) in seen:
                 raise InvalidCells("each cell once", f"{label!r} twice", "Remove the repeated label.", duplicate=label)
@@ -102,7 +104,7 @@ class Cells(Sequence[Any]):
 
 def _invalid(received: str, **facts: Any) -> InvalidCells:
     return InvalidCells(
-        "at least one cell: a number or a list of labels",
+        "at least one cell: a number, or a list of labels that are text or numbers",
         received,
         "Declare the whole domain up front, as cells=100 or cells=['north', 'south'].",
         **facts,

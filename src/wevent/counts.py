@@ -34,7 +34,7 @@ def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int
     Raises:
         InvalidCounts: naming shape, type, class and cell, never a value; nothing has been spent.
     """
-    matrix = counts.matrix if isinstance(counts, Counts) else _as_array(counts, sizes, cells)
+    matrix = _as_array(counts.matrix if isinstance(counts, Counts) else counts, sizes, cells)
     if matrix.shape != (len(sizes), cells):
         raise _invalid(
             f"shape {matrix.shape}",

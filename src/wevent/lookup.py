@@ -23,7 +23,7 @@ class Lookup:
     """
 
     def __init__(self, labels: npt.NDArray[Any]) -> None:
-        self._text = labels.dtype.kind not in "iub"
+        self._text = labels.dtype.kind not in "iub" or bool(labels.dtype.kind == "u" and _beyond_int64(labels))
         keys = _as_text(labels) if self._text else labels.astype(np.int64)
         self._table: IntArray | None = None
         if not self._text and len(keys) and keys.min() >= 0 and keys.max() < _SPARSE * len(keys) + 1024:
@@ -61,12 +61,18 @@ def all_below(numbers: IntArray, bound: int) -> bool:
     return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
 
 
+def _beyond_int64(labels: npt.NDArray[Any]) -> bool:
+    return len(labels) > 0 and int(labels.max()) >= 2**63
+
+
 def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return labels if labels.dtype.kind == "U" else np.array([str(label) for label in labels.tolist()])
 
 
 def _as_integers(labels: npt.NDArray[Any]) -> IntArray | None:
     """Integer labels as int64; whole floats count (a frame column with gaps is float), -1 stands for anything else."""
+    if labels.dtype.kind == "u" and _beyond_int64(labels):
+        return np.where(labels < 2**63, labels, 0).astype(np.int64) - np.where(labels < 2**63, 0, 2**62)
     if labels.dtype.kind in "iub":
         return labels.astype(np.int64, copy=False)
     if labels.dtype.kind == "f":

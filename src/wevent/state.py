@@ -57,7 +57,7 @@ def load(data: bytes) -> State:
     Raises:
         InvalidState: for foreign, damaged or newer bytes.
     """
-    if not bytes(data).startswith(_MAGIC):
+    if not isinstance(data, (bytes, bytearray, memoryview)) or not bytes(data).startswith(_MAGIC):
         raise _invalid("bytes that are not one")
     body = bytes(data)[len(_MAGIC) :]
     try:

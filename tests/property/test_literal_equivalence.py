@@ -93,12 +93,13 @@ class Look(NamedTuple):
     """The dissimilarity of slot 1, whose noise hardly shows in the behaviour: one number per seed."""
 
     dissimilarity: np.ndarray
-    spread: np.ndarray  # its distance from the mean
+    spread: np.ndarray  # its distance from the noiseless, unsampled one
 
 
 def look(dissimilarities: list[float]) -> Look:
     values = np.array(dissimilarities)
-    return Look(values, np.abs(values - values.mean()))
+    centre = TRUTH[0].sum() / DOMAIN  # the same for both sides: means of their own would shift the lattices apart
+    return Look(values, np.abs(values - centre))
 
 
 def behaviour(runs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Behaviour:

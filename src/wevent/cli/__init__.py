@@ -12,8 +12,11 @@ from wevent import __version__
 from wevent.errors import WeventError
 
 _COMMANDS = {
+    "compare": "Compare mechanisms on a stream whose truth is known.",
     "demo": "Publish a synthetic city stream with every mechanism and compare.",
     "mechanisms": "List the mechanisms.",
+    "plan": "Say what error to expect before anything is deployed.",
+    "reproduce": "Run the experiments of the paper again, with a report.",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from wevent.core.arrays import IntArray
@@ -18,6 +20,8 @@ def measure_dissimilarity(permit: Permit, counts: IntArray, last: IntArray, nois
     sample amplifies as in SM. ▲ The sample is used here and discarded; a publication draws its own.
     """
     choice = choose_threshold(permit)
+    if choice.nano == 0:
+        return -math.inf  # no class has a budget to look with: never a reason to publish
     spend = permit.for_sampling(choice.nano)
     distance = int(np.add.reduce(np.abs(sample(counts, spend, noise) - last)))
     return (distance + int(noise.laplace(spend.noise, 1)[0])) / len(last)

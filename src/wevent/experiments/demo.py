@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.requirements import Population
+from wevent.core.arrays import FloatArray
 from wevent.experiments.city import CityStream
+from wevent.experiments.metrics import worst_window_share
 from wevent.publisher import Publisher
 
 
@@ -54,17 +54,3 @@ def run_mechanism(mechanism: str, city: CityStream, *, advance: Callable[[], obj
         sum(release.fresh for release in releases),
         worst_window_share(charges, city.population),
     )
-
-
-def worst_window_share(charges: IntArray, population: Population) -> float:
-    """The largest part of its epsilon that any class spent within any of its windows.
-
-    Computed from the charges of slots × classes alone, with sums of its own: not the ledger's.
-    """
-    totals = np.vstack([np.zeros((1, charges.shape[1]), dtype=np.int64), np.cumsum(charges, axis=0)])
-    worst = 0.0
-    for row, requirement in enumerate(population.classes):
-        width = min(requirement.window, len(charges))
-        spent = totals[width:, row] - totals[:-width, row]
-        worst = max(worst, int(spent.max()) / requirement.nano)
-    return worst

@@ -18,7 +18,7 @@ class SeededNoise:
     made with it says so.
 
     Args:
-        seed: anything numpy's `default_rng` takes; the same seed gives the same stream.
+        seed: an integer or a sequence of integers; the same seed gives the same stream.
     """
 
     seeded = True

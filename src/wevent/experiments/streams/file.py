@@ -1,0 +1,135 @@
+"""Anyone's events: a Parquet or CSV file of `slot,user,cell` or `time,user,cell`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+from wevent.errors import InvalidEvents, InvalidOption
+from wevent.experiments.streams.raw import by_user_and_slot, quoted
+from wevent.experiments.streams.source import Recorded
+
+_FULL_RANGE = 100_000  # whole-number cells below this stand for 0 … largest
+
+
+def file_stream(path: Path, *, slot_length_s: float | None = None) -> Recorded:
+    """The events of a file; the last one of a user and slot wins, rows that cannot be read are counted in `remarks`.
+
+    Slots run from the file's first to its last: in a simulation they may be discovered. Cells that are whole numbers
+    from 0 on stand for 0 … largest; others are those that occur.
+
+    Args:
+        path: `.parquet`, `.csv`, `.tsv`, or one of the last two with `.gz`.
+        slot_length_s: seconds per slot; needed for a `time` column (a timestamp, or seconds as a number).
+
+    Raises:
+        InvalidOption: if there is no such file, or no slot length for times.
+        InvalidEvents: if columns are missing or no row can be read.
+    """
+    if not path.is_file():
+        raise InvalidOption(
+            "an existing file", f"{str(path)!r}", "Check the path after file:.", option="stream", value=str(path)
+        )
+    with duckdb.connect() as connection:
+        reader = _reader(path)
+        columns = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
+        slot_of_row = _slot_expression(path, columns, slot_length_s)
+        connection.execute(
+            f"""CREATE TEMP TABLE events AS SELECT row_number() OVER () AS n, {slot_of_row} AS slot,
+            "user"::VARCHAR AS who, cell::VARCHAR AS place FROM {reader}"""
+        )
+        connection.execute(
+            "CREATE TEMP VIEW readable AS SELECT * FROM events WHERE slot + length(who || place) IS NOT NULL"
+        )
+        users = _numbered(connection, "who", whole_range=False)
+        cells = _numbered(connection, "place", whole_range=True)
+        found = connection.execute(
+            """SELECT slot, who_rows.row AS user_row, arg_max(place_rows.row, n) AS cell
+            FROM readable JOIN who_rows USING (who) JOIN place_rows USING (place) GROUP BY 1, 2"""
+        ).fetchnumpy()
+        counted = connection.execute("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM readable)").fetchone()
+    assert counted is not None
+    if not counted[1]:
+        raise InvalidEvents(
+            "at least one row with a slot or time, a user and a cell", "none", "Check the file.", lengths=(0,)
+        )
+    remarks = {
+        "unreadable rows": counted[0] - counted[1],
+        "earlier events of a user in a slot": counted[1] - len(found["slot"]),
+    }
+    first = int(found["slot"].min())
+    slot, user, cell = by_user_and_slot(found["slot"] - first, found["user_row"], found["cell"])
+    return Recorded(f"file:{path.name}", users, cells.tolist(), int(slot.max()) + 1, slot, user, cell, remarks=remarks)
+
+
+def _numbered(connection: duckdb.DuckDBPyConnection, column: str, *, whole_range: bool) -> npt.NDArray[Any]:
+    """The distinct labels of a column, in order; makes a table `<column>_rows` of each one's position."""
+    distinct = [label for (label,) in connection.execute(f"SELECT DISTINCT {column} FROM readable").fetchall()]
+    labels, rows = _ordered(distinct, whole_range)
+    connection.register(f"{column}_rows", {column: np.array(distinct, dtype=object), "row": rows})
+    return labels
+
+
+def _ordered(distinct: list[str], whole_range: bool) -> tuple[npt.NDArray[Any], IntArray]:
+    """Labels in numerical order if all are whole numbers, else in alphabetical order; and the position of each."""
+    names: npt.NDArray[Any] = np.array(distinct, dtype=np.str_)
+    try:
+        numbers = np.array([int(label) for label in distinct], dtype=np.int64)
+    except (ValueError, OverflowError):
+        numbers = np.zeros(0, dtype=np.int64)
+    if len(distinct) and len(np.unique(numbers)) == len(distinct):  # "1" and "01" would be two labels
+        if whole_range and numbers.min() >= 0 and numbers.max() < _FULL_RANGE:
+            return np.arange(int(numbers.max()) + 1), numbers
+        names = numbers
+    order = names.argsort()
+    rows = np.empty(len(order), dtype=np.int64)
+    rows[order] = np.arange(len(order))
+    return names[order], rows
+
+
+def _reader(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    kind = suffixes[-1] if suffixes else ""
+    if kind == ".parquet":
+        return f"read_parquet({quoted(path)})"
+    if kind in (".csv", ".tsv", ".txt"):
+        delimiter = "'\t'" if kind == ".tsv" else "','"
+        return (
+            f"read_csv({quoted(path)}, header=true, delim={delimiter}, all_varchar=true, null_padding=true, "
+            "ignore_errors=true, strict_mode=false)"
+        )
+    raise InvalidOption(
+        "a file ending in .parquet, .csv or .tsv (plain or .gz)",
+        f"{path.name!r}",
+        "Rename or convert it.",
+        option="stream",
+        value=str(path),
+    )
+
+
+def _slot_expression(path: Path, columns: dict[str, str], slot_length_s: float | None) -> str:
+    if not {"user", "cell"} <= columns.keys() or not {"slot", "time"} & columns.keys():
+        raise InvalidEvents(
+            "the columns slot,user,cell or time,user,cell",
+            f"{', '.join(columns)} in {path.name}",
+            "Rename the columns or add a header line.",
+            columns=tuple(columns),
+        )
+    if "slot" in columns:
+        return "try_cast(slot AS BIGINT)"
+    if slot_length_s is None:
+        raise InvalidOption(
+            "a slot length for a file with times",
+            "none",
+            "Add --slot-length, for example 5m, 1h or 1d.",
+            option="slot_length",
+        )
+    seconds = "coalesce(try_cast(time AS DOUBLE), epoch(try_cast(time AS TIMESTAMP)))"
+    if columns["time"].startswith(("TIMESTAMP", "DATE")):
+        seconds = "epoch(time)"
+    return f"try_cast(floor({seconds} / {float(slot_length_s)!r}) AS BIGINT)"

@@ -1,0 +1,110 @@
+"""`wevent compare`, as people and programs call it."""
+
+import json
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from wevent import mechanisms
+from wevent.cli import cli, main
+
+KEYS = [
+    "stream",
+    "mechanism",
+    "amre",
+    "amre_std",
+    "ajsd",
+    "mre",
+    "mae",
+    "fresh",
+    "ms_per_slot",
+    "worst_window_share",
+    "repeats",
+]
+SMALL = ["compare", "--users", "200", "--slots", "60", "--windows", "4,8", "--repeats", "3"]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli, [*SMALL, *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_json_has_the_keys_in_order_and_is_ranked():
+    rows = json.loads(run("--mechanisms", "bd,bd:std,ba,pbd,pba", "--json").stdout)
+    assert [list(row) for row in rows] == [KEYS] * 5
+    assert {row["mechanism"] for row in rows} == {"bd", "bd:std", "ba", "pbd", "pba"}
+    assert [row["amre"] for row in rows] == sorted(row["amre"] for row in rows)
+    for row in rows:
+        assert row["stream"] == "sin"
+        assert row["repeats"] == 3
+        assert 0 < row["worst_window_share"] <= 1
+        assert row["amre_std"] > 0
+        assert row["ms_per_slot"] > 0
+
+
+def test_the_same_seed_gives_the_same_bytes_but_for_the_time():
+    def without_time(seed):
+        rows = json.loads(run("--json", "--seed", seed, "--stream", "tlns").stdout)
+        return json.dumps([{key: value for key, value in row.items() if key != "ms_per_slot"} for row in rows])
+
+    assert without_time("4") == without_time("4")
+    assert without_time("4") != without_time("5")
+
+
+def test_every_mechanism_takes_part_by_default_and_the_table_names_noise():
+    output = run().stdout
+    for name in ("pbd", "pba", "plbu", "uniform"):
+        assert name in output
+    assert "noise" in output
+    assert output.count("times the error of") == len(mechanisms()) - 1
+
+
+def test_one_repeat_claims_nothing():
+    assert "One repeat says nothing about noise" in run("--repeats", "1", "--mechanisms", "pbd,pba").stdout
+
+
+@pytest.mark.parametrize("assign", ["equal", "independent", "ratio:0.5"])
+def test_other_assignments(assign):
+    assert json.loads(run("--json", "--mechanisms", "pbd", "--assign", assign).stdout)[0]["fresh"] > 0
+
+
+def test_an_own_file_with_requirements_a_plot_and_errors_per_slot(tmp_path):
+    events, wanted = tmp_path / "events.csv", tmp_path / "wanted.csv"
+    rows = [f"{slot},u{user},{'ab'[(slot + user) % 2]}\n" for slot in range(30) for user in range(20)]
+    events.write_text("slot,user,cell\n" + "".join(rows))
+    wanted.write_text("user,window,epsilon\n" + "".join(f"u{user},5,1.0\n" for user in range(20)))
+    plot, per_slot = tmp_path / "out" / "plot.png", tmp_path / "errors.parquet"
+    source = ["compare", "--stream", f"file:{events}", "--assign", f"csv:{wanted}", "--mechanisms", "pba,sample"]
+    targets = ["--repeats", "2", "--plot", str(plot), "--per-slot", str(per_slot), "--json"]
+    result = CliRunner().invoke(cli, [*source, *targets], catch_exceptions=False)
+    assert [row["stream"] for row in json.loads(result.stdout)] == ["file:events.csv"] * 2
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    table = duckdb.sql(f"SELECT mechanism, repeat, count(*), avg(squared_error) FROM '{per_slot}' GROUP BY ALL")
+    found = table.fetchall()
+    assert sorted(row[:3] for row in found) == [("pba", 1, 30), ("pba", 2, 30), ("sample", 1, 30), ("sample", 2, 30)]
+    amre = {row["mechanism"]: row["amre"] for row in json.loads(result.stdout)}
+    assert sum(row[3] for row in found if row[0] == "pba") / 2 == pytest.approx(amre["pba"])
+
+
+def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
+    for arguments, message in (
+        (["--mechanisms", "pdb"], "Did you mean"),
+        (["--mechanisms", "pbd:std"], "bd:std or ba:std"),
+        (["--stream", "cosine"], "file:PATH"),
+        (["--stream", "taxi", "--data", "nowhere"], "wevent ships no data"),
+        (["--windows", "4,x"], "40,80,120"),
+        (["--epsilons", "0"], "an epsilon above 0"),
+        (["--slot-length", "soon"], "5m"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*SMALL, *arguments])
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_help_says_that_it_sees_the_truth():
+    output = CliRunner().invoke(cli, ["compare", "--help"]).output
+    assert "SIMULATION: it sees the truth" in output
+    assert "Example: wevent compare" in output
