@@ -106,7 +106,7 @@ def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) 
         return History(slot, *unchanged, smoothed, history.memory), estimate
     charges = np.where(ledger.charged, outcome.charges, -1)
     values = outcome.measurement.values
-    if outcome.dissimilarity is not None and values.dtype != np.int64:  # a probe adds whole noise to whole distances
+    if pieces.rule is not None and values.dtype != np.int64:  # a probe adds whole noise to whole distances
         values = np.rint(values).astype(np.int64)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)
     if pieces.planner is not None:
