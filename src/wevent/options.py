@@ -57,11 +57,19 @@ def _check_pieces(row: Mechanism, options: Options) -> None:
     if row.tracks and (options.estimator == "sampling" or options.smoothing == "hold"):
         wrong = "estimator" if options.estimator == "sampling" else "smoothing"
         raise _refuse(wrong, f"left out for {row.name}", getattr(options, wrong), "It weighs and filters, always.")
+    _check_switch("unbiased", options.unbiased)
     if options.unbiased and not row.tracks:
         raise _refuse("unbiased", f"False for {row.name}", True, "Sampling is what it is; use pft for this.")
 
 
+def _check_switch(option: str, value: Any) -> None:
+    if type(value) is not bool:
+        raise _refuse(option, "True or False", value, "Leave it out for False.")
+
+
 def _check_polish(options: Options, polish: Polish) -> None:
+    _check_switch("nonnegative", polish.nonnegative)
+    _check_switch("round", polish.whole)
     total = polish.known_total
     if total is None:
         return

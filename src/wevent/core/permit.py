@@ -89,24 +89,36 @@ def _float_probabilities(budgets: bytes, threshold: int, cells_per_user: int) ->
 class WeightingPermit:
     """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11).
 
-    With θ the largest budget and A_g = (e_g << 20) // θ, one user of class g moves the weighted sum by at most Δ·A_g in
-    L1, so class g loses A_g·θ/2^20 ≤ e_g nano-epsilons; `losses` rounds that up to whole ones.
+    With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
+    weighted sum by at most Δ·A_g in L1, so class g loses A_g·θ/2^20 ≤ e_g nano-epsilons; `losses` rounds that up.
     """
 
     __slots__ = ("losses", "noise", "threshold", "weights")
 
     def __init__(self, gate: object, permit: Permit) -> None:
         _check(gate)
-        self.threshold = int(permit.budgets.max())
+        self.threshold = largest_budget(permit.budgets, permit.sizes)
         self.weights = integer_weights(permit.budgets, self.threshold)
-        self.losses = -(-self.weights * self.threshold >> WEIGHT_BITS)
+        self.losses = weighted_losses(self.weights, self.threshold)
         self.noise = NoisePermit(gate, self.threshold, permit.sensitivity << WEIGHT_BITS)
 
 
+def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
+    """θ: the largest budget of a class with members, so that somebody has the full weight; of all if nobody is there."""
+    members = sizes > 0
+    return int((budgets[members] if members.any() else budgets).max())
+
+
 def integer_weights(budgets: IntArray, threshold: int) -> IntArray:
-    """A_g = (e_g << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
-    weights: IntArray = (budgets << WEIGHT_BITS) // threshold
+    """A_g = (min(e_g, θ) << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
+    weights: IntArray = (np.minimum(budgets, threshold) << WEIGHT_BITS) // threshold
     return weights
+
+
+def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
+    """A_g·θ/2^20, rounded up to whole nano-epsilons: never above e_g, which is whole too."""
+    losses: IntArray = -(-weights * threshold >> WEIGHT_BITS)
+    return losses
 
 
 class ResponsePermit:

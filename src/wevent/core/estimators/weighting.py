@@ -2,7 +2,7 @@
 
 Privacy. The released vector is Σ_g A_g·C[g, ·] plus integer Laplace noise of scale at least Δ·2^20/θ. Under the
 neighbouring relation one user of class g changes the sum by at most A_g·Δ in L1, so the probability of any outcome
-changes by a factor of at most exp(A_g·Δ / scale) ≤ exp(A_g·θ/2^20) ≤ exp(e_g), since A_g = ⌊e_g·2^20/θ⌋. Multiplying by κ is
+changes by a factor of at most exp(A_g·Δ / scale) ≤ exp(A_g·θ/2^20) ≤ exp(e_g), since A_g ≤ e_g·2^20/θ. Multiplying by κ is
 post-processing. No sampling variance and no waste: class g loses its own e_g, not min(e_g, θ) of a common threshold.
 """
 
@@ -15,7 +15,7 @@ from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
 from wevent.core.estimators.sampling import laplace_error
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
-from wevent.core.permit import WEIGHT_BITS, Permit, integer_weights
+from wevent.core.permit import WEIGHT_BITS, Permit, integer_weights, largest_budget, weighted_losses
 
 
 class Weighting:
@@ -26,14 +26,14 @@ class Weighting:
     """
 
     def plan(self, permit: Permit) -> Plan:
-        """θ = max e; the error expected per cell is the noise, 2(Δ/ē)² with ē the average budget of users."""
-        threshold = int(permit.budgets.max())
+        """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
+        threshold = largest_budget(permit.budgets, permit.sizes)
         if threshold == 0:
             return Plan(0, float("inf"), permit.budgets)
         weights = integer_weights(permit.budgets, threshold)
         mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
-        losses = -(-weights * threshold >> WEIGHT_BITS)
-        return Plan(threshold, 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2, losses)
+        error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2
+        return Plan(threshold, error, weighted_losses(weights, threshold))
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
         """Weigh and disturb. Charges class g at most e_g; its true loss is A_g·θ/2^20 (above)."""

@@ -178,7 +178,7 @@ class Filter:
         state.level_variance *= 1.0 - gain
 
         null_mean, null_variance = state.null_mean, state.null_variance
-        null = laplace_on_gaussian(values - null_mean, np.full_like(values, null_variance), scale)
+        null = laplace_on_gaussian(values - null_mean, np.full(len(values), null_variance), scale)
         self._weigh(state, np.vstack([log_density, null[0]]))
         share = float(((state.weights[:-1] * gain).sum(axis=0) * state.scale).sum() / state.scale.sum())
         state.gain += 0.1 * (share - state.gain)

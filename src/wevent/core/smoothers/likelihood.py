@@ -57,7 +57,9 @@ def laplace_on_gaussian(
     near = np.where(tail, 2.0 - near * shrink, near)
     far = np.where(tail, far * shrink, far)
     total = near + far
-    log_density = np.where(tail, inner * inner, 0.0) - 0.5 * distance * distance + np.log(total / (4.0 * scale))
+    # in the tail inner² − distance²/2 = ratio·(ratio/2 − distance), without cancelling
+    exponent = np.where(tail, ratio * (0.5 * ratio - distance), -0.5 * distance * distance)
+    log_density = exponent + np.log(total / (4.0 * scale))
     balance = (near - far) / total
     score = np.copysign(balance / scale, residual)
     curvature = _TWICE_ROOT_TWO_OVER_PI / (deviation * scale) * np.where(tail, shrink, 1.0) / total
