@@ -21,14 +21,16 @@ from wevent.streams.settings import StreamSettings
 _CHOICES = {
     "neighbours": ("add_remove", "replace"),
     "threshold": ("scale", "std"),
+    "estimator": ("sampling", "weighting"),
+    "smoothing": ("hold", "filter"),
     "engine": ("auto", "duckdb", "numpy"),
     "close": ("clock", "lines"),
     "time_unit": ("s", "ms", "us"),
 }
 _TEXTS = ("out", "mechanism", "stream", "slot_column", "time_column", "user_column", "cell_column", "timezone")
 _PATHS = ("journal", "requirements")
-_FLAGS = ("refund", "strict")
-_LEAST = {"max_cells_per_user": 1, "unknown_users": 0}
+_FLAGS = ("refund", "strict", "unbiased", "nonnegative", "round")
+_LEAST = {"max_cells_per_user": 1, "unknown_users": 0, "known_total": 0}
 KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *_CHOICES, *_TEXTS, *_PATHS, *_FLAGS, *_LEAST)
 
 
@@ -47,6 +49,7 @@ class Settings(StreamSettings):
         levels: what the words in the requirements file stand for; None: the default ones.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
+        estimator, smoothing, unbiased, nonnegative, known_total, round: as of `Publisher`.
     """
 
     journal: Path | None = None
@@ -59,6 +62,12 @@ class Settings(StreamSettings):
     levels: Levels | None = None
     unknown_users: int = 0
     stream: str = "default"
+    estimator: str | None = None
+    smoothing: str | None = None
+    unbiased: bool = False
+    nonnegative: bool = False
+    known_total: int | None = None
+    round: bool = False
 
 
 def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:

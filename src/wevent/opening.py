@@ -17,7 +17,7 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
-from wevent.journal.terms import PERMANENT, Terms, levels_to_plain
+from wevent.journal.terms import PERMANENT, PIECES, Terms, levels_to_plain
 from wevent.membership import Change, Key, check_allowed, differences
 
 
@@ -111,6 +111,7 @@ def make_terms(
         threshold=cast(ThresholdRule | None, settings.threshold),
         levels=levels_to_plain(settings.levels),
         unknown_users=settings.unknown_users,
+        **{name: getattr(settings, name) for name in PIECES},
     )
 
 

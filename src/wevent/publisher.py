@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,23 @@ from wevent.catalogue import find_mechanism
 from wevent.cells import Cells
 from wevent.core.arrays import IntArray
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Measurement, Mechanism, Neighbours, NoiseSource, Options, ThresholdRule
+from wevent.core.mechanism import (
+    EstimatorName,
+    Measurement,
+    Neighbours,
+    NoiseSource,
+    Options,
+    Planner,
+    SmoothingName,
+    ThresholdRule,
+)
+from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.counts import checked_matrix
-from wevent.errors import InvalidOption, InvalidPopulation, InvalidState, UnknownMechanism
+from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
+from wevent.options import check_options
 from wevent.release import Release
 
 
@@ -35,6 +46,12 @@ class Publisher:
         max_cells_per_user: k, how many cells one user may be in within a slot.
         refund: charge publications what was really lost, min(e, θ), instead of the full offer.
         threshold: for `bd` and `ba`: "scale" (default) publishes above Δ/e, "std" above √2·Δ/e.
+        estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
+        smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
+        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated.
+        nonnegative: publish no value below 0 (free post-processing, as are the next two).
+        known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
+        round: publish whole numbers.
 
     Attributes:
         ledger: charges per class; read `ledger.remaining()` and `ledger.spent()`.
@@ -59,23 +76,40 @@ class Publisher:
         max_cells_per_user: int = 1,
         refund: bool = False,
         threshold: ThresholdRule | None = None,
+        estimator: EstimatorName | None = None,
+        smoothing: SmoothingName | None = None,
+        unbiased: bool = False,
+        nonnegative: bool = False,
+        known_total: int | None = None,
+        round: bool = False,  # noqa: A002  the word people look for
     ) -> None:
         _check_population(population)
         row = find_mechanism(mechanism)
-        options = Options(neighbours, max_cells_per_user, refund, threshold)
-        _check_options(row, options)
+        options = Options(
+            neighbours,
+            max_cells_per_user,
+            refund,
+            threshold,
+            estimator=estimator,
+            smoothing=smoothing,
+            unbiased=unbiased,
+        )
+        self._polish = Polish(nonnegative, known_total, round)
+        check_options(row, options, self._polish)
         self._row = row
         self._options = options
         self._declared = population.classes
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
         self.population = population
+        policy = row.policy(population.classes, options)
         self._pieces = Pieces(
-            row.policy(population.classes, options),
+            policy,
             row.estimator(options),
             row.smoother(options),
             (threshold or row.threshold),
             refund,
+            policy if isinstance(policy, Planner) else None,
         )
         self.ledger = Ledger(
             population,
@@ -122,11 +156,11 @@ class Publisher:
         """
         matrix = checked_matrix(counts, self.population.sizes, len(self.cells), self._options.max_cells_per_user)
         outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
-        history, estimate = advance(self._history, outcome, self._pieces.smoother, self.ledger.charged)
+        history, estimate = advance(self._history, outcome, self._pieces, self.ledger)
         probe_charges, publication_charges = self._class_charges(outcome)
         release = Release(
             self._history.slot,
-            estimate.values,
+            self._polish(estimate.values) if self._polish != Polish() else estimate.values,
             self.cells,
             self._row.name,
             outcome.kind,
@@ -154,7 +188,7 @@ class Publisher:
         """
         rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
         outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
-        self._history, _ = advance(self._history, outcome, self._pieces.smoother, self.ledger.charged)
+        self._history, _ = advance(self._history, outcome, self._pieces, self.ledger)
         self.ledger.replay(probe_charges, publication_charges)
 
     def inherit(self, earlier: Publisher) -> None:
@@ -209,6 +243,13 @@ class Publisher:
                 smoothed=self._pieces.smoother.dump(self._history.smoothed),
                 seeded=self.seeded,
                 noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
+                memory=self._history.memory,
+                estimator=self._options.estimator,
+                smoothing=self._options.smoothing,
+                unbiased=self._options.unbiased,
+                nonnegative=self._polish.nonnegative,
+                known_total=self._polish.known_total,
+                round=self._polish.whole,
             )
         )
 
@@ -248,6 +289,12 @@ class Publisher:
             max_cells_per_user=saved.max_cells_per_user,
             refund=saved.refund,
             threshold=saved.threshold,
+            estimator=saved.estimator,
+            smoothing=saved.smoothing,
+            unbiased=saved.unbiased,
+            nonnegative=saved.nonnegative,
+            known_total=saved.known_total,
+            round=saved.round,
         )
         publisher.population = state_format.population_of(saved.population)
         publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
@@ -259,6 +306,7 @@ class Publisher:
         history.last_fresh = saved.last_fresh
         history.last_charges = np.array(saved.last_charges, dtype=np.int64)
         history.measurement = np.array(saved.measurement)
+        history.memory = saved.memory
         history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
         return publisher
 
@@ -300,25 +348,3 @@ class Publisher:
 def _check_population(population: object) -> None:
     if not isinstance(population, Population):
         raise InvalidPopulation("a Population", type(population).__name__, "Pass roster.population or Population({…}).")
-
-
-def _check_options(row: Mechanism, options: Options) -> None:
-    def refuse(option: str, expected: str, value: Any, remedy: str) -> InvalidOption:
-        return InvalidOption(f"{option} {expected}", f"{value!r}", remedy, option=option, value=value)
-
-    if options.neighbours not in get_args(Neighbours):
-        raise refuse("neighbours", "'add_remove' or 'replace'", options.neighbours, "See the privacy guarantee page.")
-    k = options.max_cells_per_user
-    if type(k) is not int or k < 1:
-        raise refuse("max_cells_per_user", "to be a whole number, at least 1", k, "1 keeps a user's last event.")
-    if row.local and k != 1:
-        raise refuse("max_cells_per_user", f"1 for {row.name}", k, "In the local model a user sends one report.")
-    if type(options.refund) is not bool or (options.refund and row.local):
-        raise refuse("refund", f"True or False, False for {row.name}", options.refund, "Leave it out.")
-    if options.threshold is not None and (row.threshold != "scale" or options.threshold not in ("scale", "std")):
-        raise refuse(
-            "threshold",
-            "'scale' or 'std', for bd and ba only",
-            options.threshold,
-            f"Leave it out for {row.name}." if row.threshold != "scale" else "Use one of the two.",
-        )

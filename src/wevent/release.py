@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
+
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import NoiseError
 from wevent.core.step import OutcomeKind
@@ -27,8 +29,9 @@ class Release:
         outcome: "published", "repeated" or "nullified".
         probe_charges: nano-epsilons charged to each class for the dissimilarity.
         publication_charges: nano-epsilons charged to each class for the publication.
-        std_error: standard error per cell of the noise in the fresh release that this is or repeats, None before the
-            first; for local mechanisms the part that does not depend on the counts.
+        std_error: standard error per cell, None before the first measurement. With a filter (`pft`): of the estimate.
+            Otherwise: of the noise in the fresh release that this is or repeats; for local mechanisms the part that
+            does not depend on the counts.
         threshold: θ of this slot's publication plan in nano-epsilons, None if there was none.
         dissimilarity: the noisy distance to the last fresh release, None if it was not measured.
         noise: the law of the noise behind `std_error`.
@@ -57,9 +60,10 @@ class Release:
         return self.probe_charges + self.publication_charges
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray] | None:
-        """Lower and upper bounds per cell that hold the noise with at least this probability; None before the first.
+        """Lower and upper bounds per cell with this probability; None before the first measurement.
 
-        They cover the noise only: sampling and the age of a repeated release are not in them.
+        With a filter (`pft`) they are for the true count. Otherwise they cover the noise only: sampling and the age of a
+        repeated release are not in them.
         """
         if not 0.0 < level < 1.0:
             raise InvalidOption("a level between 0 and 1", f"{level!r}", "0.95 is common.", option="level", value=level)
@@ -69,6 +73,8 @@ class Release:
             reach: Any = laplace_quantile(self.noise.scale, level)
         else:
             reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.std_error
+        if self.noise.law == "estimate":  # counts are whole and not negative
+            return np.floor(np.maximum(self.histogram - reach, 0.0)), np.ceil(self.histogram + reach)
         return self.histogram - reach, self.histogram + reach
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from wevent.core.mechanism import Neighbours, ThresholdRule
+from wevent.core.mechanism import EstimatorName, Neighbours, SmoothingName, ThresholdRule
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidState
 
@@ -37,6 +37,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     smoothed: Any
     seeded: bool
     noise: str | None = None
+    memory: Any = None
+    estimator: EstimatorName | None = None
+    smoothing: SmoothingName | None = None
+    unbiased: bool = False
+    nonnegative: bool = False
+    known_total: int | None = None
+    round: bool = False
 
 
 def dump(state: State) -> bytes:

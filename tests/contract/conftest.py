@@ -8,7 +8,7 @@ import wevent
 from wevent import catalogue
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.mechanism import Idle, Mechanism
-from wevent.core.smoothers import Hold
+from wevent.core.smoothers.hold import Hold
 
 
 class EverySecond:

@@ -175,7 +175,8 @@ def test_nothing_of_secure_noise_is_stored(mechanism: str) -> None:
     saved = load(made.state())
     assert saved.noise is None
     assert saved.seeded is False
-    assert saved.measurement == releases[-1].histogram.tolist()
+    if releases[-1].noise.law != "estimate":  # a filter publishes something else than its last measurement
+        assert saved.measurement == releases[-1].histogram.tolist()
     assert Publisher.restore(made.state()).state() == made.state()
     assert type(Publisher.restore(made.state())._noise) is SecureNoise
 

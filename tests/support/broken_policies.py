@@ -20,7 +20,7 @@ from wevent.core.mechanism import Budgets, History, Idle, Policy
 from wevent.core.permit import Reservation
 from wevent.core.policies.absorption import Absorption
 from wevent.core.policies.distribution import Distribution
-from wevent.core.smoothers import Hold
+from wevent.core.smoothers.hold import Hold
 
 # --- doubles of the gate ----------------------------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ def _own_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "_registered", {})
 
 
-def test_the_nine_built_in_mechanisms() -> None:
-    assert list(wevent.mechanisms()) == NINE
+def test_the_built_in_mechanisms() -> None:
+    assert list(wevent.mechanisms()) == ["pft", *NINE]
     for name, line in wevent.mechanisms().items():
         assert line
         assert "\n" not in line
@@ -34,7 +34,7 @@ def test_the_nine_built_in_mechanisms() -> None:
 def test_the_nearest_name_is_suggested(written: str, nearest: str) -> None:
     with pytest.raises(UnknownMechanism, match="Did you mean") as caught:
         catalogue.find_mechanism(written)
-    assert caught.value.known == tuple(NINE)
+    assert caught.value.known == ("pft", *NINE)
     assert caught.value.name == written
     if written != "pdb":  # as near to pbu
         assert caught.value.suggestion == nearest

@@ -40,6 +40,7 @@ class Ledger:
         shares: ε_g // (2·w_g).
         publication_spent: publication charges of the last w_g − 1 slots per row.
         charged: whether the row is charged at all: it has a class in the population, or is pinned.
+        sizes: registered users per row, 0 for a row without a class in the population.
         nothing: a charge of 0 per row.
     """
 
@@ -49,6 +50,7 @@ class Ledger:
     shares: IntArray
     publication_spent: IntArray
     charged: BoolArray
+    sizes: IntArray
     nothing: IntArray
 
     def __init__(
@@ -81,6 +83,22 @@ class Ledger:
     def of_classes(self, values: IntArray) -> IntArray:
         """The entries of a per-row array that belong to the population's classes, in class order."""
         return values if self._members is None else values[self._members]
+
+    def forecast(self, delays: IntArray) -> IntArray:
+        """What each row may charge `delays` slots from now if nothing is charged until then; rows × delays.
+
+        Accuracy only: what is really charged goes through `reserve`.
+        """
+        rows, widest = len(self._rows), int(self.windows.max())
+        ages = np.arange(widest)  # entry i of a row is the charge of slot − w + i; the first is the open slot's place
+        places = self._offsets[:rows, None] + (self.slot + ages) % self.windows[:, None]
+        within = ages < self.windows[:, None]
+        half = int(self._offsets[rows])  # publication charges follow the probe charges
+        kept = np.where(within, self._charges[places] + self._charges[half + places], 0)
+        after = np.zeros((rows, widest + 1), dtype=np.int64)
+        after[:, :-1] = kept[:, ::-1].cumsum(axis=1)[:, ::-1]
+        remaining: IntArray = self.epsilons[:, None] - after[:, np.minimum(delays + 1, widest)]
+        return remaining
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:
         """A copy of a per-row array in which the population's classes have these values instead."""
@@ -244,6 +262,8 @@ class Ledger:
         self.halves = frozen_ints([row.nano // 2 for row in rows])
         self.shares = frozen_ints([row.share for row in rows])
         self.nothing = frozen_ints([0] * len(rows))
+        held = dict(population.items())
+        self.sizes = frozen_ints([held.get(row, 0) for row in rows])
         self._twice_windows = np.concatenate((self.windows, self.windows))
         ends = np.cumsum(self._twice_windows)
         self._offsets = ends - self._twice_windows

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -18,6 +18,8 @@ from wevent.core.requirements import Requirement
 
 Neighbours = Literal["add_remove", "replace"]
 ThresholdRule = Literal["error", "scale", "std"]
+EstimatorName = Literal["sampling", "weighting"]
+SmoothingName = Literal["hold", "filter"]
 
 
 class Idle(Enum):
@@ -35,6 +37,9 @@ class Options:
     max_cells_per_user: int = 1
     refund: bool = False
     threshold: ThresholdRule | None = None
+    estimator: EstimatorName | None = None
+    smoothing: SmoothingName | None = None
+    unbiased: bool = False
 
     @property
     def sensitivity(self) -> int:
@@ -62,12 +67,19 @@ class Budgets(Protocol):
         """ε_g // (2·w_g)."""
 
     @property
+    def sizes(self) -> IntArray:
+        """Registered users; 0 for a row without a class in the population."""
+
+    @property
     def charged(self) -> BoolArray:
         """Whether the row can be charged now: it has a class in the population, or was pinned at the start."""
 
     @property
     def publication_spent(self) -> IntArray:
         """Publication charges of the last w_g − 1 slots."""
+
+    def forecast(self, delays: IntArray) -> IntArray:
+        """What each row may charge that many slots from now if nothing is charged until then; rows × delays."""
 
 
 @dataclass(slots=True)
@@ -80,6 +92,7 @@ class History:
         last_charges: what each ledger row was charged for that publication; -1 if the row did not exist then.
         measurement: the raw values of the last publication, zeros before the first; what a probe compares with.
         smoothed: the smoother's state.
+        memory: what a planning policy remembers, in plain types.
     """
 
     slot: int
@@ -87,6 +100,7 @@ class History:
     last_charges: IntArray
     measurement: npt.NDArray[Any]
     smoothed: Any
+    memory: Any = None
 
 
 class Policy(Protocol):
@@ -99,19 +113,39 @@ class Policy(Protocol):
         """e² per row, or why nothing is offered in this slot."""
 
 
-class NoiseError(NamedTuple):
-    """The noise of a measurement: its law, its scale (Laplace) and its variance per cell."""
+@runtime_checkable
+class Planner(Protocol):
+    """A policy that plans ahead: asked after every publication what to remember. Pure, sees public numbers only."""
 
-    law: Literal["laplace", "normal"]
+    def reflect(self, ledger: Budgets, history: History) -> Any:
+        """The new memory, in plain types; the history is that after the slot."""
+
+
+class NoiseError(NamedTuple):
+    """The error of what is published: its law, its scale and its variance per cell.
+
+    "laplace" and "normal" are the noise of one measurement; "estimate" is a filter's, over all there is to know.
+    """
+
+    law: Literal["laplace", "normal", "estimate"]
     scale: float
     variance: float
 
 
 class Measurement(NamedTuple):
-    """One slot, measured with noise: raw values per cell and the law of their noise."""
+    """One slot, measured with noise.
+
+    Attributes:
+        values: a value per cell, on the scale of counts.
+        error: the law of their noise.
+        composition: CV² of the weights over users: a cell's classes may be another mix than everyone's (spec 11).
+        users: registered users at the time; a count is at most that.
+    """
 
     values: npt.NDArray[Any]
     error: NoiseError
+    composition: float = 0.0
+    users: int = 0
 
 
 class Plan(NamedTuple):
@@ -189,6 +223,7 @@ class Mechanism:
             paper), "scale" the noise scale Δ/θ (Kellaris), "std" √2 times that. None: no probe, always publish.
         shared_budget: one budget for all declared classes, fixed at the start; every one of them is charged.
         local: users randomize their own reports; takes one cell per user.
+        tracks: plans its releases from what the filter learnt; takes weighting and filter only.
     """
 
     name: str
@@ -199,6 +234,7 @@ class Mechanism:
     threshold: ThresholdRule | None = None
     shared_budget: bool = False
     local: bool = False
+    tracks: bool = False
 
     @property
     def probes(self) -> bool:

@@ -15,6 +15,8 @@ import numpy as np
 from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true
 from wevent.core.budget import NANO, noise_scale, response_probability, sampling_probability
 
+WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
+
 _GATE = object()  # only this module and the ledger hold it: nobody else makes permits by accident
 
 
@@ -84,6 +86,41 @@ def _float_probabilities(budgets: bytes, threshold: int, cells_per_user: int) ->
     return probabilities
 
 
+class WeightingPermit:
+    """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11).
+
+    With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
+    weighted sum by at most Δ·A_g in L1, so class g loses A_g·θ/2^20 ≤ e_g nano-epsilons; `losses` rounds that up.
+    """
+
+    __slots__ = ("losses", "noise", "threshold", "weights")
+
+    def __init__(self, gate: object, permit: Permit) -> None:
+        _check(gate)
+        self.threshold = largest_budget(permit.budgets, permit.sizes)
+        self.weights = integer_weights(permit.budgets, self.threshold)
+        self.losses = weighted_losses(self.weights, self.threshold)
+        self.noise = NoisePermit(gate, self.threshold, permit.sensitivity << WEIGHT_BITS)
+
+
+def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
+    """θ: the largest budget of a class with members, so that somebody has the full weight; of all if nobody is there."""
+    members = sizes > 0
+    return int((budgets[members] if members.any() else budgets).max())
+
+
+def integer_weights(budgets: IntArray, threshold: int) -> IntArray:
+    """A_g = (min(e_g, θ) << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
+    weights: IntArray = (np.minimum(budgets, threshold) << WEIGHT_BITS) // threshold
+    return weights
+
+
+def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
+    """A_g·θ/2^20, rounded up to whole nano-epsilons: never above e_g, which is whole too."""
+    losses: IntArray = -(-weights * threshold >> WEIGHT_BITS)
+    return losses
+
+
 class ResponsePermit:
     """The right to one randomized response per user with e_g (spec 9). Loss of class g: e_g nano-epsilons."""
 
@@ -127,6 +164,11 @@ class Permit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
         self._use()
         return SamplingPermit(_GATE, self, threshold)
+
+    def for_weighting(self) -> WeightingPermit:
+        """Use it for a weighted sum; class g loses at most e_g."""
+        self._use()
+        return WeightingPermit(_GATE, self)
 
     def for_response(self, cells: int) -> ResponsePermit:
         """Use it for randomized response over `cells` cells plus "absent"; class g loses e_g."""

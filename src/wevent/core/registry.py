@@ -7,14 +7,25 @@ from types import MappingProxyType
 
 from wevent.core.estimators.randomized import Randomized
 from wevent.core.estimators.sampling import Sampling
-from wevent.core.mechanism import Mechanism, Options, Policy
+from wevent.core.estimators.weighting import Weighting
+from wevent.core.mechanism import (
+    Estimator,
+    EstimatorName,
+    Mechanism,
+    Options,
+    Policy,
+    Smoother,
+    SmoothingName,
+)
 from wevent.core.policies.absorption import Absorption
 from wevent.core.policies.distribution import Distribution
 from wevent.core.policies.sample import Sample
 from wevent.core.policies.shared import Shared
+from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
-from wevent.core.smoothers import Hold
+from wevent.core.smoothers.filter import Filter
+from wevent.core.smoothers.hold import Hold
 
 PolicyMaker = Callable[[tuple[Requirement, ...], Options], Policy]
 
@@ -29,19 +40,37 @@ def _shared(policy: Callable[[], Policy]) -> PolicyMaker:
     return lambda declared, options: Shared(policy(), declared)
 
 
-def _sampling(options: Options) -> Sampling:
-    return Sampling()
+def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
+    """The estimator of the options, or this one."""
+    return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
+
+
+def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
+    """The smoother of the options, or this one."""
+    return lambda options: Filter() if (options.smoothing or default) == "filter" else Hold()
+
+
+_sampling, _weighting = _estimator("sampling"), _estimator("weighting")
+_hold, _filter = _smoother("hold"), _smoother("filter")
+
+
+def _tracking(declared: tuple[Requirement, ...], options: Options) -> Tracking:
+    return Tracking(unbiased=options.unbiased, sensitivity=options.sensitivity)
 
 
 def _randomized(options: Options) -> Randomized:
     return Randomized()
 
 
-def _hold(options: Options) -> Hold:
-    return Hold()
-
-
 _ROWS = (
+    Mechanism(
+        "pft",
+        "personalised filtered tracking: weigh classes by their budget, choose the period, filter what was measured",
+        _tracking,
+        _weighting,
+        _filter,
+        tracks=True,
+    ),
     Mechanism(
         "pbd",
         "personalised budget distribution: publish on change, half of the remaining budget each time",

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.arrays import IntArray
 from wevent.core.dissimilarity import measure_dissimilarity
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import (
@@ -19,6 +19,7 @@ from wevent.core.mechanism import (
     Measurement,
     NoiseSource,
     Plan,
+    Planner,
     Policy,
     Smoother,
     ThresholdRule,
@@ -38,6 +39,7 @@ class Pieces:
     smoother: Smoother
     rule: ThresholdRule | None
     refund: bool
+    planner: Planner | None = None
 
 
 class Outcome(NamedTuple):
@@ -91,17 +93,25 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     return Outcome("published", reservation, charges, plan, measurement, dissimilarity)
 
 
-def advance(history: History, outcome: Outcome, smoother: Smoother, charged: BoolArray) -> tuple[History, Estimate]:
+def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) -> tuple[History, Estimate]:
     """The history after the slot, and what is published for it. Post-processing of public numbers only.
 
-    Rows that are not `charged` have no members: they did not exist at this publication.
+    Rows that are not charged have no members: they did not exist at this publication. What a probe will compare with is
+    the measurement itself, in whole numbers, whatever the smoother makes of it.
     """
-    smoothed, estimate = smoother.advance(history.smoothed, outcome.measurement)
+    smoothed, estimate = pieces.smoother.advance(history.smoothed, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
-        return History(slot, history.last_fresh, history.last_charges, history.measurement, smoothed), estimate
-    charges = np.where(charged, outcome.charges, -1)
-    return History(slot, history.slot, charges, outcome.measurement.values, smoothed), estimate
+        unchanged = history.last_fresh, history.last_charges, history.measurement
+        return History(slot, *unchanged, smoothed, history.memory), estimate
+    charges = np.where(ledger.charged, outcome.charges, -1)
+    values = outcome.measurement.values
+    if pieces.rule is not None and values.dtype != np.int64:  # a probe adds whole noise to whole distances
+        values = np.rint(values).astype(np.int64)
+    after = History(slot, history.slot, charges, values, smoothed, history.memory)
+    if pieces.planner is not None:
+        after.memory = pieces.planner.reflect(ledger, after)
+    return after, estimate
 
 
 def first_history(rows: int, cells: int, smoother: Smoother) -> History:

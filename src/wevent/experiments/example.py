@@ -37,7 +37,7 @@ cells = "cells.txt"
 requirements = "requirements.csv"
 
 # How: `wevent mechanisms` lists them. "add_remove" hides presence, "replace" any change, with twice the noise.
-mechanism = "pbd"
+mechanism = "pft"
 neighbours = "add_remove"
 
 # What comes out, and what must never be lost: the journal knows what has been spent.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
 from wevent.journal.contract import Loaded
-from wevent.journal.terms import Epoch, Terms
+from wevent.journal.terms import PIECES, Epoch, Terms
 from wevent.membership import unknown_class
 from wevent.publisher import Publisher
 
@@ -30,6 +30,7 @@ def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
         max_cells_per_user=terms.max_cells_per_user,
         refund=terms.refund,
         threshold=terms.threshold,
+        **{name: getattr(terms, name) for name in PIECES},
     )
 
 

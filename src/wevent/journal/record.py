@@ -163,7 +163,8 @@ def encode_shown(shown: Shown) -> bytes:
     if shown.measured is not None:
         same = np.array_equal(shown.measured.values, shown.values)
         kind = shown.measured.values.dtype.kind
-        measured = [kind, None if same else _pack(shown.measured.values), list(shown.measured.error)]
+        own = None if same else _pack(shown.measured.values)
+        measured = [kind, own, list(shown.measured.error), shown.measured.composition, shown.measured.users]
     error: Any = None
     if shown.std_error is not None:
         first = float(shown.std_error[0])
@@ -178,9 +179,9 @@ def decode_shown(slot: int, data: bytes) -> Shown:
     std_error = None if error is None else np.full(len(values), error) if isinstance(error, float) else _unpack(error)
     measured = None
     if measured_data is not None:
-        kind, own, law = measured_data
+        kind, own, law, *weighed = measured_data  # composition and users
         raw = values if own is None else _unpack(own)
-        measured = Measurement(raw.astype(np.int64 if kind == "i" else np.float64), NoiseError(*law))
+        measured = Measurement(raw.astype(np.int64 if kind == "i" else np.float64), NoiseError(*law), *weighed)
     return Shown(slot, values, std_error, measured, {"data": data})
 
 

@@ -8,14 +8,17 @@ from typing import Any
 
 import msgspec
 
-from wevent.core.mechanism import Neighbours, ThresholdRule
+from wevent.core.mechanism import EstimatorName, Neighbours, SmoothingName, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import SettingsDiffer
 
 PERMANENT = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
 """What stays for the life of a journal: its charges mean nothing under other values."""
 
-EPOCHAL = ("cells", "declared", "mechanism", "refund", "threshold", "levels", "unknown_users")
+PIECES = ("estimator", "smoothing", "unbiased", "nonnegative", "known_total", "round")
+"""How measurements become releases, as of `Publisher`."""
+
+EPOCHAL = ("cells", "declared", "mechanism", "refund", "threshold", "levels", "unknown_users", *PIECES)
 """What an explicit new epoch may change; every charge stays."""
 
 
@@ -33,6 +36,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         mechanism, refund, threshold: how releases are made.
         levels: {"privacy": {…}, "window": {…}}, None for numbers.
         unknown_users: how many unregistered users a slot may count; 0 rejects them.
+        estimator, smoothing, unbiased, nonnegative, known_total, round: as of `Publisher`.
     """
 
     stream: str
@@ -47,6 +51,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     threshold: ThresholdRule | None = None
     levels: dict[str, dict[str, Any]] | None = None
     unknown_users: int = 0
+    estimator: EstimatorName | None = None
+    smoothing: SmoothingName | None = None
+    unbiased: bool = False
+    nonnegative: bool = False
+    known_total: int | None = None
+    round: bool = False
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wevent.core.mechanism import Measurement, NoiseError
-from wevent.core.smoothers import Hold
+from wevent.core.smoothers.hold import Hold
 
 
 def test_hold_repeats_and_survives_a_dump() -> None:

@@ -75,7 +75,7 @@ def test_the_step_changes_neither_ledger_nor_history() -> None:
     assert outcome.kind == "published"
     assert (ledger.slot, ledger.export(), ledger.spent().tolist()) == before
     assert (history.slot, history.last_fresh) == (1, 0)
-    after, estimate = advance(history, outcome, made.smoother, ledger.charged)
+    after, estimate = advance(history, outcome, made, ledger)
     assert (after.slot, after.last_fresh, history.slot) == (2, 1, 1)
     assert estimate.values.tolist() == [10, 10, 10]
 

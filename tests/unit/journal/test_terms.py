@@ -20,6 +20,12 @@ from wevent.outputs import open_output
 from wevent.publishing import Publication, Running
 
 OTHERS: dict[str, Any] = {
+    "estimator": "weighting",
+    "smoothing": "filter",
+    "unbiased": True,
+    "nonnegative": True,
+    "known_total": 7,
+    "round": True,
     "stream": "other",
     "origin_us": 1,
     "length_us": 5,

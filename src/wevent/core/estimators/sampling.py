@@ -25,7 +25,7 @@ class Sampling:
         spend = permit.for_sampling(plan.threshold)
         values = sample(counts, spend, noise)
         values += noise.laplace(spend.noise, len(values))
-        return Measurement(values, laplace_error(spend.noise.scale))
+        return Measurement(values, laplace_error(spend.noise.scale), users=int(permit.sizes.sum()))
 
 
 def sample(counts: IntArray, spend: SamplingPermit, noise: NoiseSource) -> IntArray:

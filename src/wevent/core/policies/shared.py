@@ -59,6 +59,11 @@ class _Row(NamedTuple):
     shares: IntArray
     publication_spent: IntArray
     charged: BoolArray
+    sizes: IntArray
+
+    def forecast(self, delays: IntArray) -> IntArray:
+        """Only the whole budget is known of a single row."""
+        return np.repeat(self.epsilons[:, None], len(delays), axis=1)
 
 
 def _row(requirement: Requirement) -> _Row:
@@ -69,6 +74,7 @@ def _row(requirement: Requirement) -> _Row:
         shares=_one(requirement.share),
         publication_spent=_one(0),
         charged=np.ones(1, dtype=np.bool_),
+        sizes=_one(0),
     )
 
 

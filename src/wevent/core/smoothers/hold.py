@@ -1,4 +1,4 @@
-"""What is published from measurements. Pure post-processing: it costs nothing."""
+"""Publish the last measurement."""
 
 from __future__ import annotations
 

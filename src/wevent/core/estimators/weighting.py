@@ -1,0 +1,59 @@
+"""Weights instead of sampling: every class counts with its own budget, nobody is left out (spec 11).
+
+Privacy. The released vector is Σ_g A_g·C[g, ·] plus integer Laplace noise of scale at least Δ·2^20/θ. Under the
+neighbouring relation one user of class g changes the sum by at most A_g·Δ in L1, so the probability of any outcome
+changes by a factor of at most exp(A_g·Δ / scale) ≤ exp(A_g·θ/2^20) ≤ exp(e_g), since A_g ≤ e_g·2^20/θ. Multiplying by κ is
+post-processing. No sampling variance and no waste: class g loses its own e_g, not min(e_g, θ) of a common threshold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+from wevent.core.budget import NANO
+from wevent.core.estimators.sampling import laplace_error
+from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
+from wevent.core.permit import WEIGHT_BITS, Permit, integer_weights, largest_budget, weighted_losses
+
+
+class Weighting:
+    """Weigh each class by its budget, sum, add integer noise, scale back with κ.
+
+    Unbiased if cells, presence and classes are independent; otherwise the relative bias of a cell is its users' mean
+    weight over everyone's mean weight, minus 1.
+    """
+
+    def plan(self, permit: Permit) -> Plan:
+        """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
+        threshold = largest_budget(permit.budgets, permit.sizes)
+        if threshold == 0:
+            return Plan(0, float("inf"), permit.budgets)
+        weights = integer_weights(permit.budgets, threshold)
+        mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
+        error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2
+        return Plan(threshold, error, weighted_losses(weights, threshold))
+
+    def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
+        """Weigh and disturb. Charges class g at most e_g; its true loss is A_g·θ/2^20 (above)."""
+        spend = permit.for_weighting()
+        total = spend.weights @ counts
+        total += noise.laplace(spend.noise, len(total))
+        weights = spend.weights / 2**WEIGHT_BITS
+        mean = weighted_mean(weights, permit.sizes)
+        scale = 1.0 / (mean * 2**WEIGHT_BITS)  # κ/2^20: post-processing
+        law = laplace_error(spend.noise.scale)
+        composition = max(0.0, weighted_mean(weights * weights, permit.sizes) / mean**2 - 1.0)
+        return Measurement(
+            total * scale,
+            NoiseError("laplace", law.scale * scale, law.variance * scale**2),
+            composition,
+            int(permit.sizes.sum()),
+        )
+
+
+def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:
+    """The mean over registered users; over classes if there are none."""
+    users = int(sizes.sum())
+    return float((values * sizes).sum() / users) if users else float(values.mean())

@@ -1,0 +1,181 @@
+"""When to release: choose a period, spend what its windows allow (spec 11).
+
+Releasing every k slots with k slots' budget beats averaging k releases: the noise variance falls with k², not k. The period
+is the one with the smallest error that the filter's models expect. Everything here looks only at past releases, charges,
+class sizes and settings, so it costs nothing; what is spent goes through the gate as always.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.budget import NANO
+from wevent.core.mechanism import Budgets, History, Idle
+from wevent.core.smoothers.bank import Bank, default_bank, period_errors
+from wevent.core.smoothers.filter import FilterState
+
+_FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
+_READY = 0.5  # a release waits until it has this part of the period's steady budget
+_HYSTERESIS = 0.1  # change the period only for a gain above this
+_RECONSIDER = 4  # releases between two reconsiderations, once settled
+_SETTLED = 8  # releases after which the stream counts as known
+_STEP = 1.25  # candidate periods grow by this factor
+_IGNORANCE = 50.0  # releases over which the models' spread turns from ignorance into difference between cells
+_JUMP_RATE = 5e-5  # jumps of half the scale per slot, believed before anything was seen …
+_JUMP_SLOTS = 500.0  # … for this many slots
+
+
+class Tracking:
+    """Release every k slots, k chosen from past releases.
+
+    Args:
+        unbiased: weigh all classes alike, with the smallest budget: more noise, but no bias if requirement and cell are
+            correlated.
+        sensitivity: Δ.
+        bank: the filter's models.
+    """
+
+    def __init__(self, *, unbiased: bool = False, sensitivity: int = 1, bank: Bank | None = None) -> None:
+        self._unbiased = unbiased
+        self._sensitivity = sensitivity
+        self._bank = bank or default_bank()
+
+    def probe(self, ledger: Budgets) -> IntArray | None:
+        """Never looks first: no dissimilarity budget."""
+        return None
+
+    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+        """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
+        if not history.last_fresh:
+            return self._level(np.maximum(ledger.epsilons // _FIRST, ledger.epsilons // ledger.windows), ledger)
+        period: int = history.memory
+        if history.slot - history.last_fresh < period:
+            return Idle.NOT_DUE
+        budgets = sustainable(ledger, period)
+        wanted = steady(ledger, period)
+        if self._unbiased:
+            budgets, wanted = self._level(budgets, ledger), self._level(wanted, ledger)
+        if float((budgets * ledger.sizes).sum()) < _READY * float((wanted * ledger.sizes).sum()):
+            return Idle.NOT_DUE
+        if self._unbiased:
+            return budgets
+        state: FilterState = history.smoothed
+        return self._capped(budgets, ledger, float(state.scale.mean()), state.gain).budgets
+
+    def reflect(self, ledger: Budgets, history: History) -> Any:
+        """The period for the next release."""
+        state: FilterState = history.smoothed
+        candidates = periods(ledger.windows[ledger.charged])
+        current = history.memory or int(candidates[len(candidates) // 2])
+        if state.releases >= _SETTLED and state.releases % _RECONSIDER:
+            return current
+        errors = self._expected_errors(ledger, state, candidates)
+        best = int(errors.argmin())
+        held = int(np.abs(candidates - current).argmin())
+        if state.releases <= 2 or errors[best] < (1.0 - _HYSTERESIS) * errors[held]:
+            return int(candidates[best])
+        return current
+
+    def _level(self, budgets: IntArray, ledger: Budgets) -> IntArray:
+        """With `unbiased`, the smallest budget of any class with members, for all."""
+        if not self._unbiased:
+            return budgets
+        members = ledger.sizes > 0
+        smallest = budgets[members].min() if members.any() else budgets.min()
+        leveled: IntArray = np.minimum(budgets, smallest)
+        return leveled
+
+    def _expected_errors(self, ledger: Budgets, state: FilterState, candidates: IntArray) -> FloatArray:
+        """For each period, the error over models and cells.
+
+        Early the spread over models is ignorance, so root errors are averaged and no model dominates by its size; later it
+        is what cells differ by, and errors are averaged.
+        """
+        scale = float(state.scale.mean())
+        plans = [self._capped(steady(ledger, int(k)), ledger, scale, state.gain) for k in candidates]
+        noise = np.array([plan.noise for plan in plans])
+        composition = np.array([plan.composition for plan in plans])
+        weights, scales = _binned(state)
+        errors = period_errors(self._bank, candidates, noise, composition, scales)
+        mass = weights.sum(axis=1)
+        by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
+        squared, slots = state.jumps.tolist()
+        believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * state.scale) ** 2))
+        rate = (believed + squared) / (_JUMP_SLOTS + slots)
+        by_model = by_model + (rate * (candidates - 1) / 2.0)[:, None]
+        power = 1.0 - 0.5 * float(np.exp(-state.releases / _IGNORANCE))
+        average: FloatArray = (mass * by_model**power).sum(axis=1) ** (1.0 / power)
+        return average
+
+    def _capped(self, budgets: IntArray, ledger: Budgets, scale: float, gain: float) -> Capped:
+        return capped(self._level(budgets, ledger), ledger.sizes, scale=scale, gain=gain, sensitivity=self._sensitivity)
+
+
+class Capped(NamedTuple):
+    """Budgets after the cap, the noise variance they give and the CV² of their weights."""
+
+    budgets: IntArray
+    noise: float
+    composition: float
+
+
+def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sensitivity: int = 1) -> Capped:
+    """Cap all budgets at the θ that minimises gain·noise + CV²·scale.
+
+    Which classes happen to be in a cell may persist, so no filter averages that error out; noise is averaged with the
+    filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise.
+    """
+    if not sizes.any():  # nobody is registered: all classes count alike
+        sizes = np.ones_like(sizes)
+    users = int(sizes.sum())
+    candidates = np.unique(budgets[(budgets > 0) & (sizes > 0)])
+    if not len(candidates):
+        return Capped(budgets, float(NANO) ** 2, 0.0)
+    parts = np.minimum(budgets, candidates[:, None]) / NANO
+    mean = (parts * sizes).sum(axis=1) / users
+    square = (parts * parts * sizes).sum(axis=1) / users
+    noise, composition = 2.0 * (sensitivity / mean) ** 2, np.maximum(square / mean**2 - 1.0, 0.0)
+    best = int((gain * noise + composition * scale).argmin())
+    return Capped(np.minimum(budgets, candidates[best]), float(noise[best]), float(composition[best]))
+
+
+def steady(ledger: Budgets, period: int) -> IntArray:
+    """ε over the releases a window can hold: ε_g // ceil(w_g / k)."""
+    budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
+    return budgets
+
+
+def sustainable(ledger: Budgets, period: int) -> IntArray:
+    """The largest budget that could be charged now and every k slots from now on, with what really remains.
+
+    By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
+    """
+    releases = np.arange(-(-int(ledger.windows.max()) // period))
+    remaining = ledger.forecast(releases * period) // (releases + 1)
+    inside = releases < -(-ledger.windows // period)[:, None]
+    budgets: IntArray = np.where(inside, remaining, np.iinfo(np.int64).max).min(axis=1)
+    return np.maximum(budgets, 0)
+
+
+def periods(windows: IntArray) -> IntArray:
+    """Candidates: 1, growing by a fourth, and the windows themselves."""
+    widest = int(windows.max())
+    found = {1, *windows.tolist()}
+    candidate = 1.0
+    while candidate < widest:
+        found.add(round(candidate))
+        candidate *= _STEP
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def _binned(state: FilterState) -> tuple[FloatArray, FloatArray]:
+    """Model weights summed over cells of about the same scale, and these scales: evidence pooled, cost bounded."""
+    bins = np.floor(2.0 * np.log2(state.scale)).astype(np.int64)
+    bins -= bins.min()
+    sizes = np.bincount(bins)
+    held = sizes > 0
+    weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in state.weights[:-1]])[:, held]
+    return weights, np.bincount(bins, state.scale)[held] / sizes[held]

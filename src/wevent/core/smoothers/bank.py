@@ -1,0 +1,96 @@
+"""The bank of models a filter averages over: how fast may a cell change? (spec 11)
+
+Everything is relative to a cell's scale s = x(1 − x/n), the variance of a count of independent users: a model is the same
+for a cell of ten users and one of ten thousand. Level models walk with variance q·s per slot; trend models have a slope
+that walks; v·s is an extra variance that is new in every slot (users who come and go). One more model, the null, says that
+the cell holds nothing the noise would show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wevent.core.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Model grid: level models first, then trend models.
+
+    Attributes:
+        walk: q per model.
+        flicker: v per model.
+        levels: how many of them are level models.
+        prior: prior weight per model, the null's last.
+    """
+
+    walk: FloatArray
+    flicker: FloatArray
+    levels: int
+    prior: FloatArray
+
+
+def default_bank() -> Bank:
+    """Walks from 1e-7 to 1e3 of the scale; the faster beyond 1, the rarer; trends at a half."""
+    level = [
+        (10.0**exponent, flicker, min(1.0, 10.0**-exponent) * (2.0 / flicker if flicker else 1.0))
+        for exponent in range(-4, 4)
+        for flicker in (0.0, 1.0, 8.0)
+        if exponent < 1 or flicker == 1.0
+    ]
+    level += [(1e-7, flicker, 1.0 + flicker) for flicker in (0.0, 1.0)]
+    trend = [
+        (10.0**exponent, flicker, 0.5 if exponent < -2 else 0.1) for exponent in range(-6, -1) for flicker in (0.0, 1.0)
+    ]
+    walk, flicker, weight = np.array(level + trend).T
+    prior = np.append(0.7 * weight / weight.sum(), 0.3)
+    return Bank(walk, flicker, len(level), prior)
+
+
+def period_errors(
+    bank: Bank, periods: IntArray, noise: FloatArray, composition: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """The mean squared error over a period of k slots, of each model in steady state; periods × models × scales.
+
+    Level models: the Riccati equation of a random walk observed every k slots. Trend models: Kalata's tracking index. To
+    the error right after a release the k − 1 slots of growing ignorance are added.
+
+    Args:
+        bank: the models.
+        periods: k candidates.
+        noise: noise variance of one release for each k.
+        composition: CV² of the weights for each k.
+        scale: cell scales s.
+    """
+    k = periods[:, None, None].astype(np.float64)
+    fresh = noise[:, None, None]
+    mixture = composition[:, None, None] * scale
+    walk, flicker = bank.walk[None, :, None] * scale, bank.flicker[None, :, None] * scale
+    level, trend = slice(0, bank.levels), slice(bank.levels, None)
+
+    q, v = walk[:, level], flicker[:, level]
+    observed = fresh + v
+    step = k * q
+    before = (step + np.sqrt(step * step + 4.0 * step * observed)) / 2.0
+    after = before * observed / (before + observed)
+    at_release = (before + v) * fresh / (before + v + fresh)
+    levels = (at_release + (k - 1.0) * (after + v) + q * k * (k - 1.0) / 2.0) / k
+
+    q, v = walk[:, trend], flicker[:, trend]
+    observed = fresh + v
+    index = np.sqrt(k**3 * q / observed)
+    root = np.clip((4.0 + index - np.sqrt(8.0 * index + index * index)) / 4.0, 1e-9, 1.0 - 1e-9)
+    alpha = 1.0 - root * root
+    beta = 2.0 * (2.0 - alpha) - 4.0 * np.sqrt(1.0 - alpha)
+    level_variance, cross = alpha * observed, beta * observed / k
+    slope_variance = beta / k**2 * (alpha - beta / 2.0) / (1.0 - alpha) * observed
+    trends = (
+        level_variance
+        + v
+        + (k - 1.0) * cross
+        + (k - 1.0) * (2.0 * k - 1.0) / 6.0 * slope_variance
+        + q * (k - 1.0) * k * (k - 1.0) / 12.0
+    )
+    return np.concatenate([levels, trends], axis=1) + mixture

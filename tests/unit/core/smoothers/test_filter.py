@@ -1,0 +1,173 @@
+"""The filter: right where the answer is known, finite everywhere, and a pure function of its state."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from wevent.core.mechanism import Estimate, Measurement, NoiseError
+from wevent.core.smoothers.filter import Filter, FilterState
+
+
+def measured(
+    values: np.ndarray, variance: float, random: np.random.Generator, users: int = 10_000, composition: float = 0.0
+) -> Measurement:
+    scale = (variance / 2) ** 0.5
+    noise = random.laplace(0.0, scale, len(values))
+    return Measurement(values + noise, NoiseError("laplace", scale, variance), composition, users)
+
+
+def snapshot(state: FilterState) -> dict[str, object]:
+    return {
+        field.name: value.tobytes() if isinstance(value, np.ndarray) else value
+        for field in fields(state)
+        for value in (getattr(state, field.name),)
+    }
+
+
+def run(truths: np.ndarray, variance: float, *, seed: int = 1, period: int = 1, users: int = 10_000) -> list[Estimate]:
+    random, tracker = np.random.default_rng(seed), Filter()
+    state, estimates = tracker.start(truths.shape[1]), []
+    for slot, truth in enumerate(truths):
+        measurement = measured(truth, variance, random, users) if slot % period == 0 else None
+        state, estimate = tracker.advance(state, measurement)
+        estimates.append(estimate)
+    return estimates
+
+
+def test_before_the_first_measurement_there_are_zeros_and_no_error() -> None:
+    state, estimate = Filter().advance(Filter().start(3), None)
+    assert estimate.values.tolist() == [0, 0, 0]
+    assert estimate.std_error is None
+    assert estimate.error is None
+    assert state.releases == 0
+
+
+def test_a_constant_stream_is_learnt() -> None:
+    """The mean squared error falls far below the noise, and the stated one with it."""
+    truth = np.array([4000.0, 900.0, 120.0, 0.0])
+    estimates = run(np.tile(truth, (200, 1)), 10_000.0)
+    late = np.array([estimate.values for estimate in estimates[100:]])
+    assert np.mean((late - truth) ** 2) < 10_000 / 20
+    assert np.mean(estimates[-1].std_error ** 2) < 10_000 / 8
+    assert np.mean(estimates[-1].std_error) < np.mean(estimates[0].std_error) / 2
+
+
+def test_a_stream_without_memory_passes_through() -> None:
+    """Counts redrawn in every slot, little noise: nothing can be averaged, and the filter does not try."""
+    random = np.random.default_rng(5)
+    truths = random.uniform(100, 9000, size=(60, 3))
+    estimates = run(truths, 2.0)
+    late = np.array([estimate.values for estimate in estimates[10:]])
+    assert np.abs(late - truths[10:]).max() < 20  # the truth moves by thousands
+    assert np.mean((late - truths[10:]) ** 2) < 1.5 * 2.0
+
+
+@pytest.mark.parametrize("variance", [4e-22, 1e-3, 2.0, 1e6, 1e14])
+@pytest.mark.parametrize("users", [0, 20, 10**6])
+def test_always_finite_and_never_negative(variance: float, users: int) -> None:
+    """Noise that is next to nothing or enormous, cells of millions, of one and of none, with jumps."""
+    truths = np.tile([0.9 * users, 1.0, 0.0], (40, 1))
+    truths[20:] = truths[20:, ::-1]
+    for period in (1, 6):
+        for estimate in run(truths, variance, period=period, users=users):
+            assert np.isfinite(estimate.values).all()
+            assert (estimate.values >= 0).all()
+            assert np.isfinite(estimate.std_error).all()
+            assert (estimate.std_error > 0).all()
+
+
+def test_whole_numbers_are_measurements_too() -> None:
+    """Sampling measures in integers: they are taken as the same numbers in floating point."""
+    tracker, law = Filter(), NoiseError("laplace", 3.0, 18.0)
+    states = [tracker.start(2), tracker.start(2)]
+    for slot in range(12):
+        values = np.array([300 + slot, 2 - slot])
+        states = [
+            tracker.advance(state, Measurement(kind, law, users=1000))[0]
+            for state, kind in zip(states, (values, values.astype(float)), strict=True)
+        ]
+    assert snapshot(states[0]) == snapshot(states[1])
+    assert np.isfinite(states[0].level).all()
+
+
+def test_an_empty_cell_among_full_ones_is_found_to_be_empty() -> None:
+    truths = np.tile(np.array([5000.0] + [0.0] * 20), (150, 1))
+    estimates = run(truths, 10_000.0)
+    late = np.array([estimate.values for estimate in estimates[50:]])
+    assert np.mean((late[:, 1:]) ** 2) < 10_000 / 300
+    assert abs(late[:, 0].mean() - 5000) < 60
+
+
+def test_without_a_measurement_only_the_gap_changes() -> None:
+    random, tracker = np.random.default_rng(2), Filter()
+    state = tracker.start(2)
+    for _ in range(5):
+        state, _ = tracker.advance(state, measured(np.array([500.0, 20.0]), 50.0, random))
+    after, estimate = tracker.advance(state, None)
+    assert snapshot(after) == {**snapshot(state), "gap": 1}
+    later, later_estimate = tracker.advance(after, None)
+    assert snapshot(later) == {**snapshot(state), "gap": 2}
+    assert (later_estimate.std_error > estimate.std_error).all()  # what is not looked at is known less
+
+
+def test_advance_leaves_its_input_alone() -> None:
+    random, tracker = np.random.default_rng(3), Filter()
+    state = tracker.start(3)
+    for slot in range(12):
+        measurement = measured(np.array([800.0, 30.0, 0.0]), 40.0, random) if slot % 3 == 0 else None
+        before = snapshot(state)
+        following, estimate = tracker.advance(state, measurement)
+        assert snapshot(state) == before
+        again, repeated = tracker.advance(state, measurement)
+        assert snapshot(again) == snapshot(following)
+        assert repeated.values.tobytes() == estimate.values.tobytes()
+        state = following
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2, 9, 20])
+def test_a_dumped_state_continues_bit_for_bit(stop: int) -> None:
+    random, tracker = np.random.default_rng(4), Filter()
+    stream = [
+        measured(np.array([700.0, 5.0]), 90.0, random, composition=0.1) if slot % 2 == 0 else None for slot in range(40)
+    ]
+    state = tracker.start(2)
+    for measurement in stream[:stop]:
+        state, _ = tracker.advance(state, measurement)
+    restored = Filter().load(tracker.dump(state))
+    for measurement in stream[stop:]:
+        state, estimate = tracker.advance(state, measurement)
+        restored, again = tracker.advance(restored, measurement)
+        assert again.values.tobytes() == estimate.values.tobytes()
+    assert snapshot(restored) == snapshot(state)
+
+
+@pytest.mark.parametrize("period", [1, 8])
+def test_intervals_cover_a_random_walk(period: int) -> None:
+    """95 % intervals hold the truth in 90 to 99 % of slots and cells."""
+    random = np.random.default_rng(6)
+    walk = 2000 + np.cumsum(random.normal(0, 15, size=(400, 8)), axis=0)
+    estimates = run(walk, 2500.0, seed=7, period=period)
+    inside = [np.abs(e.values - truth) <= 1.96 * e.std_error for e, truth in zip(estimates, walk, strict=True)]
+    assert 0.9 <= np.mean(inside[10:]) <= 0.99
+
+
+def test_the_stated_error_is_the_error() -> None:
+    """Neither too small nor inflated: root mean squares agree within a third on a walk the bank has a model for."""
+    random = np.random.default_rng(8)
+    walk = 3000 + np.cumsum(random.normal(0, 20, size=(400, 8)), axis=0)
+    estimates = run(walk, 1e4, seed=9)[50:]
+    errors = np.array([estimate.values for estimate in estimates]) - walk[50:]
+    stated = np.array([estimate.std_error for estimate in estimates])
+    assert 0.75 < np.sqrt(np.mean(stated**2) / np.mean(errors**2)) < 1.35
+
+
+def test_the_mix_of_classes_is_in_the_error() -> None:
+    """It may persist, so no number of measurements takes it away."""
+    tracker, random = Filter(), np.random.default_rng(10)
+    state = tracker.start(1)
+    for _ in range(100):
+        state, estimate = tracker.advance(state, measured(np.array([1000.0]), 4.0, random, composition=0.2))
+    assert estimate.std_error[0] ** 2 >= 0.9 * 0.2 * 1000 * 0.9
