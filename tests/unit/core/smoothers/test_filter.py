@@ -171,3 +171,57 @@ def test_the_mix_of_classes_is_in_the_error() -> None:
     for _ in range(100):
         state, estimate = tracker.advance(state, measured(np.array([1000.0]), 4.0, random, composition=0.2))
     assert estimate.std_error[0] ** 2 >= 0.9 * 0.2 * 1000 * 0.9
+
+
+def after_some_measurements() -> tuple[Filter, FilterState]:
+    random, tracker = np.random.default_rng(12), Filter()
+    state = tracker.start(3)
+    for slot in range(24):
+        truth = np.array([500.0 + 9 * slot, 60.0, 0.0])
+        state, _ = tracker.advance(state, measured(truth, 60.0, random) if slot % 3 == 0 else None)
+    for _ in range(4):
+        state, _ = tracker.advance(state, None)
+    assert state.gap == 6  # two idle slots after the measurement of slot 22, and four more
+    return tracker, state
+
+
+def test_a_gap_is_as_many_single_slots() -> None:
+    """The closed form over h slots against moving every model slot by slot."""
+    tracker, state = after_some_measurements()
+    bank, levels = tracker.bank, tracker.bank.levels
+    move = np.array([[1.0, 1.0], [0.0, 1.0]])
+    expected = []
+    for model in range(len(bank.walk)):
+        for cell in range(3):
+            walk, trend = bank.walk[model] * state.scale[cell], model - levels
+            mean = np.array([state.level[model, cell], state.slope[trend, cell] if trend >= 0 else 0.0])
+            variance, cross, slope = state.level_variance[model, cell], 0.0, 0.0
+            if trend >= 0:
+                cross, slope = state.cross_variance[trend, cell], state.slope_variance[trend, cell]
+            covariance = np.array([[variance, cross], [cross, slope]])
+            for _ in range(state.gap):
+                mean, covariance = move @ mean, move @ covariance @ move.T
+                covariance[int(trend >= 0), int(trend >= 0)] += walk
+            expected.append([mean[0], covariance[0, 0], covariance[0, 1], covariance[1, 1]])
+    found = tracker.load(tracker.dump(state))
+    tracker._predict(found)
+    nothing = np.zeros((levels, 3))
+    cross = np.vstack([nothing, found.cross_variance])
+    slope = np.vstack([nothing, found.slope_variance])
+    columns = np.stack([found.level, found.level_variance, cross, slope], axis=2)
+    assert columns.reshape(-1, 4) == pytest.approx(np.array(expected), rel=1e-9)
+
+
+def test_between_measurements_the_mixture_of_predictions_is_published() -> None:
+    tracker, state = after_some_measurements()
+    _, estimate = tracker.advance(state, None)
+    predicted = tracker.load(tracker.dump(state))
+    predicted.gap += 1
+    tracker._predict(predicted)
+    weights, null = state.weights[:-1], state.weights[-1]
+    spread = predicted.level_variance + tracker.bank.flicker[:, None] * state.scale
+    mean = (weights * predicted.level).sum(axis=0) + null * state.null_mean
+    square = (weights * (spread + predicted.level**2)).sum(axis=0) + null * (state.null_variance + state.null_mean**2)
+    assert estimate.values == pytest.approx(np.maximum(mean, 0.0), rel=1e-9)
+    stated = state.inflation * (square - mean**2) + state.composition
+    assert estimate.std_error**2 == pytest.approx(stated, rel=1e-6)
