@@ -394,3 +394,21 @@ def test_an_installed_mechanism_appears_everywhere(tmp_path: Path, monkeypatch: 
     assert next(publisher("installed").run(stream(1))).mechanism == "installed"
     check_no_overspending("installed", 0.5)
     check_round_trip(lambda: publisher("installed"))
+
+
+def test_a_journal_can_replay_it_bit_for_bit(mechanism: str) -> None:
+    """What a journal stores of a slot, through its own encoding, rebuilds the publisher: same state, same continuation."""
+    from wevent.journal.record import Shown, decode_shown, encode_shown
+
+    whole = Publisher(EVERYONE, CELLS, mechanism, noise=SeededNoise(3))
+    rebuilt = Publisher(EVERYONE, CELLS, mechanism, noise=SeededNoise(3))
+    for release in whole.run(stream(40)):
+        measured = whole.measured
+        if measured is not None:
+            stored = encode_shown(Shown(release.slot, release.histogram + 0.0, release.std_error, measured))
+            measured = decode_shown(release.slot, stored).measured
+        rebuilt.replay(release.probe_charges, release.publication_charges, measured)
+    assert rebuilt.ledger.spent().tolist() == whole.ledger.spent().tolist()
+    rebuilt._noise = SeededNoise.at(whole._noise.position())  # replaying draws nothing
+    assert rebuilt.state() == whole.state()
+    assert plain(rebuilt.run(stream(20))) == plain(whole.run(stream(20)))
