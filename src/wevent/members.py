@@ -56,7 +56,8 @@ class MemberView:
         self._until = min(ahead, default=_FAR)
         if ahead:
             rows = [row for row in rows if row[3] <= slot and waits[row[1], row[2]] <= slot]
-        return make_roster([row[0] for row in rows], [(row[1], row[2]) for row in rows], self._declared, self._unknown)
+        keys = ((row[1], row[2]) for row in rows)
+        return make_roster([row[0] for row in rows], keys, self._declared, self._unknown)
 
     def _opening(self, window: int) -> int:
         """From which slot on a window may be used that is larger than any declared before its epoch.

@@ -103,7 +103,7 @@ def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
 
 
 def make_roster(
-    users: list[str], keys: list[Key], declared: Iterable[Requirement], unknown: Unknown | None = None
+    users: list[str], keys: Iterable[Key], declared: Iterable[Requirement], unknown: Unknown | None = None
 ) -> Roster:
     """The roster of one slot: its members, and a population in which every declared class stays, empty or not.
 
@@ -114,7 +114,7 @@ def make_roster(
         unknown: where unregistered users are counted.
     """
     codes: dict[Key, int] = {}
-    rows = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), dtype=np.int64, count=len(keys))
+    rows = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), dtype=np.int64, count=len(users))
     requirements = [Requirement.from_nano(*key) for key in codes]
     sizes = np.bincount(rows, minlength=len(codes)).tolist() if codes else []
     population = dict.fromkeys(declared, 0)

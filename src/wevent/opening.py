@@ -72,10 +72,15 @@ class Wanted(NamedTuple):
 def wanted_users(path: Path, levels: Levels | None, columns: tuple[npt.NDArray[Any], ...]) -> Wanted:
     """What a requirements file says, and a digest that tells whether it says something new."""
     ids, windows, nanos = columns
-    table = msgspec.json.encode(levels_to_plain(levels))
-    digest = hashlib.sha256(table + hashlib.sha256(path.read_bytes()).digest()).digest()
     keys = list(zip(np.asarray(windows).tolist(), np.asarray(nanos).tolist(), strict=True))
-    return Wanted([str(one) for one in ids.tolist()], keys, digest)
+    return Wanted([str(one) for one in ids.tolist()], keys, requirements_digest(path, levels))
+
+
+def requirements_digest(path: Path, levels: Levels | None) -> bytes:
+    """Tells whether a requirements file, read with these levels, says something new."""
+    table = msgspec.json.encode(levels_to_plain(levels))
+    with path.open("rb") as file:
+        return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
 
 
 def make_terms(

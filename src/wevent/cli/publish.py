@@ -15,7 +15,7 @@ from wevent.config import Settings, load_settings
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import SqliteJournal
-from wevent.opening import Wanted, agree, import_users, make_terms, wanted_users
+from wevent.opening import Wanted, agree, import_users, make_terms, requirements_digest, wanted_users
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running, Summary
 from wevent.stale import settle_stale
@@ -105,7 +105,7 @@ def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> t
     """Bring the journal to the point where publishing can go on."""
     pinned = None if journal.is_new else journal.head().epoch.terms
     clock, last = declared_clock(settings, None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us))
-    wanted = _wanted(settings)
+    wanted = _wanted(settings, None if pinned is None else journal.imported())
     if pinned is None and wanted is None:
         raise InvalidSettings(
             "requirements for a new journal", "none", "Give --requirements with one row per user.", key="requirements"
@@ -119,8 +119,15 @@ def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> t
     return clock, last
 
 
-def _wanted(settings: Settings) -> Wanted | None:
+def _wanted(settings: Settings, imported: bytes | None) -> Wanted | None:
+    """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
+        return None
+    if (
+        imported is not None
+        and settings.requirements.is_file()
+        and requirements_digest(settings.requirements, settings.levels) == imported
+    ):
         return None
     columns = read_requirements(settings.requirements, settings.levels)
     return wanted_users(settings.requirements, settings.levels, columns)
