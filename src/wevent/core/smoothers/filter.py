@@ -20,6 +20,7 @@ from wevent.core.smoothers.likelihood import laplace_on_gaussian
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
 _PRIOR_CELLS = 2.0  # the bank's prior counts like this many cells
+_JUMP = 1e-3  # chance per slot that a cell starts anew anywhere: how a cell that appears from nothing is seen
 _SMALLEST = 0.05  # no scale below this: a cell is never known to be still
 _MEMORY = 2000.0  # slots after which seen jumps are forgotten
 _SURPRISE = 25.0  # squared standard deviations beyond which a residual counts as a jump
@@ -176,6 +177,7 @@ class Filter:
         state.cross_variance *= 1.0 - gain[trends:]
         state.level += state.level_variance * score
         state.level_variance *= 1.0 - gain
+        self._jump(state, measurement, log_density, target, target_variance)
 
         null_mean, null_variance = state.null_mean, state.null_variance
         null = laplace_on_gaussian(values - null_mean, np.full(len(values), null_variance), scale)
@@ -195,6 +197,36 @@ class Filter:
         state.level_variance[trends:] += walk[trends:] * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
         state.cross_variance += h * state.slope_variance + walk[trends:] * (h * (h - 1.0) / 2.0)
         state.slope_variance += h * walk[trends:]
+
+    def _jump(
+        self,
+        state: FilterState,
+        measurement: Measurement,
+        log_density: FloatArray,
+        target: FloatArray,
+        target_variance: FloatArray,
+    ) -> None:
+        """Where "it started anew, anywhere" explains a residual, mix a model with a fresh start at the measurement.
+
+        A model's variances are relative to its cell's scale: without this a cell that appears from nothing would be
+        followed only slowly.
+        """
+        values, noise = measurement.values, measurement.error.variance
+        anywhere = max(state.users, 10.0) + 5.0 * (noise / 2.0) ** 0.5
+        anew = float(np.log1p(-((1.0 - _JUMP) ** state.gap)) - np.log(anywhere))
+        model, cell = np.nonzero(log_density < anew + 7.0)  # elsewhere a jump has less than a thousandth of the weight
+        own = log_density[model, cell]
+        chance = 1.0 / (1.0 + np.exp(np.clip(own - anew, -700.0, 700.0)))
+        log_density[model, cell] = np.logaddexp(own, anew)
+        fresh = noise + measurement.composition * state.scale[cell]
+        flicker = self.bank.flicker[model] * state.scale[cell]
+        for mean, spread, extra in ((state.level, state.level_variance, flicker), (target, target_variance, 0.0)):
+            step = values[cell] - mean[model, cell]
+            mean[model, cell] += chance * step
+            mixed = (1.0 - chance) * spread[model, cell] + chance * (fresh + extra)
+            spread[model, cell] = mixed + chance * (1.0 - chance) * step * step
+        trend = model >= self.bank.levels
+        state.cross_variance[model[trend] - self.bank.levels, cell[trend]] *= 1.0 - chance[trend]
 
     def _weigh(self, state: FilterState, log_density: FloatArray) -> None:
         """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""

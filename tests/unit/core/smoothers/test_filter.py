@@ -225,3 +225,14 @@ def test_between_measurements_the_mixture_of_predictions_is_published() -> None:
     assert estimate.values == pytest.approx(np.maximum(mean, 0.0), rel=1e-9)
     stated = state.inflation * (square - mean**2) + state.composition
     assert estimate.std_error**2 == pytest.approx(stated, rel=1e-6)
+
+
+@pytest.mark.parametrize("level", [300.0, 30_000.0, 300_000.0])
+def test_a_cell_that_appears_from_nothing_is_seen_at_once(level: float) -> None:
+    """However far above its old scale: the models' variances are relative to a cell that was empty."""
+    truths = np.tile([2000.0, 0.0, 50.0], (120, 1))
+    truths[80:, 1] = level
+    estimates = run(truths, 200.0, users=1_000_000)
+    errors = np.array([estimate.values[1] for estimate in estimates[80:]]) - level
+    assert np.abs(errors[0]) < 0.05 * level + 60.0
+    assert np.abs(errors[2:]).max() < 0.01 * level + 60.0
