@@ -189,7 +189,7 @@ def _cells(one: Compared, form: str) -> list[str]:
 
 _CAPTION = (
     "window: most of its epsilon that a class spent in one of its windows; covered: truth within the stated 95 % "
-    "interval, which is for the noise alone (not for sampling or the age of a repeat)."
+    "interval; for pft that is of the estimate, for others of the noise alone (not of sampling or the age of a repeat)."
 )
 
 

@@ -55,7 +55,7 @@ def command(users: int, slots: int, plot: Path, as_json: bool) -> None:
 def _table(results: list[DemoResult]) -> Table:
     table = Table(title="Error of what was published (lower is better)", caption=_CAPTION)
     table.add_column("mechanism")
-    for heading in ("mean squared error", "mean abs. error", "fresh releases", "worst window spend"):
+    for heading in ("mean squared error", "mean abs. error", "fresh releases", "worst window"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
@@ -63,9 +63,12 @@ def _table(results: list[DemoResult]) -> Table:
             f"{result.mean_squared_error:,.0f}",
             f"{result.mean_absolute_error:,.1f}",
             f"{result.fresh}",
-            f"{result.worst_window_share:.1%} of epsilon",
+            f"{result.worst_window_share:.1%}",
         )
     return table
 
 
-_CAPTION = "Errors are per slot and district. No window of any class may spend more than 100 % of its epsilon."
+_CAPTION = (
+    "Errors are per slot and district. Worst window: the largest part of its epsilon that any class spent in any of "
+    "its windows; never above 100 %."
+)
