@@ -45,13 +45,6 @@ def without_trends() -> Bank:
     return Bank(bank.walk[: bank.levels], bank.flicker[: bank.levels], bank.levels, prior / prior.sum())
 
 
-def without_null() -> Bank:
-    """The null model next to impossible."""
-    bank = default_bank()
-    prior = np.append(bank.prior[:-1] / bank.prior[:-1].sum(), 1e-30)
-    return Bank(bank.walk, bank.flicker, bank.levels, prior)
-
-
 def variant(name: str, **pieces: Any) -> str:
     """Register `pft` with other pieces."""
     row = BUILT_IN["pft"]
@@ -109,7 +102,6 @@ def main() -> None:
         "last measurement instead of the filter": variant("pft-hold", smoother=lambda options: HeldFilter()),
         "every slot instead of a chosen period": fixed_period(1),
         "no trend models": variant("pft-no-trend", bank=without_trends),
-        "no null model": variant("pft-no-null", bank=without_null),
     }
     rows = [{"variant": label, **errors(name, real)} for label, name in variants.items()]
     with likelihood(gaussian):
