@@ -291,5 +291,8 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
 
 def _unreadable(path: Path, received: str) -> InvalidJournal:
     return InvalidJournal(
-        "a journal that can be read", f"{received} ({path})", "Restore a backup of it.", path=str(path)
+        "a journal that can be read",
+        f"{received} ({path})",
+        "Check the path; if it is the right one, restore a backup of it.",
+        path=str(path),
     )

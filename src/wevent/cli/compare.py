@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from wevent.catalogue import mechanisms as known_mechanisms
+from wevent.cli.pictures import PICTURE
 from wevent.cli.tables import print_table, short
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import Choice, parse_choices
@@ -89,13 +90,13 @@ def stream_request(name: str, given: dict[str, Any]) -> StreamRequest:
 @click.option(
     "--ajsd", type=click.Choice(["raw", "normalised"]), default="raw", show_default=True, help="Form of AJSD."
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw truth, releases and errors here.")
+@click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
 @click.option(
     "--per-slot", type=click.Path(dir_okay=False, path_type=Path), help="Write the errors of every slot here (Parquet)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects, nothing else.")
 def command(stream_name: str, **given: Any) -> None:
-    r"""Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
+    """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
 
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
     protects nobody. Do not publish what it prints about real people.
@@ -108,7 +109,8 @@ def command(stream_name: str, **given: Any) -> None:
     fresh   releases that were measured in their slot
     ms/slot time of one slot of a real publisher with secure noise, one run, counting not included
     window  the largest part of its epsilon that any class spent in any of its windows
-    """
+    covered how often the truth lay within the stated 95 % interval
+    """  # noqa: D301  click needs the backspace itself
     console = Console(stderr=True, quiet=given["as_json"])
     stream = open_stream(stream_request(stream_name, given))
     choices = parse_choices(parse_list(given["mechanisms"] or ",".join(known_mechanisms())))

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from wevent.cli.pictures import PICTURE
 from wevent.experiments.city import CityStream
 from wevent.experiments.demo import DemoResult, run_mechanism
 
@@ -17,7 +18,7 @@ from wevent.experiments.demo import DemoResult, run_mechanism
 @click.command("demo", epilog="Example: wevent demo --users 5000 --slots 288 --plot demo.png")
 @click.option("--users", default=20_000, show_default=True, type=click.IntRange(100), help="Registered users.")
 @click.option("--slots", default=576, show_default=True, type=click.IntRange(10), help="Five-minute slots to publish.")
-@click.option("--plot", default="demo.png", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--plot", default="demo.png", show_default=True, type=PICTURE)
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON, nothing else.")
 def command(users: int, slots: int, plot: Path, as_json: bool) -> None:
     """Publish a synthetic city stream with every mechanism, with secure noise, and compare with the truth.

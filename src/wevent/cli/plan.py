@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wevent.catalogue import mechanisms as known_mechanisms
+from wevent.cli.pictures import PICTURE
 from wevent.cli.tables import print_table, short
 from wevent.experiments.choices import parse_choices
 from wevent.experiments.options import parse_duration, parse_list
@@ -56,7 +57,7 @@ _DAY_S = 86_400.0
 @click.option("--mechanisms", default=None, help="Comma-separated.  [default: all]")
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each mechanism.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Same seed, same figures.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw expected errors and moves here.")
+@click.option("--plot", type=PICTURE, help="Draw expected errors and moves here.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object, nothing else.")
 def command(**given: Any) -> None:
     """Say what error to expect before anything is deployed, and what it would be if people chose other levels.

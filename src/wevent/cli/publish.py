@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wevent.config import Settings, load_settings
 from wevent.core.requirements import Requirement
-from wevent.errors import InvalidMembership, InvalidSettings
+from wevent.errors import InvalidMembership, InvalidSettings, WeventError
 from wevent.journal import SqliteJournal
 from wevent.opening import Wanted, agree, import_users, make_terms, requirements_digest, wanted_users
 from wevent.outputs import open_output
@@ -85,20 +85,39 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
         raise InvalidSettings(
             "a journal in an existing folder", f"{settings.journal}", "Make the folder first.", key="journal"
         )
-    with SqliteJournal(settings.journal, write=True) as journal:
-        clock, last = _open(journal, settings, ours)
-        source = open_source(settings, clock, last)
-        console = Console(stderr=True)
-        source.report = lambda text: console.print(text, markup=False, highlight=False)
-        output = open_output(settings.out)
-        with _Shown(console) as shown:
-            live = settings.inputs == ("-",)
-            running = Running(last=last, batch=1 if live else _FILE_BATCH, keep=ours["keep"], progress=shown.show)
-            publication = Publication(journal, source, output, running=running)
-            shown.begin(publication.publisher.slot, last)
-            summary = publication.run()
-            output.close()
-        _report(console, summary, source.totals(), settings)
+    _publish(settings.journal, settings, ours)
+
+
+def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
+    """Publish; a first run that fails before its first slot leaves no journal: its settings must not be pinned."""
+    existed = path.exists()
+    with SqliteJournal(path, write=True) as journal:
+        try:
+            _run(journal, settings, ours)
+            return
+        except WeventError as error:
+            failure = error
+            unused = not existed and (journal.is_new or journal.head().committed == 0)
+    if unused:
+        for name in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", ".lock"))):
+            name.unlink(missing_ok=True)
+    raise failure
+
+
+def _run(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> None:
+    clock, last = _open(journal, settings, ours)
+    source = open_source(settings, clock, last)
+    console = Console(stderr=True)
+    source.report = lambda text: console.print(text, markup=False, highlight=False)
+    output = open_output(settings.out)
+    with _Shown(console) as shown:
+        live = settings.inputs == ("-",)
+        running = Running(last=last, batch=1 if live else _FILE_BATCH, keep=ours["keep"], progress=shown.show)
+        publication = Publication(journal, source, output, running=running)
+        shown.begin(publication.publisher.slot, last)
+        summary = publication.run()
+        output.close()
+    _report(console, summary, source.totals(), settings)
 
 
 def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> tuple[SlotClock, int | None]:

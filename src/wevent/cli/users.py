@@ -130,7 +130,8 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
 
 def _leave(path: Path, change: Change) -> None:
     with SqliteJournal(path) as journal:
-        _check_known(journal, change.user, known=True)
+        if change.action != "erase" or not journal.registry.remembers(change.user):
+            _check_known(journal, change.user, known=True)
         journal.registry.ask([change])
     _put_in_force(path)
 

@@ -175,7 +175,7 @@ def _moved(population: Population) -> list[tuple[Requirement, Requirement, int, 
     """All of the most demanding class to the next one; a quarter of each to the least and to the most demanding one."""
     sizes = {requirement: size for requirement, size in population.items() if size}
     by_demand = sorted(sizes, key=lambda one: (one.nano / one.window, one.nano))
-    if len(by_demand) == 1:
+    if len(by_demand) < 2:
         return []
     wanted = [(by_demand[0], by_demand[1], sizes[by_demand[0]])]
     for target in (by_demand[-1], by_demand[0]):

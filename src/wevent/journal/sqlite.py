@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from wevent.errors import JournalLocked
+from wevent.errors import InvalidJournal, JournalLocked
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.lock import WriterLock
@@ -46,6 +46,8 @@ class SqliteJournal:
 
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
         self.path = Path(path)
+        if self.path.is_dir():
+            raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
         self.lock = WriterLock(self.path) if write else None
         try:
             self._database, self.is_new = connect(self.path, create=write)

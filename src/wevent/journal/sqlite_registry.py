@@ -47,6 +47,10 @@ class SqliteRegistry:
         query = "SELECT 1 FROM members WHERE user = ? AND last IS NULL"
         return maybe_row(self._database, query, (user,)) is not None
 
+    def remembers(self, user: str) -> bool:
+        """Whether the id is still there, of somebody who left and may have to be held out."""
+        return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
+
     def ask(self, changes: Iterable[Change]) -> int:
         """Queue changes for the next slot boundary."""
         with clear_errors(self._path), self._transaction():

@@ -129,8 +129,13 @@ def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
     }
 
 
+_TIMES = {"length_us": "slot", "origin_us": "start (since 1970)"}  # the names people know
+
+
 def _shown(name: str, mine: Terms, its: Terms) -> str:
     before, after = getattr(mine, name), getattr(its, name)
     if len(f"{before}{after}") > 80:
         return f"{name} (differs)"
+    if name in _TIMES:
+        name, before, after = _TIMES[name], f"{before / 1e6:g}s", f"{after / 1e6:g}s"
     return f"{name} ({before!r} in the journal, {after!r} now)"

@@ -19,6 +19,7 @@ from wevent.opening import agree, check_requirement
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running
 
+SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {
     "estimator": "weighting",
     "smoothing": "filter",
@@ -62,7 +63,7 @@ def test_every_setting_is_pinned() -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_setting_is_refused_by_name(path: Path, name: str) -> None:
     with SqliteJournal(path, write=True) as journal:
-        with pytest.raises(SettingsDiffer, match=name) as caught:
+        with pytest.raises(SettingsDiffer, match=SHOWN.get(name, name)) as caught:
             agree(journal, make_terms(**{name: OTHERS[name]}), new_epoch=False)
         assert caught.value.facts["names"] == (name,)
         assert caught.value.facts["permanent"] == ((name,) if name in PERMANENT else ())

@@ -130,16 +130,19 @@ def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sen
     """
     if not sizes.any():  # nobody is registered: all classes count alike
         sizes = np.ones_like(sizes)
-    users = int(sizes.sum())
-    candidates = np.unique(budgets[(budgets > 0) & (sizes > 0)])
-    if not len(candidates):
+    order = budgets.argsort(kind="stable")
+    ascending, members = budgets[order], sizes[order].astype(np.float64)
+    allowed = np.flatnonzero((ascending > 0) & (members > 0.0))
+    if not len(allowed):
         return Capped(budgets, float(NANO) ** 2, 0.0)
-    parts = np.minimum(budgets, candidates[:, None]) / NANO
-    mean = (parts * sizes).sum(axis=1) / users
-    square = (parts * parts * sizes).sum(axis=1) / users
+    values = ascending / NANO
+    users = members.sum()
+    above = users - np.cumsum(members)  # of the classes with larger budgets: they are capped
+    mean = (np.cumsum(values * members) + values * above)[allowed] / users
+    square = (np.cumsum(values * values * members) + values * values * above)[allowed] / users
     noise, composition = 2.0 * (sensitivity / mean) ** 2, np.maximum(square / mean**2 - 1.0, 0.0)
     best = int((gain * noise + composition * scale).argmin())
-    return Capped(np.minimum(budgets, candidates[best]), float(noise[best]), float(composition[best]))
+    return Capped(np.minimum(budgets, ascending[allowed[best]]), float(noise[best]), float(composition[best]))
 
 
 def steady(ledger: Budgets, period: int) -> IntArray:
