@@ -40,7 +40,7 @@ def parse_nano(epsilon: object) -> int:
     return int(_DOWN.multiply(value, NANO).to_integral_value(rounding=ROUND_FLOOR))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=256)
 def noise_scale(threshold: int, sensitivity: int) -> float:
     """The smallest float s with s·θ ≥ Δ, checked in exact integers: the noise never falls short (spec 6).
 
@@ -64,7 +64,7 @@ def noise_scale(threshold: int, sensitivity: int) -> float:
     return scale
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def sampling_probability(budget: int, threshold: int, cells_per_user: int = 1) -> int:
     """The sampling probability p = expm1(e/k)/expm1(θ/k) as a 64-bit fraction, never above the true value (spec 6).
 
