@@ -133,7 +133,7 @@ def _try_lock(file: int, tries: int = 1) -> bool:
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:  # pragma: no cover
+        else:
             _lock_windows(file)
     except OSError:
         if tries == 1:
@@ -143,13 +143,13 @@ def _try_lock(file: int, tries: int = 1) -> bool:
     return True
 
 
-def _lock_windows(file: int) -> None:  # pragma: no cover
+def _lock_windows(file: int) -> None:
     import msvcrt
 
     os.lseek(file, 4096, os.SEEK_SET)  # beyond the text, so that others can read who holds it
     msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
 
 
-def _write_at_start(file: int, text: bytes) -> None:  # pragma: no cover
+def _write_at_start(file: int, text: bytes) -> None:
     os.lseek(file, 0, os.SEEK_SET)
     os.write(file, text)

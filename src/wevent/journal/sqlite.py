@@ -22,7 +22,15 @@ from wevent.journal.lock import WriterLock
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
-from wevent.journal.storage import check_pages, clear_errors, connect, damaged, maybe_row, only_row
+from wevent.journal.storage import (
+    check_pages,
+    clear_errors,
+    connect,
+    damaged,
+    maybe_row,
+    only_row,
+    transaction,
+)
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
 
 _SELECT = (
@@ -331,13 +339,10 @@ class SqliteJournal:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
         try:
-            yield
-            self._database.execute("COMMIT")
+            with transaction(self._database):
+                yield
         except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
             self._shelf.forget()  # rows of the lost transaction are not there
             raise
 

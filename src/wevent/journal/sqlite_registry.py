@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from wevent.journal.contract import Member
-from wevent.journal.storage import clear_errors, maybe_row, only_row
+from wevent.journal.storage import clear_errors, maybe_row, only_row, transaction
 from wevent.membership import Change, Past, erased_id, first_slot
 
 
@@ -53,7 +52,7 @@ class SqliteRegistry:
 
     def ask(self, changes: Iterable[Change]) -> int:
         """Queue changes for the next slot boundary."""
-        with clear_errors(self._path), self._transaction():
+        with clear_errors(self._path), transaction(self._database):
             before = self.pending()
             self._database.executemany(
                 "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)",
@@ -75,7 +74,7 @@ class SqliteRegistry:
 
     def apply(self, slot: int, widest: int) -> int:
         """Put the queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody."""
-        with clear_errors(self._path), self._transaction():
+        with clear_errors(self._path), transaction(self._database):
             self._database.execute("DELETE FROM members WHERE last IS NOT NULL AND ? - last >= ?", (slot, widest))
             number = self.pending()
             if number and not self._fill(slot):
@@ -147,14 +146,3 @@ class SqliteRegistry:
         self._database.executemany(
             "INSERT OR REPLACE INTO members VALUES (?, ?, ?, NULL, ?, ?)", ((digest, *row) for row in rows)
         )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise

@@ -174,3 +174,16 @@ def _foreign(path: Path) -> InvalidJournal:
         "Check the path; the file is untouched.",
         path=str(path),
     )
+
+
+@contextmanager
+def transaction(database: apsw.Connection) -> Iterator[None]:
+    """One write transaction: all of it or nothing."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise

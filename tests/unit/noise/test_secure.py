@@ -95,7 +95,6 @@ def test_restoring_a_state_twice_draws_differently() -> None:
     assert one != two
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_parent_and_child_of_a_fork_draw_different_noise() -> None:
     """OpenDP's noise, the exact binomial and randomized response, all used once before the fork."""
     printed = run_python(
