@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 
+_NOBODY = -(2**62)
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _SPARSE = 8  # a table may have this many places per label
 
 
@@ -63,6 +66,12 @@ def all_below(numbers: IntArray, bound: int) -> bool:
     return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
 
 
+def _number(label: Any) -> int:
+    if isinstance(label, str):
+        return int(label) if _CANONICAL.fullmatch(label) else _NOBODY
+    return label if isinstance(label, int) else _NOBODY
+
+
 def _beyond_int64(labels: npt.NDArray[Any]) -> bool:
     return len(labels) > 0 and int(labels.max()) >= 2**63
 
@@ -72,7 +81,10 @@ def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _as_integers(labels: npt.NDArray[Any]) -> IntArray | None:
-    """Integer labels as int64; whole floats count (a frame column with gaps is float), -1 stands for anything else."""
+    """Integer labels as int64; text counts as the number it is written like, and whole floats (a column with gaps is float).
+
+    Anything else is nobody's number. So whether ids are kept as text or numbers never decides who is found.
+    """
     if labels.dtype.kind == "u" and _beyond_int64(labels):
         return np.where(labels < 2**63, labels, 0).astype(np.int64) - np.where(labels < 2**63, 0, 2**62)
     if labels.dtype.kind in "iub":
@@ -81,6 +93,6 @@ def _as_integers(labels: npt.NDArray[Any]) -> IntArray | None:
         whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
         return np.where(whole, labels, -(2.0**62)).astype(np.int64)
     try:
-        return np.array([label if isinstance(label, int) else -(2**62) for label in labels.tolist()], dtype=np.int64)
+        return np.array([_number(label) for label in labels.tolist()], dtype=np.int64)
     except OverflowError:
         return None

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
-from wevent.journal.rebuild import declared_classes
+from wevent.holdout import HoldOut
+from wevent.journal.rebuild import declared_classes, holdout_of
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import Terms
-from wevent.membership import Key, make_roster, unknown_class
+from wevent.membership import Barred, make_roster, unknown_class
 from wevent.roster import Roster
 
 _log = logging.getLogger("wevent.members")
 _FAR = 1 << 62
+
+
+class Standing(NamedTuple):
+    """Who counts in a slot.
+
+    Attributes:
+        roster: for counting.
+        slots: for how many slots from this one on it stands if nobody asks for a change.
+        barred: how many ids the registry keeps from counting as strangers; None where strangers are not counted.
+    """
+
+    roster: Roster
+    slots: int
+    barred: int | None
 
 
 class MemberView:
@@ -23,65 +39,48 @@ class MemberView:
     """
 
     def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
-        self._journal = journal
+        self._registry = journal.registry
+        self._salt = journal.salt
         self._declared = declared_classes(terms)
-        self._epochs = journal.epochs()
-        self._widest = max(one.window for epoch in self._epochs for one in epoch.terms.requirements)
+        self._holdout: HoldOut = holdout_of(journal.epochs(), journal.registry.restores())
         self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
-        self._roster: Roster | None = None
+        self._strangers_from = self._holdout.strangers_from()
+        self._standing: Standing | None = None
         self._until = 0  # the roster stands before this slot
+        self._forget = 0  # past memberships are looked through in this slot
 
-    def at(self, slot: int) -> tuple[Roster, int]:
-        """The roster of a slot, and for how many slots from it on it stands if nobody asks for a change.
-
-        Changes that were asked for take effect here: at the boundary before `slot`.
-        """
-        registry = self._journal.registry
-        changed = registry.pending() > 0 and registry.apply(slot, self._widest) > 0
-        if changed or self._roster is None or slot >= self._until:
+    def at(self, slot: int) -> Standing:
+        """Who counts in a slot. Changes that were asked for take effect here: at the boundary before it."""
+        changed = self._registry.pending() > 0
+        if changed or slot >= self._forget:
+            self._registry.apply(slot, self._holdout)
+            self._forget = self._next_forgetting(slot)
+        if changed or self._standing is None or slot >= self._until:
             if changed:
                 _log.info("changes of the registry take effect in slot %d", slot)
-            self._roster = self._build(slot)
-        return self._roster, self._until - slot
+            self._standing = self._build(slot)
+        return self._standing._replace(slots=min(self._until, self._forget) - slot)
 
-    def _build(self, slot: int) -> Roster:
-        """The roster of everybody whose time has come; what holds out a whole class is looked up once per class."""
-        rows = self._journal.registry.rows()
-        floors = self._floors()
-        waits = {
-            key: max(self._floor(key, floors), self._opening(key[0])) for key in {(row[1], row[2]) for row in rows}
-        }
-        starts = (max(row[3], waits[row[1], row[2]]) for row in rows)
-        ahead = [start for start in starts if start > slot]
-        self._until = min(ahead, default=_FAR)
+    def _next_forgetting(self, slot: int) -> int:
+        """When past memberships are dropped next: soon after they hold nobody out, but not in every slot."""
+        first = self._registry.first_forgotten(self._holdout.widest)
+        return _FAR if first is None else max(first, slot + 1 + self._holdout.widest // 8)
+
+    def _build(self, slot: int) -> Standing:
+        """The roster of everybody whose time has come, and of the strangers, if theirs has."""
+        rows = self._registry.rows()
+        ahead = [row[3] for row in rows if row[3] > slot]
         if ahead:
-            rows = [row for row in rows if row[3] <= slot and waits[row[1], row[2]] <= slot]
+            rows = [row for row in rows if row[3] <= slot]
+        unknown, barred = self._unknown, None
+        if unknown is None or self._strangers_from is None or slot < self._strangers_from:
+            ahead += [self._strangers_from] if self._strangers_from is not None else []
+            unknown = None
+        else:
+            doubts = [one for one in self._holdout.restores if one.until(unknown.requirement.window) > slot]
+            ahead += [one.until(unknown.requirement.window) for one in doubts]
+            barred = Barred(self._registry.apart(slot), self._salt, doubts)
+        self._until = min(ahead, default=_FAR)
         keys = ((row[1], row[2]) for row in rows)
-        return make_roster([row[0] for row in rows], keys, self._declared, self._unknown)
-
-    def _opening(self, window: int) -> int:
-        """From which slot on a window may be used that is larger than any declared before its epoch.
-
-        Past memberships were kept for the largest window of that time, W, only: one that was forgotten ended W slots
-        before the epoch at the latest, so `window` − W slots after its start nobody can be held out by it.
-        """
-        opening, widest = 0, 0
-        for epoch in self._epochs:
-            if 0 < widest < window:
-                opening = max(opening, epoch.first + window - widest)
-            widest = max(widest, *(one.window for one in epoch.terms.requirements))
-        return opening
-
-    def _floors(self) -> tuple[int, frozenset[Key]] | None:
-        """After slots released elsewhere: the last of them, and the classes that were charged for them."""
-        record = self._journal.elsewhere()
-        if record is None:
-            return None
-        return record.slot, frozenset((one.window, one.nano) for one in record.group.population.classes)
-
-    @staticmethod
-    def _floor(key: Key, floors: tuple[int, frozenset[Key]] | None) -> int:
-        """A class that was not charged for slots released elsewhere may have had members there: it waits a window."""
-        if floors is None or key in floors[1]:
-            return 0
-        return floors[0] + key[0]
+        roster = make_roster([row[0] for row in rows], keys, self._declared, unknown, barred)
+        return Standing(roster, self._until - slot, None if barred is None else len(barred))

@@ -1,31 +1,21 @@
-"""Who is a member of which class, and from which slot on: the hold-out rule, pure (spec 10).
+"""What people may ask of the registry, and the roster that a slot is counted with; pure (spec 10).
 
-A user may be counted in class B in slot t only if t − t_A ≥ max(w_A, w_B) for every other requirement A they held,
-t_A being the last slot of that membership, present or not. Until then their events are dropped and they are in no
-n_g. Then every span of w_R slots in which a user was a member under R loses at most ε_R. The promise is per id.
+From which slot on someone counts is decided in `wevent.holdout`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wevent.core.arrays import BoolArray
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidMembership
+from wevent.holdout import ERASED, Key, Restore, bucket_of, erased_id
 from wevent.roster import Roster
-
-Key = tuple[int, int]  # (window, nano-epsilons): a requirement as it is stored
-
-
-class Past(NamedTuple):
-    """A requirement held earlier, and the last slot of membership in it."""
-
-    key: Key
-    last: int
 
 
 class Change(NamedTuple):
@@ -51,21 +41,37 @@ class Unknown(NamedTuple):
     number: int
 
 
-def first_slot(key: Key, asked: int, past: Iterable[Past]) -> int:
-    """The first slot, from `asked` on, in which a user may be counted under a requirement (spec 10).
+class Barred:
+    """Ids that are never strangers although they are not counted: the registry knows them, or may have known them.
+
+    Held out, gone or erased, they have a requirement of their own; as strangers they would escape their hold-out. After
+    slots released elsewhere this goes for every id whose membership there is in doubt.
 
     Args:
-        key: the requirement B.
-        asked: the slot boundary the wish takes effect at.
-        past: every requirement the user held, with the last slot of membership. B itself needs no wait.
+        ids: what the registry knows and does not count, erased ids as their digests.
+        salt: the key of these digests.
+        restores: whose doubts still matter.
     """
-    waits = (one.last + max(one.key[0], key[0]) for one in past if one.key != key)
-    return max(asked, *waits, asked)
 
+    def __init__(self, ids: Iterable[str] = (), salt: bytes = b"", restores: Iterable[Restore] = ()) -> None:
+        self._ids = frozenset(ids)
+        self._salt = salt
+        self._restores = tuple(restores)
+        self._erased = any(one.startswith(ERASED) for one in self._ids)
 
-def is_forgotten(last: int, now: int, widest: int) -> bool:
-    """Whether a membership that ended in slot `last` can no longer hold anyone out in slot `now`."""
-    return now - last >= widest
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def admits(self, names: list[str]) -> BoolArray:
+        """For each id that is not on the roster: whether it is a stranger."""
+        return np.array([self._admits(name) for name in names], dtype=np.bool_)
+
+    def _admits(self, name: str) -> bool:
+        if name in self._ids or name.startswith(ERASED):
+            return False
+        if self._erased and erased_id(name, self._salt) in self._ids:
+            return False
+        return not any(one.doubts(bucket_of(name, self._salt)) for one in self._restores)
 
 
 def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str) -> Unknown | None:
@@ -86,6 +92,20 @@ def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str)
     return Unknown(Requirement.from_nano(widest, nano if neighbours == "replace" else nano // 2), number)
 
 
+def check_id(user: str) -> None:
+    """Refuse an id that nobody can be registered under.
+
+    Raises:
+        InvalidMembership: for an empty id, or one that looks like an erased one.
+    """
+    if not user or user.startswith(ERASED):
+        raise InvalidMembership(
+            f"an id that is not empty and does not begin with {ERASED!r}",
+            "an empty one" if not user else "one that does",
+            "Erased users are kept under such names for a while: choose another id.",
+        )
+
+
 def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
     """Refuse a requirement that history was not kept for: past memberships live for the largest declared window.
 
@@ -103,7 +123,11 @@ def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
 
 
 def make_roster(
-    users: list[str], keys: Iterable[Key], declared: Iterable[Requirement], unknown: Unknown | None = None
+    users: list[str],
+    keys: Iterable[Key],
+    declared: Iterable[Requirement],
+    unknown: Unknown | None = None,
+    barred: Barred | None = None,
 ) -> Roster:
     """The roster of one slot: its members, and a population in which every declared class stays, empty or not.
 
@@ -111,7 +135,8 @@ def make_roster(
         users: ids of the members.
         keys: the requirement of each.
         declared: classes that stay with size 0.
-        unknown: where unregistered users are counted.
+        unknown: where unregistered users are counted; None: nowhere.
+        barred: who is never one of them.
     """
     codes: dict[Key, int] = {}
     rows = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), dtype=np.int64, count=len(users))
@@ -126,7 +151,14 @@ def make_roster(
     order = np.array([whole.index(requirement) for requirement in requirements], dtype=np.int64)
     classes = order[rows] if len(rows) else np.zeros(0, dtype=np.int64)
     row = None if unknown is None else whole.index(unknown.requirement)
-    return Roster(id_column(users), classes, whole, unknown_row=row, unknown_limit=unknown.number if unknown else 0)
+    return Roster(
+        id_column(users),
+        classes,
+        whole,
+        unknown_row=row,
+        unknown_limit=unknown.number if unknown else 0,
+        is_stranger=None if barred is None else barred.admits,
+    )
 
 
 def id_column(users: list[str]) -> npt.NDArray[np.int64] | npt.NDArray[np.str_]:
@@ -139,11 +171,6 @@ def id_column(users: list[str]) -> npt.NDArray[np.int64] | npt.NDArray[np.str_]:
     except (ValueError, OverflowError):
         return text
     return numbers if bool((numbers.astype(text.dtype) == text).all()) else text
-
-
-def erased_id(user: str, salt: bytes) -> str:
-    """What stays of an erased id for as long as the hold-out needs it: a keyed digest."""
-    return "erased:" + hashlib.blake2b(user.encode(), key=salt[:64], digest_size=20).hexdigest()
 
 
 def differences(

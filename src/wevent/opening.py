@@ -15,10 +15,11 @@ from wevent.cells import Cells
 from wevent.core.mechanism import Neighbours, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership
+from wevent.holdout import Key
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import PERMANENT, PIECES, Terms, levels_to_plain
-from wevent.membership import Change, Key, check_allowed, differences
+from wevent.membership import Change, check_allowed, differences
 
 
 class PublishSettings(Protocol):

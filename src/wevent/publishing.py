@@ -25,6 +25,7 @@ from wevent.journal.sqlite import SqliteJournal
 from wevent.members import MemberView
 from wevent.outputs import Output
 from wevent.publisher import Publisher
+from wevent.roster import Roster
 from wevent.stopping import Stop, Stopped
 from wevent.streams.source import SlotCounts, Source
 
@@ -111,6 +112,7 @@ class Publication:
         self._shown: Shown | None = None
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
             self._shown = loaded.last.shown
+        self._roster: Roster | None = None
         self._group = Group.of(self.publisher.population)
         self._since_state = len(loaded.since)
         self._members = MemberView(journal, self._epoch.terms)
@@ -139,10 +141,11 @@ class Publication:
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
-        roster, most = self._members.at(slot)
-        if roster.population != self.publisher.population:
-            self.publisher.update(roster.population)
-            self._group = Group.of(roster.population)
+        roster, most, barred = self._members.at(slot)
+        if roster is not self._roster:
+            if roster.population != self.publisher.population:
+                self.publisher.update(roster.population)
+            self._roster, self._group = roster, Group.of(roster.population, roster.unknown_row, barred)
         counting = self._source.count(roster, slot, min(self._wanted(), most))
         begun = time.monotonic()
         while not stop.asked and time.monotonic() - begun < _BATCH_S:
@@ -207,8 +210,8 @@ class Publication:
         return self.publisher.state()
 
 
-def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | None = None) -> int:
-    """Charge the slots that another copy of the journal released, and never draw them (spec 10); returns how many.
+def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | None = None) -> Batch:
+    """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
 
     ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
     ends in M held at most ε. So no suffix of them cost more than what M's window has left when only the known charges
@@ -219,12 +222,15 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
         journal: opened for writing.
         through: M, the last slot that ever went out.
         noise: the kind of noise the journal runs with; nothing is drawn.
+
+    Returns:
+        What `SqliteJournal.settle` stores; without records if the journal knows every slot up to M.
     """
     loaded = journal.load()
     publisher = rebuild_publisher(loaded, journal.epochs(), noise)
     first = publisher.slot
     if through < first:
-        return 0
+        return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
     publisher.update(Population({**dict.fromkeys(_charged_rows(publisher), 0), **sizes}))
     group = Group.of(publisher.population)
@@ -234,9 +240,7 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
         most = publisher.ledger.remaining() if slot == through else nothing
         records.append(Record(slot, "elsewhere", loaded.head.epoch, group, nothing, most, None, None, None))
         publisher.replay(nothing, most, None)
-    journal.commit(Batch(records, None, publisher.state(), through))
-    _log.warning("slots %d to %d were released elsewhere: charged, not drawn", first, through)
-    return len(records)
+    return Batch(records, None, publisher.state(), through)
 
 
 def _charged_rows(publisher: Publisher) -> list[Requirement]:

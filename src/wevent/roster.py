@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.cells import Cells
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counts import Counts
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
@@ -27,6 +27,7 @@ class Roster:
         population: the classes and how many users hold each.
         unknown_row: the class that unregistered users count in; None rejects their events.
         unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
+        is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
 
     Attributes:
         population: the classes and how many users hold each.
@@ -42,12 +43,14 @@ class Roster:
         *,
         unknown_row: int | None = None,
         unknown_limit: int = 0,
+        is_stranger: Callable[[list[str]], BoolArray] | None = None,
     ) -> None:
         self.population = population
         self.users = users
         self.classes = classes
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
+        self._is_stranger = is_stranger
         self._users = Lookup(users)
         self._starts: tuple[int, IntArray] | None = None
         self._scratch: IntArray | None = None
@@ -180,7 +183,11 @@ class Roster:
     def _with_strangers(self, counts: Counts, ids: npt.NDArray[Any], cells: IntArray, limit: int) -> Counts:
         """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
         names, rows = np.unique(np.array([str(one) for one in ids.tolist()]), return_inverse=True)
-        kept = rows < self.unknown_limit
+        admitted = np.ones(len(names), dtype=np.bool_)
+        if self._is_stranger is not None and len(names):
+            admitted = self._is_stranger(names.tolist())
+        rank = np.where(admitted, np.cumsum(admitted) - 1, self.unknown_limit)  # among those who are strangers
+        kept = rank[rows] < self.unknown_limit
         rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
         matrix = counts.matrix.copy()
         matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])

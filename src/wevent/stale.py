@@ -8,48 +8,99 @@ knows.
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from typing import NamedTuple
+
 from wevent.errors import StaleJournal
+from wevent.holdout import Restore
+from wevent.journal.lock import lock_path, read_mark
 from wevent.journal.sqlite import SqliteJournal
 from wevent.publishing import charge_elsewhere
 
+_log = logging.getLogger("wevent.stale")
 
-def settle_stale(journal: SqliteJournal, released_through: int | None) -> int:
-    """Refuse a stale journal, or settle it as the operator says; returns how many slots were charged for elsewhere.
+
+class Settled(NamedTuple):
+    """What settling came to: slots charged that were released elsewhere, and members who have to wait."""
+
+    slots: int
+    held_out: int
+
+
+def settle_stale(journal: SqliteJournal, released_through: int | None, widest_window: int | None = None) -> Settled:
+    """Refuse a stale journal, or settle it as the operator says.
 
     Args:
         journal: opened for writing.
         released_through: the last slot that ever went out, as the operator states it.
+        widest_window: the widest window that was ever declared, epochs after the backup included; needed where the side
+            file does not reach that slot.
 
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
-    known = _known_released(journal, head.committed)
+    known = known_released(journal, head.committed)
     if released_through is None:
-        if head.copied:
-            raise _stale("a journal", f"a backup that ends with slot {head.committed}", head.committed, None)
-        if known > head.committed:
-            raise _stale(
-                f"a journal that knows slot {known}", f"one that ends with {head.committed}", head.committed, known
-            )
-        return 0
+        refuse_stale(head.committed, known, copied=head.copied)
+        return Settled(0, 0)
     if released_through < known:
         raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
-    charged = charge_elsewhere(journal, released_through)
-    if head.copied or charged:
-        journal.settle()
+    batch = charge_elsewhere(journal, released_through)
+    held = 0
+    if head.copied or batch.records:
+        restore = _restore(journal, released_through, widest_window) if batch.records else None
+        held = journal.settle(batch, restore)
     journal.mark()
-    return charged
+    if batch.records:
+        first, last = batch.records[0].slot, batch.records[-1].slot
+        _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
+    return Settled(len(batch.records), held)
 
 
-def _known_released(journal: SqliteJournal, committed: int) -> int:
+def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
+    """Refuse a backup, and a journal that knows fewer slots than were released.
+
+    Raises:
+        StaleJournal: if it is one.
+    """
+    if copied:
+        raise _stale("a journal", f"a backup that ends with slot {committed}", committed, None)
+    if known > committed:
+        raise _stale(f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
+
+
+def _restore(journal: SqliteJournal, through: int, widest_window: int | None) -> Restore:
+    """What is known of memberships in slots released elsewhere.
+
+    Raises:
+        StaleJournal: if nobody says how wide windows were there.
+    """
+    widest = max(epoch.terms.widest for epoch in journal.epochs())
+    proof = journal.proof(through)
+    if proof is not None:
+        return replace(proof, widest=max(proof.widest, widest, widest_window or 0))
+    if widest_window is None:
+        raise StaleJournal(
+            f"a side file of this journal that reaches slot {through}, or --widest-window",
+            "neither",
+            "Memberships decided after the backup are lost, so everybody waits the widest window that was ever declared: "
+            "state it in slots (--widest-window SLOTS), epochs after the backup included.",
+            committed=journal.head().committed,
+            released=through,
+        )
+    return Restore(through, max(widest, widest_window), 0, False, None)
+
+
+def known_released(journal: SqliteJournal, committed: int) -> int:
     """The last slot that the side file of the lock saw committed, 0 if it knows nothing of this journal.
 
     Raises:
         StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately.
     """
-    mark = None if journal.lock is None else journal.lock.before
-    if mark is None or mark.journal != journal.identity:
+    mark = read_mark(lock_path(journal.path)) if journal.lock is None else journal.lock.before
+    if mark.journal != journal.identity:
         return 0
     link = journal.link_at(mark.committed)
     if link is not None and link.hex() != mark.link:

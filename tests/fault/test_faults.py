@@ -28,7 +28,7 @@ from wevent.stale import settle_stale
 
 def publish(path: Path, end: int, out: str = "out.ndjson", released: int | None = None, **running: Any) -> Any:
     with SqliteJournal(path, write=True) as journal:
-        settle_stale(journal, released)
+        settle_stale(journal, released, None if released is None else 8)
         output = open_output(str(path.parent / out))
         publication = Publication(journal, SyntheticSource(end), output, running=Running(last=end, **running))
         summary = publication.run()

@@ -2,74 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidRequirement
+from wevent.holdout import erased_id
 from wevent.membership import (
+    Barred,
     Change,
-    Past,
     check_allowed,
+    check_id,
     differences,
-    erased_id,
-    first_slot,
     id_column,
-    is_forgotten,
     make_roster,
     unknown_class,
 )
 
 A, B, C = (40, 10**9), (120, 6 * 10**8), (40, 5 * 10**8)
-
-
-def test_a_joiner_waits_for_nothing() -> None:
-    assert first_slot(A, 7, []) == 7
-
-
-def test_a_change_waits_for_the_larger_window() -> None:
-    assert first_slot(B, 11, [Past(A, 10)]) == 130
-    assert first_slot(A, 11, [Past(B, 10)]) == 130
-    assert first_slot(C, 11, [Past(A, 10)]) == 50
-
-
-def test_coming_back_to_the_same_requirement_needs_no_wait() -> None:
-    assert first_slot(A, 11, [Past(A, 10)]) == 11
-    assert first_slot(A, 11, [Past(A, 10), Past(B, 3)]) == 123
-
-
-def test_every_earlier_requirement_counts() -> None:
-    assert first_slot(C, 200, [Past(A, 199), Past(B, 150)]) == 270
-
-
-@given(
-    windows=st.lists(st.integers(1, 6), min_size=1, max_size=3),
-    wishes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=8),
-)
-def test_no_two_requirements_share_a_window(windows: list[int], wishes: list[tuple[int, int]]) -> None:
-    """Slots of membership under different requirements are at least the larger of both windows apart."""
-    held: list[tuple[tuple[int, int], int, int]] = []  # key, first, last
-    slot = 1
-    for stay, choice in wishes:
-        key = (windows[choice % len(windows)], 10**9 + choice % len(windows))
-        first = first_slot(key, slot, [Past(one, last) for one, _, last in held])
-        slot += stay
-        if first < slot:
-            held.append((key, first, slot - 1))
-    for (one, start, end), (other, later, _) in itertools.combinations(held, 2):
-        assert start <= end
-        if one != other:
-            assert later - end >= max(one[0], other[0])
-
-
-def test_memberships_are_forgotten_when_they_can_hold_nobody_out() -> None:
-    assert not is_forgotten(10, 129, 120)
-    assert is_forgotten(10, 130, 120)
-    assert first_slot(B, 130, [Past(A, 10)]) == 130  # forgotten or not: the same
 
 
 def test_declared_classes_stay_empty() -> None:
@@ -128,6 +78,24 @@ def test_importing_means_the_differences() -> None:
     assert differences(current, wanted) == [Change("set", "b", C), Change("set", "d", A), Change("remove", "c")]
 
 
-def test_an_erased_id_needs_the_key() -> None:
-    assert erased_id("u", b"1" * 32) != erased_id("u", b"2" * 32)
-    assert "u" not in erased_id("u", b"1" * 32).removeprefix("erased:")
+def test_nobody_registers_under_the_name_of_an_erased_id() -> None:
+    for user in ("", "erased:00"):
+        with pytest.raises(InvalidMembership, match="does not begin with"):
+            check_id(user)
+    check_id("erase")
+
+
+def test_whom_the_registry_knows_is_no_stranger() -> None:
+    salt = b"s" * 32
+    barred = Barred(["gone", erased_id("forgotten", salt)], salt)
+    assert barred.admits(["gone", "forgotten", "new", "erased:x"]).tolist() == [False, False, True, False]
+    assert len(barred) == 2
+
+
+def test_strangers_are_the_smallest_ids_among_strangers() -> None:
+    """Who is barred takes no place of the declared number."""
+    declared = [Requirement.from_nano(*A)]
+    roster = make_roster(["m"], [A], declared, unknown_class(declared, 2, "add_remove"), Barred(["a"]))
+    counts = roster.count(["a", "b", "c", "d", "m"], [0, 1, 2, 3, 0], 4)
+    assert counts.matrix.sum(axis=0).tolist() == [1, 1, 1, 0]
+    assert counts.rejected == 2

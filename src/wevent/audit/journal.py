@@ -22,10 +22,11 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from wevent.audit.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
 from wevent.audit.windows import WindowSums
 from wevent.errors import InvalidJournal
 
-_APPLICATION, _FORMAT = 0x77657674, 1
+_APPLICATION, _FORMAT = 0x77657674, 2
 _PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4
 _HEAD = struct.Struct("<QBqdQ")
 _STRETCH = 16384  # slots that are added up at once
@@ -91,6 +92,9 @@ class _Audit:
         self._stretch_first = 0
         self._group: tuple[int, list[tuple[int, int]], bytes] = (0, [], b"")
         self._complete: tuple[Any, bool] = (None, False)
+        self._runs: list[Run] = []
+        self._run: tuple[tuple[int, int], bool] = ((0, 0), False)
+        self._population: list[list[int]] = []
 
     def run(self) -> Report:
         database = self._database
@@ -106,14 +110,58 @@ class _Audit:
             self._add(last + 1, f"slots up to {committed} were committed, but the last one stored is {last}")
         if end != link:
             self._add(last, "the hash chain does not end where the journal says")
+        self._check_people(committed)
         self._report.classes = {key: one.worst for key, one in self._sums.items()}
         self._report.violations.sort(key=lambda one: one["slot"])
         return self._report
+
+    def _check_people(self, committed: int) -> None:
+        """Every membership history, in journals whose format has them."""
+        database = self._database
+        if database.pragma("user_version") < 2:
+            self._report.unsafe.append("memberships of the first format are not audited: publish brings it up to date")
+            return
+        stored: list[Any] = database.execute("SELECT name, value FROM facts").fetchall()
+        facts: dict[str, Any] = dict(stored)
+        epochs = [
+            Epoch(
+                first, max(window for window, _ in terms["declared"]), unknown_key(*_strangers(terms)), _number(terms)
+            )
+            for first, terms in self._epochs
+        ]
+        journal = Journal(
+            [
+                Row(*row)
+                for row in database.execute("SELECT user, window, nano, level, since, first, last FROM members")
+            ],
+            [
+                Restore(*row)
+                for row in database.execute(
+                    "SELECT slot, widest, proven, same_epoch, changed FROM restores ORDER BY slot"
+                )
+            ],
+            epochs,
+            self._runs,
+            facts["salt"],
+            facts["registry"],
+            committed,
+            facts["registry_from"],
+        )
+        check_memberships(journal, self._add)
+
+    def _follow(self, slot: int, group: tuple[int, int], elsewhere: bool) -> None:
+        """Collect slots with one population and epoch."""
+        if self._runs and self._run == (group, elsewhere) and self._runs[-1].last == slot - 1:
+            self._runs[-1] = self._runs[-1]._replace(last=slot)
+            return
+        self._run = group, elsewhere
+        self._runs.append(Run(slot, slot, self._population, elsewhere))
 
     def _check_epochs(self) -> dict[int, tuple[bytes, frozenset[tuple[int, int]]]]:
         """Settings: pinned ones never change, declared classes are legal. Returns digest and classes of each."""
         epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]] = {}
         pinned: list[Any] | None = None
+        self._epochs: list[tuple[int, Any]] = []
         for number, first, text in self._database.execute("SELECT number, first, terms FROM epochs ORDER BY number"):
             terms = json.loads(text)
             found = [terms[name] for name in _PINNED]
@@ -123,6 +171,7 @@ class _Audit:
             declared = frozenset((window, nano) for window, nano in terms["declared"])
             if not declared or any(not 2 * window <= nano <= 50 * 10**9 for window, nano in declared):
                 self._add(first, f"epoch {number} declares a class that no promise can be built on")
+            self._epochs.append((first, terms))
             epochs[number] = hashlib.sha256(text.encode()).digest(), declared
         return epochs
 
@@ -149,6 +198,7 @@ class _Audit:
             expected = slot + 1
             if group != self._group[0]:
                 self._open_group(group, slot)
+            self._follow(slot, (group, epoch), kind == _ELSEWHERE)
             first_part = _charges(self._database, probe, len(self._group[1]))
             second_part = _charges(self._database, publication, len(self._group[1]))
             digest, declared = epochs.get(epoch, (b"", frozenset()))
@@ -219,7 +269,8 @@ class _Audit:
         """Another population is in force from this slot on."""
         self._close_stretch()
         data = bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
-        rows = [(window, nano) for window, nano, _ in json.loads(data)]
+        self._population = json.loads(data)
+        rows = [(window, nano) for window, nano, *_ in self._population]
         if rows != sorted(set(rows)):
             self._add(slot, "the classes are not in order")
         self._group = group, rows, hashlib.sha256(data).digest()
@@ -227,6 +278,14 @@ class _Audit:
     def _add(self, slot: int, problem: str, **facts: Any) -> None:
         if len(self._report.violations) < _MOST:
             self._report.violations.append({"slot": slot, "problem": problem, **facts})
+
+
+def _strangers(terms: Any) -> tuple[list[tuple[int, int]], int, str]:
+    return [(window, nano) for window, nano in terms["declared"]], _number(terms), terms["neighbours"]
+
+
+def _number(terms: Any) -> int:
+    return int(terms.get("unknown_users", 0))
 
 
 def _row(database: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:

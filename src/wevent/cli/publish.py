@@ -66,6 +66,11 @@ _EXAMPLE = (
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
 @click.option("--released-through", type=click.IntRange(0), help="For a restored backup: the last slot that went out.")
+@click.option(
+    "--widest-window",
+    type=click.IntRange(1),
+    help="For a restored backup without its side file: the widest window ever declared, in slots.",
+)
 @click.option("--keep", type=click.IntRange(1), help="How many slots the journal keeps; all unless told otherwise.")
 @click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
 def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
@@ -75,7 +80,7 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    ours = {name: options.pop(name) for name in ("declare", "new_epoch", "released_through", "keep")}
+    ours = {name: options.pop(name) for name in ("declare", "new_epoch", "released_through", "widest_window", "keep")}
     settings = load_settings(config, {**options, "inputs": events or None})
     if settings.journal is None:
         raise InvalidSettings(
@@ -132,7 +137,7 @@ def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> t
     keys = {_declared(one) for one in ours["declare"]} | (set(wanted.keys) if wanted and pinned is None else set())
     terms = make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
     agree(journal, terms, new_epoch=ours["new_epoch"], unsafe=("start auto",) if settings.start_auto else ())
-    settle_stale(journal, ours["released_through"])
+    settle_stale(journal, ours["released_through"], ours["widest_window"])
     if wanted is not None:
         import_users(journal, wanted)
     return clock, last

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
+from wevent.holdout import Key
 from wevent.journal import SqliteJournal, Terms
-from wevent.membership import Change, Key
+from wevent.journal.rebuild import holdout_of
+from wevent.membership import Change
 from wevent.opening import check_requirement
+from wevent.stale import known_released, refuse_stale
 
 
 @click.group("users", epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
@@ -100,7 +105,7 @@ def import_file(path: Path, file: Path) -> None:
     from wevent.opening import import_users, wanted_users
     from wevent.streams import read_requirements
 
-    with SqliteJournal(path) as journal:
+    with _changeable(path) as journal:
         levels = _levels(journal.head().epoch.terms)
         wanted = wanted_users(file, levels, read_requirements(file, levels))
         click.echo(f"{import_users(journal, wanted)} changes")
@@ -118,8 +123,17 @@ def export(path: Path) -> None:
             writer.writerow((one.user, one.key[0], f"{one.key[1] / 1e9:.9f}".rstrip("0").rstrip(".")))
 
 
-def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
+@contextmanager
+def _changeable(path: Path) -> Iterator[SqliteJournal]:
+    """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
     with SqliteJournal(path) as journal:
+        head = journal.head()
+        refuse_stale(head.committed, known_released(journal, head.committed), copied=head.copied)
+        yield journal
+
+
+def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
+    with _changeable(path) as journal:
         terms = journal.head().epoch.terms
         key, level = _requirement(terms, *asked)
         check_requirement(terms, key)
@@ -129,7 +143,7 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
 
 
 def _leave(path: Path, change: Change) -> None:
-    with SqliteJournal(path) as journal:
+    with _changeable(path) as journal:
         if change.action != "erase" or not journal.registry.remembers(change.user):
             _check_known(journal, change.user, known=True)
         journal.registry.ask([change])
@@ -168,8 +182,8 @@ def _put_in_force(path: Path) -> None:
     try:
         with SqliteJournal(path, write=True) as journal:
             slot = journal.head().committed + 1
-            widest = max(one.window for epoch in journal.epochs() for one in epoch.terms.requirements)
-            journal.registry.apply(slot, widest)
+            journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
+            journal.mark()
             click.echo(f"in force from slot {slot} on")
     except JournalLocked:
         click.echo("in force from the next slot on")

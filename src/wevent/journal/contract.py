@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from wevent.holdout import HoldOut, Key
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch
-from wevent.membership import Change, Key
+from wevent.membership import Change
 
 Hook = Callable[[str], None]
 """Called at each labelled step of the commit protocol; the kill tests hang in here."""
@@ -100,7 +101,7 @@ class Registry(Protocol):
     def pending(self) -> int:
         """How many changes are queued."""
 
-    def apply(self, slot: int, widest: int) -> int:
+    def apply(self, slot: int, holdout: HoldOut) -> int:
         """Put the queued changes in force from `slot` on and forget what no longer holds anyone out."""
 
 

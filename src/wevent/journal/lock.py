@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
+from wevent.journal.evidence import ChangeTable
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+_SIZE = 1024  # bytes of the mark, at the start of the side file
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -31,6 +35,9 @@ class Mark(msgspec.Struct, kw_only=True):
         journal: the journal's own id.
         committed: the last slot committed by the holder, in a journal that ended with `link`.
         link: hexadecimal end of the hash chain at that slot.
+        incarnation: of the journal: a copy that went on by itself has another one.
+        epochs: how many epochs the journal had.
+        widest: the widest window of any of them.
     """
 
     pid: int = 0
@@ -39,6 +46,9 @@ class Mark(msgspec.Struct, kw_only=True):
     journal: str = ""
     committed: int = 0
     link: str = ""
+    incarnation: str = ""
+    epochs: int = 0
+    widest: int = 0
 
 
 class WriterLock:
@@ -71,20 +81,19 @@ class WriterLock:
             )
         self.before = read_mark(self.path)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._mark = Mark(pid=os.getpid(), host=socket.gethostname(), since=since)
-        self._mark.journal, self._mark.committed, self._mark.link = (
-            self.before.journal,
-            self.before.committed,
-            self.before.link,
-        )
+        self._mark = replace(self.before, pid=os.getpid(), host=socket.gethostname(), since=since)
+        self.changes = ChangeTable(self._file)
         self._write()
 
-    def mark(self, journal: str, committed: int, link: bytes) -> None:
+    def mark(self, **known: Any) -> None:
         """Write down how far the journal is, after a commit and before its releases go out.
 
         Not forced to disk: it survives a crash of the process. After a power failure it may be older, never wrong.
+
+        Args:
+            **known: the fields of `Mark` that are known of the journal.
         """
-        self._mark.journal, self._mark.committed, self._mark.link = journal, committed, link.hex()
+        self._mark = replace(self._mark, **known)
         self._write()
 
     def release(self) -> None:
@@ -95,7 +104,7 @@ class WriterLock:
 
     def _write(self) -> None:
         text = msgspec.json.encode(self._mark)
-        text += b" " * max(0, 512 - len(text))  # always the same length: overwriting never leaves a mixed text
+        text += b" " * max(0, _SIZE - len(text))  # always the same length: overwriting never leaves a mixed text
         os.pwrite(self._file, text, 0) if hasattr(os, "pwrite") else _write_at_start(self._file, text)
 
 
@@ -108,7 +117,9 @@ def lock_path(journal: Path) -> Path:
 def read_mark(path: Path) -> Mark:
     """What a side file says; an empty mark if there is none or it cannot be read."""
     try:
-        return msgspec.json.decode(path.read_bytes().strip() or b"{}", type=Mark)
+        with path.open("rb") as file:
+            text = file.read(_SIZE)
+        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
     except (OSError, msgspec.MsgspecError):
         return Mark()
 

@@ -5,8 +5,11 @@ Nothing random is stored and nothing is drawn: charges and measurements of commi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
+from wevent.holdout import HoldOut, Reign, Restore
 from wevent.journal.contract import Loaded
 from wevent.journal.terms import PIECES, Epoch, Terms
 from wevent.membership import unknown_class
@@ -17,6 +20,11 @@ def declared_classes(terms: Terms) -> tuple[Requirement, ...]:
     """The classes that exist with or without members: the declared ones, and that of unknown users."""
     unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
     return tuple(sorted({*terms.requirements, *([] if unknown is None else [unknown.requirement])}))
+
+
+def holdout_of(epochs: Iterable[Epoch], restores: Iterable[Restore]) -> HoldOut:
+    """The hold-out rule for a journal with these epochs and restores."""
+    return HoldOut(tuple(_reign(epoch) for epoch in epochs), tuple(restores))
 
 
 def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
@@ -66,6 +74,13 @@ def state_interval(publisher: Publisher) -> int:
     whatever the windows are. Replaying a slot takes microseconds.
     """
     return max(512, int(publisher.ledger.windows.sum()) // 8)
+
+
+def _reign(epoch: Epoch) -> Reign:
+    terms = epoch.terms
+    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    key = None if unknown is None else (unknown.requirement.window, unknown.requirement.nano)
+    return Reign(epoch.first, terms.widest, key)
 
 
 def _successor(earlier: Publisher, terms: Terms, noise: NoiseSource | None) -> Publisher:

@@ -52,23 +52,33 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A population in force, with what the chain and the database know of it."""
+    """A population in force, with what the chain and the database know of it.
+
+    Attributes:
+        population: the classes and their sizes.
+        data: a row [window, nano-epsilons, size] per class. Where strangers are counted, the row of their class has a
+            fourth number: how many ids the registry kept from being counted among them.
+        digest: of the data.
+    """
 
     population: Population
     data: bytes
     digest: bytes
 
     @classmethod
-    def of(cls, population: Population) -> Group:
-        """From a population."""
-        data = msgspec.json.encode([(one.window, one.nano, size) for one, size in population.items()])
+    def of(cls, population: Population, unknown: int | None = None, barred: int | None = None) -> Group:
+        """From a population, the row of the class that strangers are counted in, and how many ids are kept from it."""
+        rows = [[one.window, one.nano, size] for one, size in population.items()]
+        if unknown is not None and barred is not None:
+            rows[unknown].append(barred)
+        data = msgspec.json.encode(rows)
         return cls(population, data, hashlib.sha256(data).digest())
 
     @classmethod
     def from_data(cls, data: bytes) -> Group:
         """From stored bytes."""
-        rows = msgspec.json.decode(data, type=list[tuple[int, int, int]])
-        population = Population({Requirement.from_nano(window, nano): size for window, nano, size in rows})
+        rows = msgspec.json.decode(data, type=list[list[int]])
+        population = Population({Requirement.from_nano(window, nano): size for window, nano, size, *_ in rows})
         return cls(population, data, hashlib.sha256(data).digest())
 
 

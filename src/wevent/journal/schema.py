@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
-FORMAT = 1
+from wevent.journal.fingerprint import Fingerprint, member_rows
+
+FORMAT = 2
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 
-TABLES = """
+_REGISTRY = """
+CREATE TABLE members (
+  user TEXT NOT NULL, window INTEGER NOT NULL, nano INTEGER NOT NULL, level TEXT, since INTEGER NOT NULL,
+  first INTEGER NOT NULL, last INTEGER,
+  PRIMARY KEY (user, first, window, nano)
+) WITHOUT ROWID;
+CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
+CREATE TABLE restores (
+  slot INTEGER PRIMARY KEY, widest INTEGER NOT NULL, proven INTEGER NOT NULL, same_epoch INTEGER NOT NULL, changed BLOB
+);
+"""
+
+TABLES = (
+    """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE epochs (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, terms TEXT NOT NULL);
 CREATE TABLE populations (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -39,17 +56,44 @@ CREATE TABLE head (
   pending BLOB NOT NULL
 );
 CREATE TABLE states (slot INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE members (
-  user TEXT NOT NULL, window INTEGER NOT NULL, nano INTEGER NOT NULL, level TEXT, first INTEGER NOT NULL, last INTEGER,
-  PRIMARY KEY (user, first, window, nano)
-) WITHOUT ROWID;
-CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
 CREATE TABLE changes (
   id INTEGER PRIMARY KEY, action TEXT NOT NULL, user TEXT NOT NULL, window INTEGER, nano INTEGER, level TEXT
 );
 """
+    + _REGISTRY
+)
 
-MIGRATIONS: dict[int, Callable[[apsw.Connection], None]] = {}
+
+def begin_registry(connection: apsw.Connection, first: int) -> None:
+    """The facts of a registry whose rows keep the rules of this format from slot `first` on."""
+    rows: list[Any] = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchall()
+    found = Fingerprint(rows[0][0])
+    for row in member_rows(connection):
+        found.add(row)
+    facts = {
+        "revision": 0,
+        "registry": found.value(),
+        "incarnation": secrets.token_hex(16),  # a copy of an older format proves nothing: it gets another one
+        "registry_from": first,
+    }
+    connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+
+
+def _second_format(connection: apsw.Connection) -> None:
+    """Memberships say when the registry learnt of them, restores are written down, and the registry adds up."""
+    connection.execute("DROP INDEX members_ended; ALTER TABLE members RENAME TO members_before")
+    connection.execute(_REGISTRY)
+    rows: list[Any] = connection.execute("SELECT committed FROM head").fetchall()
+    committed = rows[0][0]
+    connection.execute(  # when the registry learnt of an id was not written down: before now, whenever it counts from
+        "INSERT INTO members SELECT user, window, nano, level, min(first, max(?, 1)), first, last FROM members_before",
+        (committed,),
+    )
+    connection.execute("DROP TABLE members_before")
+    begin_registry(connection, committed + 1)
+
+
+MIGRATIONS: dict[int, Callable[[apsw.Connection], None]] = {1: _second_format}
 """From format number to the function that makes the next one of it; run inside one transaction, oldest first."""
 
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal, JournalLocked
+from wevent.holdout import Restore
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.lock import WriterLock
@@ -59,20 +60,17 @@ class SqliteJournal:
         self.lock = WriterLock(self.path) if write else None
         try:
             self._database, self.is_new = connect(self.path, create=write)
-            with clear_errors(self.path):
-                found = int(self._database.pragma("user_version"))
-                if not self.is_new and found < schema.FORMAT and write:
-                    with self._transaction():
-                        schema.migrate(self._database, found)
+            self.registry = SqliteRegistry(self._database, self.path, self._note_changes)
+            self._epochs: dict[int, Epoch] = {}
+            self._shelf = Shelf(self._database)
+            self._standing: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
             if write and not self.is_new:
                 check_pages(self._database, self.path)
+                self._migrate()
         except BaseException:
             if self.lock is not None:
                 self.lock.release()
             raise
-        self.registry = SqliteRegistry(self._database, self.path, self._fact)
-        self._epochs: dict[int, Epoch] = {}
-        self._shelf = Shelf(self._database)
 
     def begin(self, terms: Terms, unsafe: tuple[str, ...] = ()) -> None:
         """Lay out a new journal with these terms, or begin its next epoch with them."""
@@ -86,12 +84,14 @@ class SqliteJournal:
                 self._put("salt", secrets.token_bytes(32))
                 self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
                 self._put("unsafe", "[]")
+                schema.begin_registry(self._database, 1)
             number, first = only_row(
                 self._database, "SELECT (SELECT count(*) FROM epochs) + 1, committed + 1 FROM head"
             )
             self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (number, first, encode_terms(terms).decode()))
             self._add_unsafe(unsafe)
         self.is_new = False
+        self._standing = {}
 
     def load(self) -> Loaded:
         """See `Journal.load`; checks the hash chain of the slots since the stored state.
@@ -121,24 +121,28 @@ class SqliteJournal:
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Journal.commit`. Nothing of the batch is public before this returns."""
         with clear_errors(self.path), self._transaction():
-            committed, link = only_row(self._database, "SELECT committed, link FROM head")
-            if batch.records and committed != batch.records[0].slot - 1:
-                raise JournalLocked(
-                    f"slot {committed + 1} to be the next",
-                    f"slot {batch.records[0].slot}",
-                    "Another writer was faster: its release stands, this draw is discarded.",
-                    path=str(self.path),
-                )
-            at("began")
-            rows = []
-            for record in batch.records:
-                link = record.digest(link)
-                rows.append(self._row(record, link))
-            at("charges stored")
-            self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
-            at("releases stored")
-            self._advance(batch, link)
-            at("position stored")
+            self._append(batch, at)
+
+    def _append(self, batch: Batch, at: Hook) -> None:
+        """Charges, releases and position of consecutive slots; inside a transaction."""
+        committed, link = only_row(self._database, "SELECT committed, link FROM head")
+        if batch.records and committed != batch.records[0].slot - 1:
+            raise JournalLocked(
+                f"slot {committed + 1} to be the next",
+                f"slot {batch.records[0].slot}",
+                "Another writer was faster: its release stands, this draw is discarded.",
+                path=str(self.path),
+            )
+        at("began")
+        rows = []
+        for record in batch.records:
+            link = record.digest(link)
+            rows.append(self._row(record, link))
+        at("charges stored")
+        self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        at("releases stored")
+        self._advance(batch, link)
+        at("position stored")
 
     def releases(self, first: int = 1) -> Iterator[Record]:
         """See `Journal.releases`."""
@@ -183,20 +187,38 @@ class SqliteJournal:
         """The journal's own id; copies share it."""
         return str(self._fact("id"))
 
+    @property
+    def salt(self) -> bytes:
+        """The key of digests of ids; it stays in the journal and its copies."""
+        return bytes(self._fact("salt"))
+
     def link_at(self, slot: int) -> bytes | None:
         """The hash chain's link at a committed slot that is still kept."""
         row = maybe_row(self._database, "SELECT link FROM slots WHERE slot = ?", (slot,))
         return None if row is None else bytes(row[0])
 
-    def settle(self) -> None:
-        """A backup was told through which slot releases went out: from now on it is the journal."""
-        with clear_errors(self.path), self._transaction():
-            self._database.execute("UPDATE head SET copied = 0, emitted = committed")
+    def settle(self, batch: Batch, restore: Restore | None = None) -> int:
+        """A backup was told through which slot releases went out: from now on it is the journal. One transaction.
 
-    def elsewhere(self) -> Record | None:
-        """The last slot that was released by another copy of the journal and is still kept."""
-        row = only_row(self._database, "SELECT max(slot) FROM slots WHERE kind = ?", (KINDS.index("elsewhere"),))
-        return None if row[0] is None else next(self.releases(row[0]))
+        Args:
+            batch: the slots released elsewhere, charged; none if nothing was.
+            restore: what is known of memberships in these slots; needed if there are any.
+
+        Returns:
+            How many members have to wait.
+        """
+        with clear_errors(self.path), self._transaction():
+            (before,) = only_row(self._database, "SELECT committed FROM head")
+            self._append(batch, no_hook)
+            held = 0
+            if restore is not None:
+                classes = batch.records[-1].group.population.classes
+                charged = frozenset((one.window, one.nano) for one in classes)
+                held = self.registry.settle(restore, int(before), charged)
+            self._database.execute("UPDATE head SET copied = 0, emitted = committed")
+            self._put("incarnation", secrets.token_hex(16))  # other copies' evidence is not about this one
+        self._standing = {}
+        return held
 
     def imported(self) -> bytes:
         """The digest of the requirements file that was imported last, empty if none was."""
@@ -219,7 +241,7 @@ class SqliteJournal:
         Kept in any case: what is not yet emitted, what the stored state is replayed from, and the largest window.
         """
         head = self.head()
-        widest = max(one.window for epoch in self.epochs() for one in epoch.terms.requirements)
+        widest = max(epoch.terms.widest for epoch in self.epochs())
         state = only_row(self._database, "SELECT coalesce(max(slot), 0) FROM states")[0]
         first = min(head.committed - max(keep, widest) + 1, head.emitted + 1, int(state) + 1)
         anchor = self.link_at(first - 1)
@@ -258,9 +280,33 @@ class SqliteJournal:
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
-        if self.lock is not None:
-            committed, link = only_row(self._database, "SELECT committed, link FROM head")
-            self.lock.mark(self.identity, committed, link)
+        if self.lock is None:
+            return
+        if not self._standing:
+            epochs, incarnation = self.epochs(), str(self._fact("incarnation"))
+            self.lock.changes.continue_with(self.identity, incarnation, self.registry.revision())
+            self._standing = {
+                "journal": self.identity,
+                "incarnation": incarnation,
+                "epochs": len(epochs),
+                "widest": max(epoch.terms.widest for epoch in epochs),
+            }
+        committed, link = only_row(self._database, "SELECT committed, link FROM head")
+        self.lock.mark(committed=committed, link=link.hex(), **self._standing)
+
+    def proof(self, through: int) -> Restore | None:
+        """What the side file proves about memberships through a slot that another copy released; None: nothing.
+
+        It proves only through its own slot: older than that, both may have been rolled back.
+        """
+        mark = None if self.lock is None else self.lock.before
+        incarnation = str(self._fact("incarnation"))
+        if self.lock is None or mark is None or mark.committed != through or mark.incarnation != incarnation:
+            return None
+        changed = self.lock.changes.changed_since(self.identity, incarnation, self.registry.revision())
+        if changed is None:
+            return None
+        return Restore(through, mark.widest, mark.committed, mark.epochs == len(self.epochs()), changed)
 
     def close(self) -> None:
         """Close the file and let the next writer in."""
@@ -273,6 +319,28 @@ class SqliteJournal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _migrate(self) -> None:
+        """Bring an older format up to the present one. What it knew of slots released elsewhere proves nothing."""
+        with clear_errors(self.path):
+            found = int(self._database.pragma("user_version"))
+            if found >= schema.FORMAT:
+                return
+            with self._transaction():
+                schema.migrate(self._database, found)
+                committed, elsewhere = only_row(
+                    self._database,
+                    "SELECT committed, (SELECT max(slot) FROM slots WHERE kind = ?) FROM head",
+                    (KINDS.index("elsewhere"),),
+                )
+                widest = max(epoch.terms.widest for epoch in self.epochs())
+                if elsewhere is not None and committed - elsewhere < widest:
+                    self.registry.settle(Restore(committed, widest, 0, False, None), committed, frozenset())
+
+    def _note_changes(self, buckets: Iterable[int] | None, revision: int) -> None:
+        assert self.lock is not None, "only the holder of the writer's lock puts changes in force"
+        self.lock.changes.continue_with(self.identity, str(self._fact("incarnation")), revision - 1)
+        self.lock.changes.note(buckets, revision)
 
     def _row(self, record: Record, link: bytes) -> tuple[Any, ...]:
         """One slot as it is stored; charges, populations and histograms that occurred lately are not stored again."""

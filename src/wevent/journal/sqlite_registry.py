@@ -1,4 +1,4 @@
-"""The registry in a journal file: who holds which requirement since when; the rules are in `wevent.membership`."""
+"""The registry in a journal file: who holds which requirement since when; the rules are in `wevent.holdout`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 
 import apsw
 
+from wevent.errors import StaleJournal
+from wevent.holdout import HoldOut, Key, Past, Restore, bucket_of, erased_id
 from wevent.journal.contract import Member
+from wevent.journal.fingerprint import Fingerprint, MemberRow, member_rows
 from wevent.journal.storage import clear_errors, maybe_row, only_row, transaction
-from wevent.membership import Change, Past, erased_id, first_slot
+from wevent.membership import Change, check_id
+
+Note = Callable[[Iterable[int] | None, int], None]
+"""Told which buckets of ids (None: any) change in which revision, before that is committed."""
 
 
 class SqliteRegistry:
@@ -18,12 +24,17 @@ class SqliteRegistry:
 
     Any process may `ask`; only the holder of the writer's lock may `apply`. So a change takes effect exactly
     between two slots, whoever asked.
+
+    Args:
+        database: the journal's connection.
+        path: its file, for messages.
+        note: writes evidence of changes beside the journal.
     """
 
-    def __init__(self, database: apsw.Connection, path: Path, fact: Callable[[str], Any]) -> None:
+    def __init__(self, database: apsw.Connection, path: Path, note: Note) -> None:
         self._database = database
         self._path = path
-        self._fact = fact
+        self._note = note
 
     def members(self) -> list[Member]:
         """Everybody who is registered, those held out included."""
@@ -38,6 +49,19 @@ class SqliteRegistry:
             found: list[Any] = self._database.execute(query).fetchall()
             return found
 
+    def apart(self, slot: int) -> list[str]:
+        """The ids that the registry knows, erased ones as digests, and does not count in a slot: no strangers either."""
+        query = (
+            "SELECT DISTINCT user FROM members WHERE user NOT IN"
+            " (SELECT user FROM members WHERE last IS NULL AND first <= ?)"
+        )
+        return [user for (user,) in self._database.execute(query, (slot,))]
+
+    def first_forgotten(self, widest: int) -> int | None:
+        """The first slot in which some past membership holds nobody out any more; None without any."""
+        (last,) = only_row(self._database, "SELECT min(last) FROM members WHERE last IS NOT NULL")
+        return None if last is None else int(last) + widest
+
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
         row = maybe_row(self._database, "SELECT action FROM changes WHERE user = ? ORDER BY id DESC LIMIT 1", (user,))
@@ -51,12 +75,26 @@ class SqliteRegistry:
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
 
     def ask(self, changes: Iterable[Change]) -> int:
-        """Queue changes for the next slot boundary."""
+        """Queue changes for the next slot boundary.
+
+        Raises:
+            StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
+            InvalidMembership: for an id that nobody can have.
+        """
         with clear_errors(self._path), transaction(self._database):
+            committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
+            if copied:
+                raise StaleJournal(
+                    "the journal",
+                    f"a backup that ends with slot {committed}",
+                    "The registry of a copy takes no change: restore it first (publish --released-through SLOT).",
+                    committed=committed,
+                    released=None,
+                )
             before = self.pending()
             self._database.executemany(
                 "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)",
-                ((one.action, one.user, *(one.key or (None, None)), one.level) for one in changes),
+                (_queued(one) for one in changes),
             )
             return self.pending() - before
 
@@ -72,77 +110,193 @@ class SqliteRegistry:
             for action, user, window, nano, level in rows
         ]
 
-    def apply(self, slot: int, widest: int) -> int:
+    def restores(self) -> tuple[Restore, ...]:
+        """Every restore of this journal, in slot order; none for the first format, which knew of none."""
+        if int(self._database.pragma("user_version")) < 2:
+            return ()
+        rows = self._database.execute("SELECT slot, widest, proven, same_epoch, changed FROM restores ORDER BY slot")
+        return tuple(Restore(slot, widest, proven, bool(same), changed) for slot, widest, proven, same, changed in rows)
+
+    def revision(self) -> int:
+        """How many times memberships have changed."""
+        return int(self._fact("revision"))
+
+    def adds_up(self) -> bool:
+        """Whether the rows are those that were stored: their digests add up to the one that followed every change."""
+        found = Fingerprint(self._fact("salt"))
+        for row in member_rows(self._database):
+            found.add(row)
+        for restore in self.restores():
+            found.add_restore(restore)
+        return bool(found.value() == self._fact("registry"))
+
+    def apply(self, slot: int, holdout: HoldOut) -> int:
         """Put the queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody."""
         with clear_errors(self._path), transaction(self._database):
-            self._database.execute("DELETE FROM members WHERE last IS NOT NULL AND ? - last >= ?", (slot, widest))
+            work = _Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+            work.forget(slot)
             number = self.pending()
-            if number and not self._fill(slot):
+            filled = number > 0 and work.fill(slot)
+            if not filled:
                 for change in self.queued():
-                    self._apply(change, slot)
+                    work.apply(change, slot)
             self._database.execute("DELETE FROM changes")
+            self._put("registry", work.fingerprint.value())
+            if filled or work.changed:
+                revision = self.revision() + 1
+                self._put("revision", revision)
+                self._note(None if filled else work.changed, revision)  # on disk before anybody can rely on the change
             return number
 
-    def _fill(self, slot: int) -> bool:
-        """Register everybody at once if nobody ever was: nobody can be held out. Whether that was the case."""
+    def settle(self, restore: Restore, before: int, charged: frozenset[Key]) -> int:
+        """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction.
+
+        Args:
+            restore: what is known of these slots.
+            before: the last slot of this copy.
+            charged: the classes that were charged for them. A class that was not may have had members there who are
+                none yet in this copy: those wait a window of it, their own (the class floor).
+
+        Returns:
+            How many members wait.
+        """
+        work = _Work(self._database, self._fact("salt"), self._fact("registry"), HoldOut((), (restore,)))
+        held = work.settle(restore, before, charged)
+        work.fingerprint.add_restore(restore)
+        self._database.execute(
+            "INSERT INTO restores VALUES (?, ?, ?, ?, ?)",
+            (restore.slot, restore.widest, restore.proven, int(restore.same_epoch), restore.changed),
+        )
+        self._put("registry", work.fingerprint.value())
+        self._put("revision", self.revision() + 1)
+        return held
+
+    def _fact(self, name: str) -> Any:
+        return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
+
+    def _put(self, name: str, value: Any) -> None:
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+
+def _queued(change: Change) -> tuple[Any, ...]:
+    check_id(change.user)
+    return change.action, change.user, *(change.key or (None, None)), change.level
+
+
+class _Work:
+    """Rows that change within one transaction, and what they add up to.
+
+    Attributes:
+        fingerprint: follows every row.
+        changed: the buckets of ids whose membership changed.
+    """
+
+    def __init__(self, database: apsw.Connection, salt: bytes, stored: bytes, holdout: HoldOut) -> None:
+        self._database = database
+        self._salt = salt
+        self._holdout = holdout
+        self.fingerprint = Fingerprint(salt, stored)
+        self.changed: set[int] = set()
+
+    def forget(self, slot: int) -> None:
+        """Drop memberships that ended so long ago that they hold nobody out."""
+        ended = member_rows(self._database, "WHERE last IS NOT NULL AND last <= ?", (slot - self._holdout.widest,))
+        for row in list(ended):
+            self._remove(row)
+
+    def fill(self, slot: int) -> bool:
+        """Register everybody at once if nobody ever was and nobody can be held out; whether that was so."""
         known, others, users, rows = only_row(
             self._database,
             "SELECT EXISTS (SELECT 1 FROM members), sum(action <> 'set'), count(DISTINCT user), count(*) FROM changes",
         )
-        if known or others or users != rows:
+        if known or others or users != rows or self._holdout.as_stranger(slot) or self._holdout.restores:
+            return False
+        keys: list[Any] = self._database.execute("SELECT DISTINCT window, nano FROM changes").fetchall()
+        if any(self._holdout.first_slot(key, slot, (), 0, slot) > slot for key in keys):
             return False
         self._database.execute(
-            "INSERT INTO members SELECT user, window, nano, level, ?, NULL FROM changes ORDER BY user", (slot,)
+            "INSERT INTO members SELECT user, window, nano, level, ?, ?, NULL FROM changes ORDER BY user", (slot, slot)
         )
+        for row in member_rows(self._database):
+            self.fingerprint.add(row)
         return True
 
-    def _apply(self, change: Change, slot: int) -> None:
-        current = maybe_row(
-            self._database,
-            "SELECT window, nano, level, first FROM members WHERE user = ? AND last IS NULL",
-            (change.user,),
-        )
-        if change.action == "set" and change.key is not None:
-            if current is not None and (current[0], current[1]) == change.key:
-                if current[2] != change.level:
-                    self._database.execute(
-                        "UPDATE members SET level = ? WHERE user = ? AND last IS NULL", (change.level, change.user)
-                    )
-                return
-            self._end(change.user, current, slot)
-            first = first_slot(change.key, slot, self._past(change.user))
-            self._database.execute(
-                "INSERT INTO members VALUES (?, ?, ?, ?, ?, NULL)", (change.user, *change.key, change.level, first)
-            )
+    def apply(self, change: Change, slot: int) -> None:
+        """One change, in force from `slot` on."""
+        rows = self._of(change.user)
+        current = next((row for row in rows if row.last is None), None)
+        if change.action != "set" or change.key is None:
+            self._end(current, slot)
+            if change.action == "erase":
+                self._erase(change.user)
             return
-        self._end(change.user, current, slot)
-        if change.action == "erase":
-            self._erase(change.user)
+        if current is not None and current.key == change.key:
+            if current.level != change.level:
+                self._remove(current)
+                self._insert(current._replace(level=change.level))
+            return
+        self._end(current, slot)
+        past = [Past(row.key, slot - 1 if row.last is None else row.last) for row in rows if row.first < slot]
+        if not rows:
+            past = self._holdout.as_stranger(slot)
+            for one in past:
+                self._insert(MemberRow(change.user, *one.key, None, slot, one.last, one.last))
+        bucket = bucket_of(change.user, self._salt)
+        since = min((row.since for row in rows), default=slot)
+        first = self._holdout.first_slot(change.key, slot, past, bucket, since)
+        self._insert(MemberRow(change.user, *change.key, change.level, since, first, None))
+        self.changed.add(bucket)
 
-    def _end(self, user: str, current: tuple[Any, ...] | None, slot: int) -> None:
+    def settle(self, restore: Restore, before: int, charged: frozenset[Key]) -> int:
+        """End at M every membership that is in doubt there and let it begin anew after its wait."""
+        held = 0
+        for row in list(member_rows(self._database, "WHERE last IS NULL")):
+            waits = row.first
+            if restore.doubts(bucket_of(row.user, self._salt)):
+                waits = max(waits, restore.until(row.window))
+            elif before < row.first <= restore.slot and row.key not in charged:
+                waits = max(waits, restore.slot + row.window)
+            if waits > row.first:
+                self._remove(row)
+                if row.first <= restore.slot:
+                    self._insert(row._replace(last=restore.slot))
+                self._insert(row._replace(first=waits))
+                held += 1
+        return held
+
+    def _of(self, user: str) -> list[MemberRow]:
+        """All rows of an id, under its name or its erased form."""
+        return list(member_rows(self._database, "WHERE user IN (?, ?)", (user, erased_id(user, self._salt))))
+
+    def _end(self, current: MemberRow | None, slot: int) -> None:
         """End a membership before `slot`; one that never began leaves no trace."""
         if current is None:
             return
-        if current[3] >= slot:
-            self._database.execute("DELETE FROM members WHERE user = ? AND last IS NULL", (user,))
-        else:
-            self._database.execute("UPDATE members SET last = ? WHERE user = ? AND last IS NULL", (slot - 1, user))
-
-    def _past(self, user: str) -> list[Past]:
-        """Requirements held earlier, under the id or its erased form."""
-        rows = self._database.execute(
-            "SELECT window, nano, max(last) FROM members WHERE user IN (?, ?) AND last IS NOT NULL GROUP BY 1, 2",
-            (user, erased_id(user, self._fact("salt"))),
-        )
-        return [Past((window, nano), last) for window, nano, last in rows]
+        self._remove(current)
+        if current.first < slot:
+            self._insert(current._replace(last=slot - 1))
+        self.changed.add(bucket_of(current.user, self._salt))
 
     def _erase(self, user: str) -> None:
         """Replace the id by a keyed digest for as long as the hold-out needs it."""
-        digest = erased_id(user, self._fact("salt"))
-        rows = self._database.execute(
-            "SELECT window, nano, first, last FROM members WHERE user = ?", (user,)
-        ).fetchall()
-        self._database.execute("DELETE FROM members WHERE user = ?", (user,))
-        self._database.executemany(
-            "INSERT OR REPLACE INTO members VALUES (?, ?, ?, NULL, ?, ?)", ((digest, *row) for row in rows)
+        digest = erased_id(user, self._salt)
+        for row in self._of(user):
+            if row.user == user:
+                self._remove(row)
+                self._insert(row._replace(user=digest, level=None))
+
+    def _insert(self, row: MemberRow) -> None:
+        same = "WHERE user = ? AND first = ? AND window = ? AND nano = ?"
+        for there in list(member_rows(self._database, same, (row.user, row.first, row.window, row.nano))):
+            self._remove(there)  # the same membership again: the later end counts
+            row = row._replace(last=None if there.last is None or row.last is None else max(there.last, row.last))
+        self._database.execute("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self.fingerprint.add(row)
+
+    def _remove(self, row: MemberRow) -> None:
+        self._database.execute(
+            "DELETE FROM members WHERE user = ? AND first = ? AND window = ? AND nano = ?",
+            (row.user, row.first, row.window, row.nano),
         )
+        self.fingerprint.drop(row)

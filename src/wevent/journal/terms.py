@@ -63,6 +63,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         """The declared classes."""
         return tuple(Requirement.from_nano(*one) for one in self.declared)
 
+    @property
+    def widest(self) -> int:
+        """The widest declared window."""
+        return max(window for window, _ in self.declared)
+
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
         mine, its = msgspec.to_builtins(self), msgspec.to_builtins(other)

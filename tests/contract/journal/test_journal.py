@@ -14,7 +14,7 @@ from wevent.audit import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, SqliteJournal
 from wevent.journal.lines import ndjson_line
-from wevent.journal.rebuild import rebuild_publisher
+from wevent.journal.rebuild import holdout_of, rebuild_publisher
 from wevent.membership import Change
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running
@@ -118,10 +118,11 @@ def test_position_and_pending_events_come_back(fresh: Any, reopen: Callable[[], 
 def test_changes_wait_for_the_slot_boundary(fresh: Any) -> None:
     assert fresh.registry.members() == []
     assert fresh.registry.pending() == 90
-    assert fresh.registry.apply(1, 8) == 90
+    rule = holdout_of(fresh.epochs(), ())
+    assert fresh.registry.apply(1, rule) == 90
     assert {one.first for one in fresh.registry.members()} == {1}
     assert fresh.registry.ask([Change("set", "u0", CLASSES[1])]) == 1
-    fresh.registry.apply(5, 8)
+    fresh.registry.apply(5, rule)
     (moved,) = [one for one in fresh.registry.members() if one.user == "u0"]
     assert moved.first == 4 + 8  # last membership slot 4, the larger window 8
     fresh.close()

@@ -103,7 +103,11 @@ def test_status_releases_and_backup(run: RunCommand) -> None:
     code, _, err = publish(run, 15, journal="copy.journal")
     assert code == 2
     assert "--released-through" in err
-    assert publish(run, 15, "--released-through", "13", journal="copy.journal")[0] == 0
+    code, _, err = publish(run, 15, "--released-through", "13", journal="copy.journal")
+    assert code == 2
+    assert "--widest-window" in err
+    stated = ("--released-through", "13", "--widest-window", "8")
+    assert publish(run, 15, *stated, journal="copy.journal")[0] == 0
     assert run("audit", "copy.journal")[0] == 0
     code, _, err = run("backup", "run.journal", "run.journal")
     assert code == 2

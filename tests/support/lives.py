@@ -1,0 +1,261 @@
+"""The whole life of a journal, at random: joins, leaves, changes, erasures, strangers, epochs, crashes, restores.
+
+Everything is done to a real journal file through the library; what people lost is added up by `Accountant`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.accountant import Accountant, Key
+from wevent.audit import audit_journal
+from wevent.counts import Counts
+from wevent.errors import StaleJournal
+from wevent.journal import SqliteJournal, Terms
+from wevent.journal.lines import ndjson_line
+from wevent.journal.record import Record
+from wevent.membership import Change
+from wevent.opening import Wanted, import_users
+from wevent.publishing import Publication, Running
+from wevent.roster import Roster
+from wevent.stale import settle_stale
+from wevent.streams.source import SlotCounts
+
+KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))
+WIDER: Key = (40, 10**9)
+UNDECLARED: tuple[Key, ...] = ((7, 8 * 10**8), (11, 5 * 10**9))
+MECHANISMS = ("pbu", "pbu", "uniform", "pba", "sample", "pbd")
+STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
+ENDINGS = ("", "-wal", "-shm", ".lock")
+
+
+class Crash(Exception):
+    pass
+
+
+class LifeSource:
+    """Nobody's events; asks the roster where each id would count."""
+
+    def __init__(self, users: list[str]) -> None:
+        self.users = users
+        self.counted: dict[int, dict[str, Key]] = {}
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        for slot in range(first, first + most):
+            self.counted[slot] = self._where(roster)
+            yield SlotCounts(slot, Counts(np.zeros((len(roster.population), 2), dtype=np.int64)), {"slot": slot})
+
+    def _where(self, roster: Roster) -> dict[str, Key]:
+        where = {}
+        for user in self.users:
+            rows = np.flatnonzero(roster.count([user], [0], 2).matrix[:, 0])
+            if len(rows):
+                one = roster.population.classes[int(rows[0])]
+                where[user] = one.window, one.nano
+        return where
+
+    def resume(self, position: Any) -> None:
+        pass
+
+    def totals(self) -> dict[str, int]:
+        return {}
+
+
+class LifeOutput:
+    """The world that sees the releases."""
+
+    def __init__(self, source: LifeSource, accountant: Accountant) -> None:
+        self._source, self._accountant = source, accountant
+        self.lines: dict[int, bytes] = {}
+
+    def repair(self, journal: Any, committed: int, emitted: int) -> int:
+        again = [record for record in journal.releases(emitted + 1) if record.shown is not None]
+        self.emit(again)
+        return len(again)
+
+    def emit(self, records: Iterable[Record]) -> None:
+        for record in records:
+            line = ndjson_line(record)
+            assert self.lines.setdefault(record.slot, line) == line, f"slot {record.slot} went out with other numbers"
+            if record.slot not in self._accountant.counted:
+                totals = (record.probe + record.publication).tolist()
+                classes = [(one.window, one.nano) for one in record.group.population.classes]
+                charges = dict(zip(classes, totals, strict=True))
+                self._accountant.write(record.slot, self._source.counted[record.slot], charges)
+
+    def close(self) -> None:
+        pass
+
+
+class Life:
+    """One life. `live(slots)` runs it; `overspent` and `findings` say what the accountant and the audits found."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.path = folder / "run.journal"
+        self.chance = np.random.default_rng(seed)
+        self.users = [f"p{number}" for number in range(8)] + ["1", "2"]
+        self.accountant = Accountant()
+        self.source = LifeSource(self.users)
+        self.output = LifeOutput(self.source, self.accountant)
+        self.wishes: dict[str, Key] = {}
+        self.findings: list[dict[str, Any]] = []
+        self.did: dict[str, int] = {}
+        self.terms = Terms(
+            stream="life",
+            origin_us=0,
+            length_us=60_000_000,
+            cells=2,
+            declared=sorted(KEYS),
+            mechanism=str(self.chance.choice(MECHANISMS)),
+            unknown_users=int(self.chance.choice([0, 2, 20])),
+        )
+        self.widest = max(window for window, _ in KEYS)
+        self.audited = 0
+        self.backups: list[Path] = []
+        with SqliteJournal(self.path, write=True) as journal:
+            journal.begin(self.terms)
+            self._ask(journal, int(self.chance.integers(0, 6)))
+
+    @property
+    def released(self) -> int:
+        return max(self.accountant.counted, default=0)
+
+    def live(self, slots: int) -> None:
+        while self.released < slots:
+            deed = str(self.chance.choice(list(self.DEEDS), p=list(self.DEEDS.values())))
+            self.did[deed] = self.did.get(deed, 0) + 1
+            getattr(self, f"_{deed}")()
+            self._publish(int(self.chance.integers(1, 7)))
+            if self.released - self.audited >= self.widest // 2:
+                self._audit()
+        self._audit()
+
+    def _audit(self) -> None:
+        self.audited = self.released
+        self.findings += audit_journal(self.path).violations
+
+    def _publish(self, slots: int, at: Any = lambda step: None) -> None:
+        with SqliteJournal(self.path, write=True) as journal:
+            settle_stale(journal, None)
+            last = journal.head().committed + slots
+            batch = int(self.chance.integers(1, 4))
+            keep = [None, 60][int(self.chance.integers(2))]
+            running = Running(last=last, batch=batch, keep=keep, at=at)
+            Publication(journal, self.source, self.output, running=running).run()
+
+    def _ask(self, journal: SqliteJournal, number: int) -> None:
+        changes = []
+        for user in self.chance.choice(self.users, number, replace=False).tolist():
+            action = str(self.chance.choice(["set", "set", "set", "remove", "erase"]))
+            if action != "set" and user not in self.wishes:
+                continue
+            key = self._key() if action == "set" else None
+            changes.append(Change(action, user, key))  # type: ignore[arg-type]
+            self.wishes.pop(user, None)
+            if key is not None:
+                self.wishes[user] = key
+        journal.registry.ask(changes)
+
+    def _key(self) -> Key:
+        keys = [*KEYS, *UNDECLARED, *([WIDER] if self.terms.widest >= WIDER[0] else [])]
+        return keys[int(self.chance.integers(len(keys)))]
+
+    def _change(self) -> None:
+        with SqliteJournal(self.path) as journal:
+            self._ask(journal, int(self.chance.integers(1, 4)))
+
+    def _nothing(self) -> None:
+        pass
+
+    def _crash(self) -> None:
+        crash_at, self._crashing = str(self.chance.choice(STEPS)), int(self.chance.integers(1, 3))
+
+        def at(step: str) -> None:
+            self._crashing -= step == crash_at
+            if self._crashing <= 0:
+                raise Crash
+
+        if self.chance.random() < 0.5:
+            self._change()
+        with pytest.raises(Crash):
+            self._publish(12, at)
+
+    def _epoch(self) -> None:
+        declared = sorted({*self.terms.declared, *([WIDER] if self.chance.random() < 0.3 else [])})
+        fields = {
+            "mechanism": str(self.chance.choice(MECHANISMS)),
+            "unknown_users": int(self.chance.choice([0, 2, 20])),
+            "declared": declared if self.chance.random() < 0.7 else sorted({*declared, (25, 10**8)}),
+        }
+        self.terms = Terms(**{**{name: getattr(self.terms, name) for name in self.terms.__struct_fields__}, **fields})
+        self.widest = max(self.widest, self.terms.widest)
+        with SqliteJournal(self.path, write=True) as journal:
+            journal.begin(self.terms)
+
+    def _backup(self) -> None:
+        folder = self.path.parent / f"backup{len(self.backups)}"
+        folder.mkdir()
+        with SqliteJournal(self.path) as journal:
+            journal.backup(folder / "run.journal")
+        shutil.copy(self.path.with_name("run.journal.lock"), folder / "run.journal.lock")
+        self.backups.append(folder)
+
+    def _restore(self) -> None:
+        """Disaster: the journal is replaced by a backup; the side file survives, is lost, or is rolled back with it."""
+        if not self.backups:
+            return
+        folder = self.backups[-1 - min(int(self.chance.geometric(0.6)) - 1, len(self.backups) - 1)]
+        side = self.path.with_name("run.journal.lock")
+        for ending in ENDINGS[:3]:
+            self.path.with_name("run.journal" + ending).unlink(missing_ok=True)
+        shutil.copy(folder / "run.journal", self.path)
+        fate = str(self.chance.choice(["kept", "kept", "lost", "rolled back"]))
+        self.did[fate] = self.did.get(fate, 0) + 1
+        if fate == "lost":
+            side.unlink()
+        elif fate == "rolled back":
+            shutil.copy(folder / "run.journal.lock", side)
+        with SqliteJournal(self.path) as journal:  # whatever is tried first, a copy takes no change
+            with pytest.raises(StaleJournal):
+                journal.registry.ask([Change("set", "p0", KEYS[0])])
+            self.terms = journal.head().epoch.terms
+        self._settle()
+        if self.chance.random() < 0.8:
+            self._import()
+        else:
+            with SqliteJournal(self.path) as journal:
+                self.wishes = {one.user: one.key for one in journal.registry.members()}
+
+    def _settle(self) -> None:
+        through = self.released
+        with SqliteJournal(self.path, write=True) as journal:
+            try:
+                settle_stale(journal, through, self.widest)
+            except StaleJournal as error:  # the side file knows of a slot that was committed and never went out
+                through = error.facts["released"]
+                settle_stale(journal, through, self.widest)
+        for slot in range(self.released + 1, through + 1):
+            self.accountant.write(slot, {}, {})  # closed: nobody ever saw it
+
+    def _import(self) -> None:
+        """The requirements file as it is now: everybody's present wish."""
+        allowed = {user: key for user, key in self.wishes.items() if key[0] <= self.terms.widest}
+        self.wishes = allowed
+        with SqliteJournal(self.path, write=True) as journal:
+            wanted = Wanted(list(allowed), list(allowed.values()), self.chance.bytes(16))
+            import_users(journal, wanted)
+
+    DEEDS = {  # noqa: RUF012  what happens, and how often
+        "change": 0.5,
+        "nothing": 0.1,
+        "crash": 0.12,
+        "epoch": 0.06,
+        "backup": 0.12,
+        "restore": 0.1,
+    }
