@@ -36,9 +36,13 @@ class MemberView:
     Args:
         journal: opened for writing.
         terms: the terms in force.
+
+    Raises:
+        InvalidJournal: if memberships are not what was stored.
     """
 
     def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
+        journal.registry.check()
         self._registry = journal.registry
         self._salt = journal.salt
         self._declared = declared_classes(terms)

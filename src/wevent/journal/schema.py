@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from wevent.journal.fingerprint import Fingerprint, member_rows
+from wevent.journal.fingerprint import Fingerprint
 
 FORMAT = 2
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
@@ -68,8 +68,7 @@ def begin_registry(connection: apsw.Connection, first: int) -> None:
     """The facts of a registry whose rows keep the rules of this format from slot `first` on."""
     rows: list[Any] = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchall()
     found = Fingerprint(rows[0][0])
-    for row in member_rows(connection):
-        found.add(row)
+    found.add_all(connection)
     facts = {
         "revision": 0,
         "registry": found.value(),

@@ -12,7 +12,7 @@ from wevent.errors import StaleJournal
 from wevent.holdout import HoldOut, Key, Past, Restore, bucket_of, erased_id
 from wevent.journal.contract import Member
 from wevent.journal.fingerprint import Fingerprint, MemberRow, member_rows
-from wevent.journal.storage import clear_errors, maybe_row, only_row, transaction
+from wevent.journal.storage import clear_errors, damaged, maybe_row, only_row, transaction
 from wevent.membership import Change, check_id
 
 Note = Callable[[Iterable[int] | None, int], None]
@@ -121,14 +121,19 @@ class SqliteRegistry:
         """How many times memberships have changed."""
         return int(self._fact("revision"))
 
-    def adds_up(self) -> bool:
-        """Whether the rows are those that were stored: their digests add up to the one that followed every change."""
-        found = Fingerprint(self._fact("salt"))
-        for row in member_rows(self._database):
-            found.add(row)
-        for restore in self.restores():
-            found.add_restore(restore)
-        return bool(found.value() == self._fact("registry"))
+    def check(self) -> None:
+        """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.
+
+        Raises:
+            InvalidJournal: if they do not.
+        """
+        with clear_errors(self._path):
+            found = Fingerprint(self._fact("salt"))
+            found.add_all(self._database)
+            for restore in self.restores():
+                found.add_restore(restore)
+            if found.value() != self._fact("registry"):
+                raise damaged(self._path)
 
     def apply(self, slot: int, holdout: HoldOut) -> int:
         """Put the queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody."""
@@ -218,8 +223,7 @@ class _Work:
         self._database.execute(
             "INSERT INTO members SELECT user, window, nano, level, ?, ?, NULL FROM changes ORDER BY user", (slot, slot)
         )
-        for row in member_rows(self._database):
-            self.fingerprint.add(row)
+        self.fingerprint.add_all(self._database)
         return True
 
     def apply(self, change: Change, slot: int) -> None:
