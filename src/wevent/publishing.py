@@ -134,7 +134,8 @@ class Publication:
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
         slot, last = self.publisher.slot, self._running.last
-        return max(0, min(self._running.batch, self._running.batch if last is None else last - slot + 1))
+        batch = 1 if self._journal.epoch_waits else self._running.batch  # what comes with an epoch follows at once
+        return max(0, min(batch, batch if last is None else last - slot + 1))
 
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""

@@ -1,8 +1,9 @@
 """One writer per journal: an operating-system lock on a side file that names its holder.
 
 The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. The file's text only names the holder, and the last slot it committed: a journal that knows less was
-restored from an old copy (see `mark`).
+never pushed aside. The file's text names the holder, and the last slot it committed: a journal that knows less was
+restored from an old copy, and one that is not there was lost (see `mark` and `wevent.journal.lost`). What the text says
+of another journal is never deleted; it is kept as `earlier`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,16 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+_TEXT = 4096  # bytes of text, always all of them: overwriting never leaves a mixed text
+_LOCK_BYTE = 4096  # Windows locks a byte: one beyond the text, so that others can read who holds it
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """A journal that committed slots at this place before another one was started over it."""
+
+    journal: str
+    committed: int
+
 
 class Mark(msgspec.Struct, kw_only=True):
     """The text of the side file.
@@ -31,6 +42,8 @@ class Mark(msgspec.Struct, kw_only=True):
         journal: the journal's own id.
         committed: the last slot committed by the holder, in a journal that ended with `link`.
         link: hexadecimal end of the hash chain at that slot.
+        earlier: journals that were at this place before, the last of them last.
+        readable: whether the side file said something that can be read; never written.
     """
 
     pid: int = 0
@@ -39,6 +52,8 @@ class Mark(msgspec.Struct, kw_only=True):
     journal: str = ""
     committed: int = 0
     link: str = ""
+    earlier: list[Earlier] = []
+    readable: bool = True
 
 
 class WriterLock:
@@ -49,54 +64,80 @@ class WriterLock:
 
     Raises:
         JournalLocked: naming the holder, if another process has it.
+        StorageFailed: if the side file cannot be made or written.
+
+    Attributes:
+        before: what the side file said before.
+        file: its open file.
     """
 
     def __init__(self, journal: Path) -> None:
         self.path = lock_path(journal)
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StorageFailed(
-                f"to write {self.path}", error.strerror or "an error", "Make the folder writable.", path=str(journal)
-            ) from None
-        if not _try_lock(self._file, tries=4):  # another process may only be looking, see `holder`
-            holder = read_mark(self.path)
-            os.close(self._file)
-            raise JournalLocked(
-                "to be the only writer of the journal",
-                f"one held by process {holder.pid} on {holder.host} since {holder.since}",
-                "Stop that process first, or publish into another journal.",
-                path=str(journal),
-                holder={"pid": holder.pid, "host": holder.host, "since": holder.since},
-            )
+        self.file = self._take(journal)
         self.before = read_mark(self.path)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._mark = Mark(pid=os.getpid(), host=socket.gethostname(), since=since)
-        self._mark.journal, self._mark.committed, self._mark.link = (
-            self.before.journal,
-            self.before.committed,
-            self.before.link,
+        self._mark = msgspec.structs.replace(
+            self.before, pid=os.getpid(), host=socket.gethostname(), since=since, readable=True
         )
-        self._write()
+        try:
+            if self.before.readable:
+                self._write()
+        except BaseException:
+            self.release()
+            raise
 
     def mark(self, journal: str, committed: int, link: bytes) -> None:
         """Write down how far the journal is, after a commit and before its releases go out.
 
         Not forced to disk: it survives a crash of the process. After a power failure it may be older, never wrong.
         """
+        if self._mark.committed and self._mark.journal != journal:  # a foreign mark is kept, whoever allowed this
+            self._mark.earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
         self._mark.journal, self._mark.committed, self._mark.link = journal, committed, link.hex()
         self._write()
 
+    def forget(self) -> None:
+        """Remove the side file of a journal that was never begun, unless it says something; the lock is still held."""
+        if self.before == Mark() and not self._mark.journal:
+            self.path.unlink(missing_ok=True)
+
     def release(self) -> None:
         """Let the next writer in."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+    def _take(self, journal: Path) -> int:
+        """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
+        while True:
+            try:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise self._failed(error) from None
+            if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
+                os.close(file)
+                raise _held(journal, read_mark(self.path))
+            if same_file(self.path, os.fstat(file)):
+                return file
+            os.close(file)
 
     def _write(self) -> None:
-        text = msgspec.json.encode(self._mark)
-        text += b" " * max(0, 512 - len(text))  # always the same length: overwriting never leaves a mixed text
-        os.pwrite(self._file, text, 0) if hasattr(os, "pwrite") else _write_at_start(self._file, text)
+        fields = msgspec.to_builtins(self._mark)
+        del fields["readable"]
+        while len(text := msgspec.json.encode(fields)) > _TEXT:
+            fields["earlier"] = fields["earlier"][1:]
+        try:
+            write_at(self.file, text.ljust(_TEXT), 0)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> StorageFailed:
+        return StorageFailed(
+            f"to write {self.path}",
+            error.strerror or "an error",
+            "Make room and make the folder writable; nothing was lost.",
+            path=str(self.path),
+        )
 
 
 def lock_path(journal: Path) -> Path:
@@ -106,11 +147,15 @@ def lock_path(journal: Path) -> Path:
 
 
 def read_mark(path: Path) -> Mark:
-    """What a side file says; an empty mark if there is none or it cannot be read."""
+    """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
     try:
-        return msgspec.json.decode(path.read_bytes().strip() or b"{}", type=Mark)
-    except (OSError, msgspec.MsgspecError):
+        with path.open("rb") as file:
+            text = file.read(_TEXT).strip(b" \0")
+        return msgspec.json.decode(text or b"{}", type=Mark)
+    except FileNotFoundError:
         return Mark()
+    except (OSError, msgspec.MsgspecError):
+        return Mark(readable=False)
 
 
 def holder(journal: Path) -> dict[str, Any] | None:
@@ -127,6 +172,42 @@ def holder(journal: Path) -> dict[str, Any] | None:
         return {"pid": mark.pid, "host": mark.host, "since": mark.since}
     finally:
         os.close(file)
+
+
+def same_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still leads to a file that was seen before."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
+
+
+def write_at(file: int, data: bytes, place: int) -> None:
+    """Overwrite bytes of an open file in place."""
+    if hasattr(os, "pwrite"):
+        os.pwrite(file, data, place)
+    else:
+        os.lseek(file, place, os.SEEK_SET)
+        os.write(file, data)
+
+
+def read_at(file: int, number: int, place: int) -> bytes:
+    """Bytes of an open file."""
+    if hasattr(os, "pread"):
+        return os.pread(file, number, place)
+    os.lseek(file, place, os.SEEK_SET)
+    return os.read(file, number)
+
+
+def _held(journal: Path, mark: Mark) -> JournalLocked:
+    return JournalLocked(
+        "to be the only writer of the journal",
+        f"one held by process {mark.pid} on {mark.host} since {mark.since}",
+        "Stop that process first, or publish into another journal.",
+        path=str(journal),
+        holder={"pid": mark.pid, "host": mark.host, "since": mark.since},
+    )
 
 
 def _try_lock(file: int, tries: int = 1) -> bool:
@@ -146,10 +227,5 @@ def _try_lock(file: int, tries: int = 1) -> bool:
 def _lock_windows(file: int) -> None:
     import msvcrt
 
-    os.lseek(file, 4096, os.SEEK_SET)  # beyond the text, so that others can read who holds it
+    os.lseek(file, _LOCK_BYTE, os.SEEK_SET)
     msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-
-
-def _write_at_start(file: int, text: bytes) -> None:
-    os.lseek(file, 0, os.SEEK_SET)
-    os.write(file, text)

@@ -7,36 +7,45 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from wevent.errors import InvalidJournal, JournalLocked
+from wevent.errors import JournalLocked
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
-from wevent.journal.lock import WriterLock
+from wevent.journal.file import JournalFile
+from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
 from wevent.journal.storage import (
-    check_pages,
     clear_errors,
-    connect,
     damaged,
     maybe_row,
     only_row,
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
+from wevent.membership import Change
 
 _SELECT = (
     "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
     " WHERE slot >= ? ORDER BY slot"
 )
+
+
+class _Planned(NamedTuple):
+    """An epoch that is stored with its first slot, and what comes with it."""
+
+    epoch: Epoch
+    unsafe: tuple[str, ...]
+    changes: Sequence[Change]
+    imported: bytes | None
 
 
 class SqliteJournal:
@@ -45,53 +54,64 @@ class SqliteJournal:
     Args:
         path: the file; made on the first `begin` if it does not exist.
         write: take the writer's lock. Readers, and the registry's queue, need none.
+        start_over: make a new journal where another one was lost.
 
     Raises:
         InvalidJournal: if the file is no journal, damaged or newer.
         JournalLocked: naming the holder.
+        StaleJournal: if the side file knows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
 
-    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+    def __init__(self, path: str | Path, *, write: bool = False, start_over: bool = False) -> None:
         self.path = Path(path)
-        if self.path.is_dir():
-            raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
-        self.lock = WriterLock(self.path) if write else None
-        try:
-            self._database, self.is_new = connect(self.path, create=write)
-            with clear_errors(self.path):
-                found = int(self._database.pragma("user_version"))
-                if not self.is_new and found < schema.FORMAT and write:
-                    with self._transaction():
-                        schema.migrate(self._database, found)
-            if write and not self.is_new:
-                check_pages(self._database, self.path)
-        except BaseException:
-            if self.lock is not None:
-                self.lock.release()
-            raise
+        self._file = JournalFile(self.path, write=write, start_over=start_over)
+        self._database, self.lock = self._file.database, self._file.lock
+        self._started_over = start_over
         self.registry = SqliteRegistry(self._database, self.path, self._fact)
         self._epochs: dict[int, Epoch] = {}
+        self._planned: _Planned | None = None
         self._shelf = Shelf(self._database)
+        if start_over and not self.is_new:
+            self.note_unsafe((STARTED_OVER,))
 
-    def begin(self, terms: Terms, unsafe: tuple[str, ...] = ()) -> None:
-        """Lay out a new journal with these terms, or begin its next epoch with them."""
+    @property
+    def is_new(self) -> bool:
+        """Whether it has no terms yet."""
+        return self._file.is_new
+
+    def begin(
+        self,
+        terms: Terms,
+        unsafe: tuple[str, ...] = (),
+        changes: Sequence[Change] = (),
+        imported: bytes | None = None,
+    ) -> None:
+        """Put terms in force for the slots to come; the first slot that is committed under them pins them.
+
+        A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
+        of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
+        changes of the registry then take effect at the boundary after it.
+
+        Args:
+            terms: what to pin.
+            unsafe: what weakens the promise.
+            changes: what the registry is to be told with it.
+            imported: the digest of the requirements file that the changes come from.
+        """
         with clear_errors(self.path), self._transaction():
             if self.is_new:
-                schema.create(self._database)
-                identity = uuid.uuid4().hex
-                genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
-                self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
-                self._put("id", identity)
-                self._put("salt", secrets.token_bytes(32))
-                self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-                self._put("unsafe", "[]")
-            number, first = only_row(
-                self._database, "SELECT (SELECT count(*) FROM epochs) + 1, committed + 1 FROM head"
-            )
-            self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (number, first, encode_terms(terms).decode()))
-            self._add_unsafe(unsafe)
-        self.is_new = False
+                self._lay_out()
+            slots, number = only_row(self._database, "SELECT committed, (SELECT count(*) FROM epochs) + 1 FROM head")
+            planned = _Planned(Epoch(number, slots + 1, terms), unsafe, changes, imported)
+            if not slots:
+                self._database.execute("DELETE FROM epochs")
+                self._put("unsafe", _json([STARTED_OVER] if self._started_over or self._is_started_over() else []))
+                self._epochs.clear()
+                planned = planned._replace(epoch=Epoch(1, 1, terms))
+                self._store(planned)
+        self._planned = planned if slots else None
+        self._file.is_new = False
 
     def load(self) -> Loaded:
         """See `Journal.load`; checks the hash chain of the slots since the stored state.
@@ -120,6 +140,7 @@ class SqliteJournal:
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Journal.commit`. Nothing of the batch is public before this returns."""
+        self._file.check_place()
         with clear_errors(self.path), self._transaction():
             committed, link = only_row(self._database, "SELECT committed, link FROM head")
             if batch.records and committed != batch.records[0].slot - 1:
@@ -134,11 +155,15 @@ class SqliteJournal:
             for record in batch.records:
                 link = record.digest(link)
                 rows.append(self._row(record, link))
+            if batch.records and self._planned is not None:
+                self._store(self._planned)
             at("charges stored")
             self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
             at("releases stored")
             self._advance(batch, link)
             at("position stored")
+        if batch.records:
+            self._planned = None
 
     def releases(self, first: int = 1) -> Iterator[Record]:
         """See `Journal.releases`."""
@@ -172,11 +197,18 @@ class SqliteJournal:
             committed, emitted, position, link, copied, first, pending, epoch = row
             unsafe = tuple(msgspec.json.decode(self._fact("unsafe")))
             place = msgspec.json.decode(position)
-            return Head(committed, emitted, place, link, self._epoch(epoch), bool(copied), first, unsafe, pending)
+            terms = self._epoch(epoch) if self._planned is None else self._planned.epoch
+            return Head(committed, emitted, place, link, terms, bool(copied), first, unsafe, pending)
 
     def epochs(self) -> list[Epoch]:
-        """Every epoch, the first one first."""
-        return [self._epoch(row[0]) for row in self._database.execute("SELECT number FROM epochs ORDER BY number")]
+        """Every epoch, the first one first; the last may wait for its first slot."""
+        numbers = self._database.execute("SELECT number FROM epochs ORDER BY number")
+        return [self._epoch(row[0]) for row in numbers] + ([] if self._planned is None else [self._planned.epoch])
+
+    @property
+    def epoch_waits(self) -> bool:
+        """Whether an epoch is to be stored with its first slot."""
+        return self._planned is not None
 
     @property
     def identity(self) -> str:
@@ -258,21 +290,47 @@ class SqliteJournal:
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
+        self._file.check_place()
         if self.lock is not None:
             committed, link = only_row(self._database, "SELECT committed, link FROM head")
             self.lock.mark(self.identity, committed, link)
 
     def close(self) -> None:
-        """Close the file and let the next writer in."""
-        self._database.close()
-        if self.lock is not None:
-            self.lock.release()
+        """Close the file and let the next writer in; a journal that was never begun leaves none."""
+        self._file.close()
 
     def __enter__(self) -> SqliteJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _lay_out(self) -> None:
+        """The tables of a new journal, and what it will always know of itself."""
+        schema.create(self._database)
+        identity = uuid.uuid4().hex
+        genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+        self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
+        self._put("id", identity)
+        self._put("salt", secrets.token_bytes(32))
+        self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        self._put("unsafe", "[]")
+
+    def _is_started_over(self) -> bool:
+        """Whether this journal replaced a lost one and has no slot yet."""
+        slots = only_row(self._database, "SELECT committed FROM head")[0]
+        return slots == 0 and STARTED_OVER in msgspec.json.decode(self._fact("unsafe"))
+
+    def _store(self, planned: _Planned) -> None:
+        """An epoch and what comes with it, inside an open transaction."""
+        epoch = planned.epoch
+        terms = encode_terms(epoch.terms).decode()
+        self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
+        self._add_unsafe(planned.unsafe)
+        if planned.changes:
+            self.registry.ask(planned.changes)
+        if planned.imported is not None:
+            self._put("imported", planned.imported)
 
     def _row(self, record: Record, link: bytes) -> tuple[Any, ...]:
         """One slot as it is stored; charges, populations and histograms that occurred lately are not stored again."""
