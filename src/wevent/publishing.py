@@ -17,7 +17,7 @@ import numpy as np
 
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import InvalidOption, InvalidPopulation
+from wevent.errors import InvalidInput, InvalidOption, InvalidPopulation
 from wevent.journal.contract import Batch, Hook, no_hook
 from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Group, Record, Shown, of_release
@@ -116,8 +116,7 @@ class Publication:
         self._members = MemberView(journal, self._epoch.terms)
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
-        if loaded.head.pending and isinstance(source, KeepsPending):
-            source.restore_pending(loaded.head.pending)
+        self._restore_pending(loaded.pending)
         journal.mark()
         self._sent_again = output.repair(journal, loaded.head.committed, loaded.head.emitted)
         self._emitted = max(self._emitted, loaded.head.committed)
@@ -196,6 +195,19 @@ class Publication:
         self._emitted = records[-1].slot
         self._running.at("emitted")
         _log.debug("committed and emitted slots %d to %d", records[0].slot, records[-1].slot)
+
+    def _restore_pending(self, pending: bytes | None) -> None:
+        """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
+        try:
+            if pending and isinstance(self._source, KeepsPending):
+                self._source.restore_pending(pending)
+        except InvalidInput:
+            pending = None
+        if pending is None:
+            _log.warning(
+                "events of the slot that was open when the last run ended cannot be read any more (their key is gone): "
+                "they are not counted (private: do not publish this line)"
+            )
 
     def _pending(self) -> bytes:
         return self._source.pending() if isinstance(self._source, KeepsPending) else b""

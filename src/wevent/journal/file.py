@@ -10,7 +10,7 @@ import msgspec
 
 from wevent.errors import InvalidJournal
 from wevent.journal import schema
-from wevent.journal.lock import WriterLock
+from wevent.journal.lock import WriterLock, read_at
 from wevent.journal.lost import STARTED_OVER, Place, check_lost
 from wevent.journal.storage import check_pages, clear_errors, connect, only_row, transaction
 
@@ -60,6 +60,19 @@ class JournalFile:
         """
         if self.lock is not None:
             self._place.check()
+
+    def read_side(self, number: int, place: int) -> bytes:
+        """Bytes of the side file."""
+        return b"" if self.lock is None else read_at(self.lock.file, number, place)
+
+    def write_side(self, data: bytes, place: int) -> None:
+        """Overwrite bytes of the side file, in place.
+
+        Raises:
+            StorageFailed: if it cannot be written.
+        """
+        assert self.lock is not None, "only the writer has a side file"
+        self.lock.overwrite(data, place)
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""

@@ -96,6 +96,17 @@ class WriterLock:
         self._mark.journal, self._mark.committed, self._mark.link = journal, committed, link.hex()
         self._write()
 
+    def overwrite(self, data: bytes, place: int) -> None:
+        """Overwrite bytes of the side file, in place.
+
+        Raises:
+            StorageFailed: if it cannot be written.
+        """
+        try:
+            write_at(self.file, data, place)
+        except OSError as error:
+            raise self._failed(error) from None
+
     def forget(self) -> None:
         """Remove the side file of a journal that was never begun, unless it says something; the lock is still held."""
         if self.before == Mark() and not self._mark.journal:
@@ -126,10 +137,7 @@ class WriterLock:
         del fields["readable"]
         while len(text := msgspec.json.encode(fields)) > _TEXT:
             fields["earlier"] = fields["earlier"][1:]
-        try:
-            write_at(self.file, text.ljust(_TEXT), 0)
-        except OSError as error:
-            raise self._failed(error) from None
+        self.overwrite(text.ljust(_TEXT), 0)
 
     def _failed(self, error: OSError) -> StorageFailed:
         return StorageFailed(

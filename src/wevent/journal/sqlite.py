@@ -21,6 +21,7 @@ from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.file import JournalFile
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
+from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
 from wevent.journal.storage import (
@@ -68,6 +69,7 @@ class SqliteJournal:
         self._file = JournalFile(self.path, write=write, start_over=start_over)
         self._database, self.lock = self._file.database, self._file.lock
         self._started_over = start_over
+        self._keys = PendingKeys(self._file.read_side, self._file.write_side)
         self.registry = SqliteRegistry(self._database, self.path, self._fact)
         self._epochs: dict[int, Epoch] = {}
         self._planned: _Planned | None = None
@@ -136,11 +138,12 @@ class SqliteJournal:
                     since.append(record)
             if (last.slot if last else 0) != head.committed or link != head.digest:
                 raise damaged(self.path)
-            return Loaded(head, state, since, last)
+            return Loaded(head, state, since, last, self._pending())
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Journal.commit`. Nothing of the batch is public before this returns."""
         self._file.check_place()
+        pending = self._keys.seal(batch.pending)
         with clear_errors(self.path), self._transaction():
             committed, link = only_row(self._database, "SELECT committed, link FROM head")
             if batch.records and committed != batch.records[0].slot - 1:
@@ -160,8 +163,9 @@ class SqliteJournal:
             at("charges stored")
             self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
             at("releases stored")
-            self._advance(batch, link)
+            self._advance(batch._replace(pending=pending), link)
             at("position stored")
+        self._keys.committed()
         if batch.records:
             self._planned = None
 
@@ -189,16 +193,15 @@ class SqliteJournal:
         with clear_errors(self.path):
             row = only_row(
                 self._database,
-                "SELECT committed, emitted, position, link, copied, first, pending, (SELECT max(number) FROM epochs)"
-                " FROM head",
+                "SELECT committed, emitted, position, link, copied, first, (SELECT max(number) FROM epochs) FROM head",
             )
-            if row[7] is None:
+            if row[6] is None:
                 raise damaged(self.path)
-            committed, emitted, position, link, copied, first, pending, epoch = row
+            committed, emitted, position, link, copied, first, epoch = row
             unsafe = tuple(msgspec.json.decode(self._fact("unsafe")))
             place = msgspec.json.decode(position)
             terms = self._epoch(epoch) if self._planned is None else self._planned.epoch
-            return Head(committed, emitted, place, link, terms, bool(copied), first, unsafe, pending)
+            return Head(committed, emitted, place, link, terms, bool(copied), first, unsafe)
 
     def epochs(self) -> list[Epoch]:
         """Every epoch, the first one first; the last may wait for its first slot."""
@@ -349,6 +352,13 @@ class SqliteJournal:
             0 if shown is None else shown.slot,
             link,
         )
+
+    def _pending(self) -> bytes | None:
+        """What is pending; only the writer has its key."""
+        if self.lock is None:
+            return b""
+        sealed = only_row(self._database, "SELECT pending FROM head")[0]
+        return self._keys.unseal(sealed if isinstance(sealed, bytes) else b"damaged")
 
     def _advance(self, batch: Batch, link: bytes) -> None:
         """Move the head: input position, end of the chain; and the state, when one comes with the batch."""
