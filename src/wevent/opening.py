@@ -14,10 +14,10 @@ import numpy.typing as npt
 from wevent.cells import Cells
 from wevent.core.mechanism import Neighbours, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
-from wevent.errors import InvalidMembership
+from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
-from wevent.journal.terms import PERMANENT, PIECES, Terms, levels_to_plain
+from wevent.journal.terms import PERMANENT, PIECES, SEEDED, Terms, levels_to_plain
 from wevent.membership import Change, Key, check_allowed, differences
 
 
@@ -126,6 +126,21 @@ def pinned_terms(journal: SqliteJournal) -> Terms | None:
         return None
     head = journal.head()
     return head.epoch.terms if head.committed or head.copied else None
+
+
+def refuse_seeded(journal: SqliteJournal) -> None:
+    """Refuse to serve people from a journal that ever drew seeded noise: its releases protect nobody.
+
+    Raises:
+        InvalidJournal: naming the way out.
+    """
+    if not journal.is_new and SEEDED in journal.head().unsafe:
+        raise InvalidJournal(
+            "a journal with secure noise only",
+            f"one that ran with seeded noise ({journal.path})",
+            "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
+            path=str(journal.path),
+        )
 
 
 def agree(journal: SqliteJournal, terms: Terms, *, new_epoch: bool) -> bool:

@@ -22,6 +22,7 @@ from wevent.journal.contract import Batch, Hook, no_hook
 from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Group, Record, Shown, of_release
 from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.terms import SEEDED
 from wevent.members import MemberView
 from wevent.outputs import Output
 from wevent.publisher import Publisher
@@ -88,7 +89,8 @@ class Publication:
         source: where counted slots come from.
         output: where releases go.
         running: how to run.
-        noise: secure unless a simulation or test says otherwise; seeded noise is written down as unsafe.
+        noise: secure unless a simulation or test says otherwise, whatever earlier runs drew; seeded noise is written
+            down as unsafe.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class Publication:
         self._epoch = loaded.head.epoch
         self.publisher = rebuild_publisher(loaded, journal.epochs(), noise)
         if self.publisher.seeded:
-            journal.note_unsafe(("seeded noise",))
+            journal.note_unsafe((SEEDED,))
         self._emitted = loaded.head.emitted
         self._shown: Shown | None = None
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:

@@ -15,12 +15,14 @@ from wevent.config import Settings, load_settings
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import SqliteJournal, Terms
+from wevent.noise import SecureNoise
 from wevent.opening import (
     Wanted,
     agree,
     begin,
     make_terms,
     pinned_terms,
+    refuse_seeded,
     registered,
     requirements_digest,
     wanted_users,
@@ -108,7 +110,8 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
     console = Console(stderr=True)
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with SqliteJournal(path, write=True, start_over=ours["start_over"]) as journal:
-        # 2. An old copy of the journal is refused, or charged for what went out elsewhere.
+        # 2. One that ran with seeded noise is refused; so is an old copy, or it is charged for what went out elsewhere.
+        refuse_seeded(journal)
         _settle(journal, ours["released_through"])
         # 3. The settings agree with those that are pinned. Nothing is stored.
         clock, last = declared_clock(settings, _pinned_clock(journal))
@@ -126,7 +129,7 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
         with _Shown(console) as shown:
             batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
             running = Running(last=last, batch=batch, keep=ours["keep"], progress=shown.show)
-            publication = Publication(journal, source, output, running=running)
+            publication = Publication(journal, source, output, running=running, noise=SecureNoise())
             shown.begin(publication.publisher.slot, last)
             summary = publication.run()
             output.close()

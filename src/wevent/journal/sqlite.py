@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 import uuid
@@ -12,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import msgspec
 
 from wevent.errors import JournalLocked
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
+from wevent.journal.copying import copy_journal
 from wevent.journal.file import JournalFile
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
@@ -270,26 +269,20 @@ class SqliteJournal:
         self._shelf.forget()
         return first
 
-    def backup(self, target: Path) -> int:
+    def backup(self, target: Path, *, replace: bool = False) -> int:
         """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
 
         The copy cannot be published from until it is told through which slot releases went out (spec 10).
+
+        Args:
+            target: the copy.
+            replace: whether a file that is there may be replaced; never the journal itself or its side files.
+
+        Raises:
+            InvalidOutput: if the target is there, or is one of the journal's own files.
+            StorageFailed: if it cannot be written.
         """
-        partial = target.with_name(target.name + ".partial")
-        with clear_errors(target):
-            partial.unlink(missing_ok=True)
-            copy = apsw.Connection(str(partial))
-            with copy.backup("main", self._database, "main") as steps:
-                steps.step(-1)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-            copy.execute("PRAGMA secure_delete = ON").fetchall()
-            copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
-            slot = int(only_row(copy, "SELECT committed FROM head")[0])
-            copy.close()
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-        return slot
+        return copy_journal(self._database, self.path, target, replace=replace)
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
