@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import wevent
+from wevent.cli import main
 
 START = "2026-01-01T00:00:00Z"
 CLOCK = ("--slot", "60s", "--start", START)
@@ -54,10 +57,25 @@ def run(folder: Path, *arguments: str, **more: object) -> Done:
     return Done(child.returncode, out or "", err or "")
 
 
+def call(folder: Path, *arguments: str) -> Done:
+    """A command in this process: quicker, where nothing depends on the process."""
+    out, err, before = io.StringIO(), io.StringIO(), Path.cwd()
+    os.chdir(folder)
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main(arguments)
+        return Done(0, out.getvalue(), err.getvalue())
+    except SystemExit as done:
+        return Done(int(done.code or 0), out.getvalue(), err.getvalue())
+    finally:
+        os.chdir(before)
+
+
 def publish(folder: Path, minutes: int, *more: str, journal: str = "run.journal", out: str = "out.ndjson") -> Done:
     """Publish the first minutes of events.csv."""
     end = ("--end", f"2026-01-01T00:{minutes:02d}:00Z")
-    return run(folder, "publish", "events.csv", *CLOCK, *end, *PEOPLE, "--journal", journal, "--out", out, *more)
+    command = run if out == "-" else call
+    return command(folder, "publish", "events.csv", *CLOCK, *end, *PEOPLE, "--journal", journal, "--out", out, *more)
 
 
 def live(*more: str, journal: str = "run.journal") -> tuple[str, ...]:

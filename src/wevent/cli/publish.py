@@ -11,10 +11,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wevent.config import Settings, load_settings
+from wevent.config import Settings, load_settings, read_config
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import SqliteJournal, Terms
+from wevent.journal.lock import own_files
 from wevent.noise import SecureNoise
 from wevent.opening import (
     Wanted,
@@ -27,10 +28,11 @@ from wevent.opening import (
     requirements_digest,
     wanted_users,
 )
-from wevent.outputs import open_output
+from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing import Publication, Running, Summary
 from wevent.stale import settle_stale
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
+from wevent.streams.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 _EXAMPLE = (
@@ -94,6 +96,7 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ours = {name: options.pop(name) for name in ("declare", "new_epoch", "released_through", "start_over", "keep")}
     settings = load_settings(config, {**options, "inputs": events or None})
+    ours["files"] = _read_files(config, options["cells"])
     if settings.journal is None:
         raise InvalidSettings(
             "a journal", "none", "Give --journal, or journal = … in the configuration file.", key="journal"
@@ -118,6 +121,7 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
         wanted, terms = _terms(journal, settings, clock, ours)
         agree(journal, terms, new_epoch=ours["new_epoch"])
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
+        refuse_same_file(settings.out, _own_files(path, settings, ours["files"]))
         source = open_source(settings, clock, last)
         source.report = lambda text: console.print(text, markup=False, highlight=False)
         output = open_output(settings.out)
@@ -134,6 +138,22 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
             summary = publication.run()
             output.close()
     _report(console, summary, source.totals(), settings)
+
+
+def _read_files(config: Path | None, cells: str | None) -> list[tuple[str, Path]]:
+    """The files that the settings were read from, and what each is."""
+    cells = cells if cells is not None or config is None else read_config(config).get("cells")
+    labels = isinstance(cells, str) and not cells.isdecimal()
+    files = [("the configuration file", config), ("the file of cells", Path(cells) if labels and cells else None)]
+    return [(kind, file) for kind, file in files if file is not None]
+
+
+def _own_files(path: Path, settings: Settings, read: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Every file that a run reads or keeps, and what it is: releases must not go there."""
+    inputs = [] if settings.inputs == ("-",) else find_files(settings.inputs)
+    files = [("the journal or a file beside it", one) for one in own_files(path)]
+    files += [("an input", Path(one)) for one in inputs]
+    return files + read + ([] if settings.requirements is None else [("the requirements file", settings.requirements)])
 
 
 def _settle(journal: SqliteJournal, released_through: int | None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from wevent.errors import InvalidOutput, StorageFailed
-from wevent.journal.lock import lock_path
+from wevent.journal.lock import own_files
 from wevent.journal.storage import clear_errors, only_row
 
 
@@ -60,8 +60,7 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
     Raises:
         InvalidOutput: naming what it is.
     """
-    real = os.path.realpath(journal)
-    own = {real, f"{real}-wal", f"{real}-shm", f"{real}-journal", str(lock_path(journal))}
+    own = {os.path.realpath(one) for one in own_files(journal)}
     if os.path.realpath(target) in own or (target.exists() and journal.exists() and target.samefile(journal)):
         raise InvalidOutput(
             "another file for the backup",

@@ -154,6 +154,12 @@ def lock_path(journal: Path) -> Path:
     return real.with_name(real.name + ".lock")
 
 
+def own_files(journal: Path) -> list[Path]:
+    """The files that belong to a journal: it, its side file, and what SQLite keeps beside it."""
+    real = os.path.realpath(journal)
+    return [lock_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
+
+
 def read_mark(path: Path) -> Mark:
     """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
     try:

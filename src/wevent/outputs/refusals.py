@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,12 +31,12 @@ def refuse_special(path: Path) -> None:
         )
 
 
-def refuse_same_file(target: str | None, others: Mapping[str, Path]) -> None:
+def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> None:
     """Refuse an output that is one of the files a run reads or keeps.
 
     Args:
         target: as of `open_output`.
-        others: what each of the other files is.
+        others: the other files, and what each of them is.
 
     Raises:
         InvalidOutput: naming what it is.
@@ -44,7 +44,7 @@ def refuse_same_file(target: str | None, others: Mapping[str, Path]) -> None:
     if target is None or target == "-":
         return
     path = Path(target)
-    for kind, other in others.items():
+    for kind, other in others:
         same = os.path.realpath(path) == os.path.realpath(other)
         if same or (path.exists() and other.exists() and path.samefile(other)):
             raise InvalidOutput(
