@@ -31,6 +31,7 @@ from wevent.opening import (
 from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing import Publication, Running, Summary
 from wevent.stale import settle_stale
+from wevent.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
 from wevent.streams.inputs import find_files
 
@@ -96,6 +97,7 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ours = {name: options.pop(name) for name in ("declare", "new_epoch", "released_through", "start_over", "keep")}
     settings = load_settings(config, {**options, "inputs": events or None})
+    forbid_core_dumps()
     ours["files"] = _read_files(config, options["cells"])
     if settings.journal is None:
         raise InvalidSettings(
