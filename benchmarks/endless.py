@@ -16,7 +16,7 @@ from wevent.counts import Counts
 from wevent.journal import SqliteJournal, Terms
 from wevent.membership import Change
 from wevent.noise import SeededNoise
-from wevent.outputs import FileOutput
+from wevent.outputs.text import NDJSON, FileOutput
 from wevent.publishing import Publication, Running
 from wevent.roster import Roster
 from wevent.streams.source import SlotCounts
@@ -60,7 +60,7 @@ def main() -> None:
             journal.begin(Terms(stream="endless", origin_us=0, length_us=60_000_000, cells=2, declared=CLASSES))
             journal.registry.ask(Change("set", str(user), CLASSES[user % 9]) for user in range(900))
             noise = SeededNoise(1)
-            output = Nowhere(path, lambda record: b"", b"", lambda line: 0)
+            output = Nowhere(path, NDJSON)
             for end in range(SLOTS // 10, SLOTS + 1, SLOTS // 10):
                 begun, used = time.perf_counter(), time.process_time()
                 Publication(journal, Endless(), output, running=Running(last=end, batch=256), noise=noise).run()

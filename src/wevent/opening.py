@@ -14,11 +14,11 @@ import numpy.typing as npt
 from wevent.cells import Cells
 from wevent.core.mechanism import Neighbours, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
-from wevent.errors import InvalidMembership
+from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.holdout import Key
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
-from wevent.journal.terms import PERMANENT, PIECES, Terms, levels_to_plain
+from wevent.journal.terms import PERMANENT, PIECES, SEEDED, Terms, levels_to_plain
 from wevent.membership import Change, check_allowed, differences
 
 
@@ -121,48 +121,111 @@ def make_terms(
     )
 
 
-def agree(journal: SqliteJournal, terms: Terms, *, new_epoch: bool, unsafe: tuple[str, ...] = ()) -> None:
-    """Begin a new journal with these terms, go on under the same ones, or begin an epoch the operator asked for.
+def pinned_terms(journal: SqliteJournal) -> Terms | None:
+    """The terms that bind a journal, None before its first slot: a start that came to no slot binds nobody."""
+    if journal.is_new:
+        return None
+    head = journal.head()
+    return head.epoch.terms if head.committed or head.copied else None
+
+
+def refuse_seeded(journal: SqliteJournal) -> None:
+    """Refuse to serve people from a journal that ever drew seeded noise: its releases protect nobody.
+
+    Raises:
+        InvalidJournal: naming the way out.
+    """
+    if not journal.is_new and SEEDED in journal.head().unsafe:
+        raise InvalidJournal(
+            "a journal with secure noise only",
+            f"one that ran with seeded noise ({journal.path})",
+            "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
+            path=str(journal.path),
+        )
+
+
+def agree(journal: SqliteJournal, terms: Terms, *, new_epoch: bool) -> bool:
+    """Whether these terms are to be begun: the first ones, or an epoch the operator asked for. Stores nothing.
 
     Raises:
         SettingsDiffer: naming what differs from the terms in force.
         InvalidOption: if no publisher can work under them.
     """
-    if journal.is_new:
-        new_publisher(terms, None)  # refuses options that do not fit before anything is written
-        journal.begin(terms, unsafe)
-        return
-    pinned = journal.head().epoch.terms
-    names = pinned.differing(terms)
-    if not new_epoch or not names or any(name in PERMANENT for name in names):
-        pinned.check_same(terms)
+    pinned = pinned_terms(journal)
+    if pinned is not None:
+        names = pinned.differing(terms)
+        if not new_epoch or not names or any(name in PERMANENT for name in names):
+            pinned.check_same(terms)
+            return False
+    new_publisher(terms, None)  # refuses options that do not fit
+    return True
+
+
+def begin(
+    journal: SqliteJournal, terms: Terms, *, new_epoch: bool, wanted: Wanted | None = None, unsafe: tuple[str, ...] = ()
+) -> None:
+    """Begin a new journal with these terms, go on under the same ones, or begin an epoch the operator asked for.
+
+    A new epoch, and all that comes with it, is stored in the transaction of its first slot (`SqliteJournal.begin`).
+
+    Args:
+        journal: opened for writing.
+        terms: what to pin.
+        new_epoch: whether other terms than those in force are meant.
+        wanted: who should be registered; None leaves the registry as it is.
+        unsafe: what weakens the promise.
+
+    Raises:
+        SettingsDiffer, InvalidOption: as of `agree`.
+        InvalidMembership: for a requirement that nobody may hold under these terms.
+    """
+    if not agree(journal, terms, new_epoch=new_epoch):
         journal.note_unsafe(unsafe)
+        if wanted is not None:
+            import_users(journal, wanted)
         return
-    new_publisher(terms, None)
-    journal.begin(terms, unsafe)
-    if "levels" in names and terms.levels is not None:
-        journal.registry.ask(list(_relevelled(journal, terms.levels)))
+    changes: list[Change] = []
+    pinned = pinned_terms(journal)
+    if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
+        changes += _relevelled(journal, terms.levels)
+    if wanted is not None:
+        changes += _import_changes(journal, wanted, terms, changes)
+    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest)
 
 
 def import_users(journal: SqliteJournal, wanted: Wanted) -> int:
     """Make the registry say what a file says; a file that was imported already changes nothing. Returns the changes."""
     if journal.imported() == wanted.digest:
         return 0
-    terms = journal.head().epoch.terms
-    for key in sorted(set(wanted.keys)):
-        check_requirement(terms, key)
-    current: dict[str, tuple[Key, str | None]] = {one.user: (one.key, None) for one in journal.registry.members()}
-    for change in journal.registry.queued():  # what was asked for before comes first
-        current.pop(change.user, None)
-        if change.key is not None:
-            current[change.user] = change.key, None
-    target: dict[str, tuple[Key, str | None]] = dict(
-        zip(wanted.users, ((key, None) for key in wanted.keys), strict=True)
-    )
-    changes = differences(current, target)
+    changes = _import_changes(journal, wanted, journal.head().epoch.terms)
     journal.registry.ask(changes)
     journal.note_imported(wanted.digest)
     return len(changes)
+
+
+def registered(journal: SqliteJournal, asked: Iterable[Change] = ()) -> dict[str, Key]:
+    """Who holds, or will hold, which requirement: members, then what is queued, then what is asked for."""
+    if journal.is_new:
+        return {}
+    current = {one.user: one.key for one in journal.registry.members()}
+    for change in (*journal.registry.queued(), *asked):
+        current.pop(change.user, None)
+        if change.key is not None:
+            current[change.user] = change.key
+    return current
+
+
+def _import_changes(journal: SqliteJournal, wanted: Wanted, terms: Terms, asked: Iterable[Change] = ()) -> list[Change]:
+    """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
+    if not journal.is_new and journal.imported() == wanted.digest:
+        return []
+    for key in sorted(set(wanted.keys)):
+        check_requirement(terms, key)
+    current: dict[str, tuple[Key, str | None]] = {user: (key, None) for user, key in registered(journal, asked).items()}
+    target: dict[str, tuple[Key, str | None]] = dict(
+        zip(wanted.users, ((key, None) for key in wanted.keys), strict=True)
+    )
+    return differences(current, target)
 
 
 def check_requirement(terms: Terms, key: tuple[int, int]) -> None:

@@ -17,11 +17,12 @@ import numpy as np
 
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import InvalidOption, InvalidPopulation
+from wevent.errors import InvalidInput, InvalidOption, InvalidPopulation
 from wevent.journal.contract import Batch, Hook, no_hook
 from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Group, Record, Shown, of_release
 from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.terms import SEEDED
 from wevent.members import MemberView
 from wevent.outputs import Output
 from wevent.publisher import Publisher
@@ -89,7 +90,8 @@ class Publication:
         source: where counted slots come from.
         output: where releases go.
         running: how to run.
-        noise: secure unless a simulation or test says otherwise; seeded noise is written down as unsafe.
+        noise: secure unless a simulation or test says otherwise, whatever earlier runs drew; seeded noise is written
+            down as unsafe.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Publication:
         self._epoch = loaded.head.epoch
         self.publisher = rebuild_publisher(loaded, journal.epochs(), noise)
         if self.publisher.seeded:
-            journal.note_unsafe(("seeded noise",))
+            journal.note_unsafe((SEEDED,))
         self._emitted = loaded.head.emitted
         self._shown: Shown | None = None
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
@@ -118,8 +120,7 @@ class Publication:
         self._members = MemberView(journal, self._epoch.terms)
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
-        if loaded.head.pending and isinstance(source, KeepsPending):
-            source.restore_pending(loaded.head.pending)
+        self._restore_pending(loaded.pending)
         journal.mark()
         self._sent_again = output.repair(journal, loaded.head.committed, loaded.head.emitted)
         self._emitted = max(self._emitted, loaded.head.committed)
@@ -136,7 +137,8 @@ class Publication:
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
         slot, last = self.publisher.slot, self._running.last
-        return max(0, min(self._running.batch, self._running.batch if last is None else last - slot + 1))
+        batch = 1 if self._journal.epoch_waits else self._running.batch  # what comes with an epoch follows at once
+        return max(0, min(batch, batch if last is None else last - slot + 1))
 
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
@@ -198,6 +200,19 @@ class Publication:
         self._emitted = records[-1].slot
         self._running.at("emitted")
         _log.debug("committed and emitted slots %d to %d", records[0].slot, records[-1].slot)
+
+    def _restore_pending(self, pending: bytes | None) -> None:
+        """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
+        try:
+            if pending and isinstance(self._source, KeepsPending):
+                self._source.restore_pending(pending)
+        except InvalidInput:
+            pending = None
+        if pending is None:
+            _log.warning(
+                "events of the slot that was open when the last run ended cannot be read any more (their key is gone): "
+                "they are not counted (private: do not publish this line)"
+            )
 
     def _pending(self) -> bytes:
         return self._source.pending() if isinstance(self._source, KeepsPending) else b""

@@ -1,4 +1,4 @@
-"""Stopping by signal: at once while waiting for input, after the open transaction otherwise."""
+"""Stopping by signal: at once while waiting for input, after the open transaction otherwise; and leaving no memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def forbid_core_dumps() -> None:
+    """Let no crash of this process write its memory, and the events in it, to a file."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 class Stopped(Exception):

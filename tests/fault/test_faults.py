@@ -108,7 +108,7 @@ class TestDisk:
         assert_once(path, 600)
 
     def test_a_place_that_cannot_be_written(self) -> None:
-        with pytest.raises(StorageFailed, match="Make the folder writable"):
+        with pytest.raises(StorageFailed, match="make the folder writable"):
             SqliteJournal(Path("/proc/run.journal"), write=True)
 
     def test_an_output_that_cannot_be_written(self, path: Path) -> None:

@@ -7,26 +7,22 @@ from pathlib import Path
 
 import click
 
-from wevent.errors import InvalidOption
 from wevent.journal import SqliteJournal
 
 
 @click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
 @click.argument("journal", type=click.Path(path_type=Path))
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace what is at TARGET, whatever it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(journal: Path, target: Path, as_json: bool) -> None:
+def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     """Copy a journal while it is in use.
 
     The copy is marked: before anything can be published from it, say through which slot releases went out
     (wevent publish --released-through SLOT). A journal that is behind must never draw a slot twice.
     """
-    if target.exists() and journal.exists() and target.samefile(journal):
-        raise InvalidOption(
-            "another file for the backup", "the journal itself", "Choose another name.", option="target"
-        )
     with SqliteJournal(journal) as source:
-        slot = source.backup(target)
+        slot = source.backup(target, replace=force)
     if as_json:
         click.echo(json.dumps({"target": str(target), "through_slot": slot}))
     else:

@@ -11,15 +11,29 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wevent.config import Settings, load_settings
+from wevent.config import Settings, load_settings, read_config
 from wevent.core.requirements import Requirement
-from wevent.errors import InvalidMembership, InvalidSettings, WeventError
-from wevent.journal import SqliteJournal
-from wevent.opening import Wanted, agree, import_users, make_terms, requirements_digest, wanted_users
-from wevent.outputs import open_output
+from wevent.errors import InvalidMembership, InvalidSettings
+from wevent.journal import SqliteJournal, Terms
+from wevent.journal.lock import own_files
+from wevent.noise import SecureNoise
+from wevent.opening import (
+    Wanted,
+    agree,
+    begin,
+    make_terms,
+    pinned_terms,
+    refuse_seeded,
+    registered,
+    requirements_digest,
+    wanted_users,
+)
+from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing import Publication, Running, Summary
 from wevent.stale import settle_stale
+from wevent.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
+from wevent.streams.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 _EXAMPLE = (
@@ -71,6 +85,12 @@ _EXAMPLE = (
     type=click.IntRange(1),
     help="For a restored backup without its side file: the widest window ever declared, in slots.",
 )
+@click.option(
+    "--start-over",
+    is_flag=True,
+    help="For a journal that is lost: a new one over the same people. Epsilons add up, and slots that went out go out "
+    "again with other numbers.",
+)
 @click.option("--keep", type=click.IntRange(1), help="How many slots the journal keeps; all unless told otherwise.")
 @click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
 def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
@@ -80,8 +100,11 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    ours = {name: options.pop(name) for name in ("declare", "new_epoch", "released_through", "widest_window", "keep")}
+    names = ("declare", "new_epoch", "released_through", "widest_window", "start_over", "keep")
+    ours = {name: options.pop(name) for name in names}
     settings = load_settings(config, {**options, "inputs": events or None})
+    forbid_core_dumps()
+    ours["files"] = _read_files(config, options["cells"])
     if settings.journal is None:
         raise InvalidSettings(
             "a journal", "none", "Give --journal, or journal = … in the configuration file.", key="journal"
@@ -94,53 +117,90 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
 
 
 def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
-    """Publish; a first run that fails before its first slot leaves no journal: its settings must not be pinned."""
-    existed = path.exists()
-    with SqliteJournal(path, write=True) as journal:
-        try:
-            _run(journal, settings, ours)
-            return
-        except WeventError as error:
-            failure = error
-            unused = not existed and (journal.is_new or journal.head().committed == 0)
-    if unused:
-        for name in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", ".lock"))):
-            name.unlink(missing_ok=True)
-    raise failure
-
-
-def _run(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> None:
-    clock, last = _open(journal, settings, ours)
-    source = open_source(settings, clock, last)
+    """Publish. The order is what makes a failed start harmless: nothing is pinned before the first slot (step 6)."""
     console = Console(stderr=True)
-    source.report = lambda text: console.print(text, markup=False, highlight=False)
-    output = open_output(settings.out)
-    with _Shown(console) as shown:
-        live = settings.inputs == ("-",)
-        running = Running(last=last, batch=1 if live else _FILE_BATCH, keep=ours["keep"], progress=shown.show)
-        publication = Publication(journal, source, output, running=running)
-        shown.begin(publication.publisher.slot, last)
-        summary = publication.run()
-        output.close()
+    # 1. The only writer, of a journal that is neither damaged nor lost.
+    with SqliteJournal(path, write=True, start_over=ours["start_over"]) as journal:
+        # 2. One that ran with seeded noise is refused; so is an old copy, or it is charged for what went out elsewhere.
+        refuse_seeded(journal)
+        _settle(journal, ours)
+        # 3. The settings agree with those that are pinned. Nothing is stored.
+        clock, last = declared_clock(settings, _pinned_clock(journal))
+        wanted, terms = _terms(journal, settings, clock, ours)
+        agree(journal, terms, new_epoch=ours["new_epoch"])
+        # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
+        refuse_same_file(settings.out, _own_files(path, settings, ours["files"]))
+        source = open_source(settings, clock, last)
+        source.report = lambda text: console.print(text, markup=False, highlight=False)
+        output = open_output(settings.out)
+        output.check(journal, 0 if journal.is_new else journal.head().committed)
+        # 5. Terms, and who is registered: an epoch is stored with its first slot, first terms bind with the first slot.
+        unsafe = ("start auto",) if settings.start_auto else ()
+        begin(journal, terms, new_epoch=ours["new_epoch"], wanted=wanted, unsafe=unsafe)
+        # 6. Slot after slot: read, step, commit, emit.
+        with _Shown(console) as shown:
+            batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
+            running = Running(last=last, batch=batch, keep=ours["keep"], progress=shown.show)
+            publication = Publication(journal, source, output, running=running, noise=SecureNoise())
+            shown.begin(publication.publisher.slot, last)
+            summary = publication.run()
+            output.close()
     _report(console, summary, source.totals(), settings)
 
 
-def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> tuple[SlotClock, int | None]:
-    """Bring the journal to the point where publishing can go on."""
-    pinned = None if journal.is_new else journal.head().epoch.terms
-    clock, last = declared_clock(settings, None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us))
-    wanted = _wanted(settings, None if pinned is None else journal.imported())
-    if pinned is None and wanted is None:
+def _read_files(config: Path | None, cells: str | None) -> list[tuple[str, Path]]:
+    """The files that the settings were read from, and what each is."""
+    cells = cells if cells is not None or config is None else read_config(config).get("cells")
+    labels = isinstance(cells, str) and not cells.isdecimal()
+    files = [("the configuration file", config), ("the file of cells", Path(cells) if labels and cells else None)]
+    return [(kind, file) for kind, file in files if file is not None]
+
+
+def _own_files(path: Path, settings: Settings, read: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Every file that a run reads or keeps, and what it is: releases must not go there."""
+    inputs = [] if settings.inputs == ("-",) else find_files(settings.inputs)
+    files = [("the journal or a file beside it", one) for one in own_files(path)]
+    files += [("an input", Path(one)) for one in inputs]
+    return files + read + ([] if settings.requirements is None else [("the requirements file", settings.requirements)])
+
+
+def _settle(journal: SqliteJournal, ours: dict[str, Any]) -> None:
+    if not journal.is_new:
+        settle_stale(journal, ours["released_through"], ours["widest_window"])
+    elif ours["released_through"] is not None:
         raise InvalidSettings(
-            "requirements for a new journal", "none", "Give --requirements with one row per user.", key="requirements"
+            "a restored backup for --released-through",
+            f"no journal at {journal.path}",
+            "Put the backup there first.",
+            key="released_through",
         )
-    keys = {_declared(one) for one in ours["declare"]} | (set(wanted.keys) if wanted and pinned is None else set())
-    terms = make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
-    agree(journal, terms, new_epoch=ours["new_epoch"], unsafe=("start auto",) if settings.start_auto else ())
-    settle_stale(journal, ours["released_through"], ours["widest_window"])
-    if wanted is not None:
-        import_users(journal, wanted)
-    return clock, last
+
+
+def _pinned_clock(journal: SqliteJournal) -> SlotClock | None:
+    pinned = pinned_terms(journal)
+    return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
+
+
+def _terms(
+    journal: SqliteJournal, settings: Settings, clock: SlotClock, ours: dict[str, Any]
+) -> tuple[Wanted | None, Terms]:
+    """Who the requirements file wants, and the terms that the settings ask for."""
+    pinned = pinned_terms(journal)
+    wanted = _wanted(settings, None if pinned is None else journal.imported())
+    keys = {_declared(one) for one in ours["declare"]}
+    if pinned is None:
+        people = set() if wanted is None else set(wanted.keys)
+        if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
+            people |= set(registered(journal).values())  # acknowledged before the first slot: they stay
+        if not people:
+            raise InvalidSettings(
+                "requirements for a new journal",
+                "none",
+                "Give --requirements with one row per user.",
+                key="requirements",
+            )
+        keys |= people
+    return wanted, make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
 
 
 def _wanted(settings: Settings, imported: bytes | None) -> Wanted | None:

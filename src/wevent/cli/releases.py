@@ -10,7 +10,8 @@ import click
 
 from wevent.journal import SqliteJournal
 from wevent.journal.lines import CSV_HEADER, csv_lines, ndjson_line
-from wevent.outputs import open_output
+from wevent.journal.lock import own_files
+from wevent.outputs import open_output, refuse_same_file
 
 
 @click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
@@ -25,6 +26,7 @@ def command(journal: Path, first: int, kind: str, out: str | None, follow: bool)
     """Print or export the releases of a journal, the same bytes as they were emitted."""
     with SqliteJournal(journal) as source:
         if out is not None:
+            refuse_same_file(out, [("the journal or a file beside it", one) for one in own_files(journal)])
             output = open_output(out)
             output.repair(source, source.head().committed, 0)
             output.close()

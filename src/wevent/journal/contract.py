@@ -49,8 +49,7 @@ class Head:
         epoch: the terms in force.
         copied: whether this file is a backup that was not yet told through which slot releases went out.
         first: the first slot still kept (retention drops older ones).
-        unsafe: what weakens the promise: "seeded noise", "start auto".
-        pending: events of slots that were still open.
+        unsafe: what weakens the promise: "seeded noise", "start auto", "started over".
     """
 
     committed: int
@@ -61,7 +60,6 @@ class Head:
     copied: bool
     first: int
     unsafe: tuple[str, ...]
-    pending: bytes = b""
 
 
 class Loaded(NamedTuple):
@@ -72,12 +70,14 @@ class Loaded(NamedTuple):
         state: `Publisher.state()` of some committed slot, None before the first was stored.
         since: the slots committed after that state.
         last: the last committed slot.
+        pending: events of slots that were still open, b"" without any; None if they can no longer be read.
     """
 
     head: Head
     state: bytes | None
     since: list[Record]
     last: Record | None
+    pending: bytes | None = b""
 
 
 class Member(NamedTuple):

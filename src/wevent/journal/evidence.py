@@ -19,6 +19,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from wevent.holdout import BUCKETS
+from wevent.journal.places import read_at, write_at
 
 _PLACE = 1 << 16  # the mark and what else the side file holds lie before it
 _HEAD = struct.Struct("<8s32s32sQ32s")  # name, journal, incarnation, floor, digest over all of it
@@ -61,7 +62,7 @@ class ChangeTable:
 
     def _load(self) -> bool:
         size = _HEAD.size + BUCKETS * 8
-        data = _read_at(self._file, size, _PLACE)
+        data = read_at(self._file, size, _PLACE)
         if len(data) != size:
             return False
         name, journal, incarnation, floor, digest = _HEAD.unpack_from(data)
@@ -78,24 +79,9 @@ class ChangeTable:
         table = self._revisions.tobytes()
         digest = _digest(journal, incarnation, self._floor, table)
         head = _HEAD.pack(_NAME, journal, incarnation, self._floor, digest)
-        _write_at(self._file, head + table, _PLACE)
+        write_at(self._file, head + table, _PLACE)
         os.fsync(self._file)
 
 
 def _digest(journal: bytes, incarnation: bytes, floor: int, table: bytes) -> bytes:
     return hashlib.blake2b(journal + incarnation + floor.to_bytes(8, "little") + table, digest_size=32).digest()
-
-
-def _read_at(file: int, size: int, place: int) -> bytes:
-    os.lseek(file, place, os.SEEK_SET)
-    parts = b""
-    while len(parts) < size and (part := os.read(file, size - len(parts))):
-        parts += part
-    return parts
-
-
-def _write_at(file: int, data: bytes, place: int) -> None:
-    os.lseek(file, place, os.SEEK_SET)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]

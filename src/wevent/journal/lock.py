@@ -1,8 +1,9 @@
 """One writer per journal: an operating-system lock on a side file that names its holder.
 
 The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. The file's text only names the holder, and the last slot it committed: a journal that knows less was
-restored from an old copy (see `mark`).
+never pushed aside. The file's text names the holder, and the last slot it committed: a journal that knows less was
+restored from an old copy, and one that is not there was lost (see `mark` and `wevent.journal.lost`). What the text says
+of another journal is never deleted; it is kept as `earlier`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.evidence import ChangeTable
+from wevent.journal.places import write_at
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_SIZE = 1024  # bytes of the mark, at the start of the side file
+_TEXT = 4096  # bytes of text, always all of them: overwriting never leaves a mixed text
+_LOCK_BYTE = 4096  # Windows locks a byte: one beyond the text, so that others can read who holds it
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """A journal that committed slots at this place before another one was started over it."""
+
+    journal: str
+    committed: int
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -38,6 +48,8 @@ class Mark(msgspec.Struct, kw_only=True):
         incarnation: of the journal: a copy that went on by itself has another one.
         epochs: how many epochs the journal had.
         widest: the widest window of any of them.
+        earlier: journals that were at this place before, the last of them last.
+        readable: whether the side file said something that can be read; never written.
     """
 
     pid: int = 0
@@ -49,6 +61,8 @@ class Mark(msgspec.Struct, kw_only=True):
     incarnation: str = ""
     epochs: int = 0
     widest: int = 0
+    earlier: list[Earlier] = []
+    readable: bool = True
 
 
 class WriterLock:
@@ -59,31 +73,26 @@ class WriterLock:
 
     Raises:
         JournalLocked: naming the holder, if another process has it.
+        StorageFailed: if the side file cannot be made or written.
+
+    Attributes:
+        before: what the side file said before.
+        file: its open file.
     """
 
     def __init__(self, journal: Path) -> None:
         self.path = lock_path(journal)
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StorageFailed(
-                f"to write {self.path}", error.strerror or "an error", "Make the folder writable.", path=str(journal)
-            ) from None
-        if not _try_lock(self._file, tries=4):  # another process may only be looking, see `holder`
-            holder = read_mark(self.path)
-            os.close(self._file)
-            raise JournalLocked(
-                "to be the only writer of the journal",
-                f"one held by process {holder.pid} on {holder.host} since {holder.since}",
-                "Stop that process first, or publish into another journal.",
-                path=str(journal),
-                holder={"pid": holder.pid, "host": holder.host, "since": holder.since},
-            )
+        self.file = self._take(journal)
         self.before = read_mark(self.path)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._mark = replace(self.before, pid=os.getpid(), host=socket.gethostname(), since=since)
-        self.changes = ChangeTable(self._file)
-        self._write()
+        self._mark = replace(self.before, pid=os.getpid(), host=socket.gethostname(), since=since, readable=True)
+        try:
+            if self.before.readable:
+                self._write()
+        except BaseException:
+            self.release()
+            raise
+        self.changes = ChangeTable(self.file)
 
     def mark(self, **known: Any) -> None:
         """Write down how far the journal is, after a commit and before its releases go out.
@@ -93,19 +102,64 @@ class WriterLock:
         Args:
             **known: the fields of `Mark` that are known of the journal.
         """
+        if (
+            self._mark.committed and self._mark.journal != known["journal"]
+        ):  # a foreign mark is kept, whoever allowed it
+            earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
+            self._mark = replace(self._mark, earlier=earlier)
         self._mark = replace(self._mark, **known)
         self._write()
 
+    def overwrite(self, data: bytes, place: int) -> None:
+        """Overwrite bytes of the side file, in place.
+
+        Raises:
+            StorageFailed: if it cannot be written.
+        """
+        try:
+            write_at(self.file, data, place)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def forget(self) -> None:
+        """Remove the side file of a journal that was never begun, unless it says something; the lock is still held."""
+        if self.before == Mark() and not self._mark.journal:
+            self.path.unlink(missing_ok=True)
+
     def release(self) -> None:
         """Let the next writer in."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+    def _take(self, journal: Path) -> int:
+        """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
+        while True:
+            try:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise self._failed(error) from None
+            if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
+                os.close(file)
+                raise _held(journal, read_mark(self.path))
+            if same_file(self.path, os.fstat(file)):
+                return file
+            os.close(file)
 
     def _write(self) -> None:
-        text = msgspec.json.encode(self._mark)
-        text += b" " * max(0, _SIZE - len(text))  # always the same length: overwriting never leaves a mixed text
-        os.pwrite(self._file, text, 0) if hasattr(os, "pwrite") else _write_at_start(self._file, text)
+        fields = msgspec.to_builtins(self._mark)
+        del fields["readable"]
+        while len(text := msgspec.json.encode(fields)) > _TEXT:
+            fields["earlier"] = fields["earlier"][1:]
+        self.overwrite(text.ljust(_TEXT), 0)
+
+    def _failed(self, error: OSError) -> StorageFailed:
+        return StorageFailed(
+            f"to write {self.path}",
+            error.strerror or "an error",
+            "Make room and make the folder writable; nothing was lost.",
+            path=str(self.path),
+        )
 
 
 def lock_path(journal: Path) -> Path:
@@ -114,14 +168,22 @@ def lock_path(journal: Path) -> Path:
     return real.with_name(real.name + ".lock")
 
 
+def own_files(journal: Path) -> list[Path]:
+    """The files that belong to a journal: it, its side file, and what SQLite keeps beside it."""
+    real = os.path.realpath(journal)
+    return [lock_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
+
+
 def read_mark(path: Path) -> Mark:
-    """What a side file says; an empty mark if there is none or it cannot be read."""
+    """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
     try:
         with path.open("rb") as file:
-            text = file.read(_SIZE)
-        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
-    except (OSError, msgspec.MsgspecError):
+            text = file.read(_TEXT).strip(b" \0")
+        return msgspec.json.decode(text or b"{}", type=Mark)
+    except FileNotFoundError:
         return Mark()
+    except (OSError, msgspec.MsgspecError):
+        return Mark(readable=False)
 
 
 def holder(journal: Path) -> dict[str, Any] | None:
@@ -138,6 +200,25 @@ def holder(journal: Path) -> dict[str, Any] | None:
         return {"pid": mark.pid, "host": mark.host, "since": mark.since}
     finally:
         os.close(file)
+
+
+def same_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still leads to a file that was seen before."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
+
+
+def _held(journal: Path, mark: Mark) -> JournalLocked:
+    return JournalLocked(
+        "to be the only writer of the journal",
+        f"one held by process {mark.pid} on {mark.host} since {mark.since}",
+        "Stop that process first, or publish into another journal.",
+        path=str(journal),
+        holder={"pid": mark.pid, "host": mark.host, "since": mark.since},
+    )
 
 
 def _try_lock(file: int, tries: int = 1) -> bool:
@@ -157,10 +238,5 @@ def _try_lock(file: int, tries: int = 1) -> bool:
 def _lock_windows(file: int) -> None:
     import msvcrt
 
-    os.lseek(file, 4096, os.SEEK_SET)  # beyond the text, so that others can read who holds it
+    os.lseek(file, _LOCK_BYTE, os.SEEK_SET)
     msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-
-
-def _write_at_start(file: int, text: bytes) -> None:
-    os.lseek(file, 0, os.SEEK_SET)
-    os.write(file, text)

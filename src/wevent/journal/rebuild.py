@@ -13,6 +13,7 @@ from wevent.holdout import HoldOut, Reign, Restore
 from wevent.journal.contract import Loaded
 from wevent.journal.terms import PIECES, Epoch, Terms
 from wevent.membership import unknown_class
+from wevent.noise import SecureNoise
 from wevent.publisher import Publisher
 
 
@@ -46,7 +47,13 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     """The publisher that goes on after the last committed slot, with an identical ledger.
 
     A slot of another epoch is replayed by a publisher of that epoch, which inherits every charge.
+
+    Args:
+        loaded: what the journal has.
+        epochs: every epoch of it.
+        noise: None is secure noise, whatever the journal ran with: a seeded stream that went on would repeat draws.
     """
+    noise = SecureNoise() if noise is None else noise
     if loaded.state is None:
         epoch = epochs[0]
         publisher = new_publisher(epoch.terms, noise)

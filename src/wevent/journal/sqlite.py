@@ -3,41 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import apsw
 import msgspec
 
-from wevent.errors import InvalidJournal, JournalLocked
+from wevent.errors import JournalLocked
 from wevent.holdout import Restore
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
-from wevent.journal.lock import WriterLock
+from wevent.journal.copying import copy_journal
+from wevent.journal.file import JournalFile
+from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
+from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
 from wevent.journal.storage import (
-    check_pages,
     clear_errors,
-    connect,
     damaged,
     maybe_row,
     only_row,
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
+from wevent.membership import Change
 
 _SELECT = (
     "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
     " WHERE slot >= ? ORDER BY slot"
 )
+
+
+class _Planned(NamedTuple):
+    """An epoch that is stored with its first slot, and what comes with it."""
+
+    epoch: Epoch
+    unsafe: tuple[str, ...]
+    changes: Sequence[Change]
+    imported: bytes | None
 
 
 class SqliteJournal:
@@ -46,51 +55,68 @@ class SqliteJournal:
     Args:
         path: the file; made on the first `begin` if it does not exist.
         write: take the writer's lock. Readers, and the registry's queue, need none.
+        start_over: make a new journal where another one was lost.
 
     Raises:
         InvalidJournal: if the file is no journal, damaged or newer.
         JournalLocked: naming the holder.
+        StaleJournal: if the side file knows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
 
-    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+    def __init__(self, path: str | Path, *, write: bool = False, start_over: bool = False) -> None:
         self.path = Path(path)
-        if self.path.is_dir():
-            raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
-        self.lock = WriterLock(self.path) if write else None
-        try:
-            self._database, self.is_new = connect(self.path, create=write)
-            self.registry = SqliteRegistry(self._database, self.path, self._note_changes)
-            self._epochs: dict[int, Epoch] = {}
-            self._shelf = Shelf(self._database)
-            self._standing: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
-            if write and not self.is_new:
-                check_pages(self._database, self.path)
-                self._migrate()
-        except BaseException:
-            if self.lock is not None:
-                self.lock.release()
-            raise
+        self._file = JournalFile(self.path, write=write, start_over=start_over)
+        self._database, self.lock = self._file.database, self._file.lock
+        self._started_over = start_over
+        self._keys = PendingKeys(self._file.read_side, self._file.write_side)
+        self.registry = SqliteRegistry(self._database, self.path, self._note_changes)
+        self._epochs: dict[int, Epoch] = {}
+        self._planned: _Planned | None = None
+        self._shelf = Shelf(self._database)
+        self._standing: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
+        if self._file.migrated:
+            self._doubt_older_restores()
+        if start_over and not self.is_new:
+            self.note_unsafe((STARTED_OVER,))
 
-    def begin(self, terms: Terms, unsafe: tuple[str, ...] = ()) -> None:
-        """Lay out a new journal with these terms, or begin its next epoch with them."""
+    @property
+    def is_new(self) -> bool:
+        """Whether it has no terms yet."""
+        return self._file.is_new
+
+    def begin(
+        self,
+        terms: Terms,
+        unsafe: tuple[str, ...] = (),
+        changes: Sequence[Change] = (),
+        imported: bytes | None = None,
+    ) -> None:
+        """Put terms in force for the slots to come; the first slot that is committed under them pins them.
+
+        A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
+        of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
+        changes of the registry then take effect at the boundary after it.
+
+        Args:
+            terms: what to pin.
+            unsafe: what weakens the promise.
+            changes: what the registry is to be told with it.
+            imported: the digest of the requirements file that the changes come from.
+        """
         with clear_errors(self.path), self._transaction():
             if self.is_new:
-                schema.create(self._database)
-                identity = uuid.uuid4().hex
-                genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
-                self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
-                self._put("id", identity)
-                self._put("salt", secrets.token_bytes(32))
-                self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-                self._put("unsafe", "[]")
-                schema.begin_registry(self._database, 1)
-            number, first = only_row(
-                self._database, "SELECT (SELECT count(*) FROM epochs) + 1, committed + 1 FROM head"
-            )
-            self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (number, first, encode_terms(terms).decode()))
-            self._add_unsafe(unsafe)
-        self.is_new = False
+                self._lay_out()
+            slots, number = only_row(self._database, "SELECT committed, (SELECT count(*) FROM epochs) + 1 FROM head")
+            planned = _Planned(Epoch(number, slots + 1, terms), unsafe, changes, imported)
+            if not slots:
+                self._database.execute("DELETE FROM epochs")
+                self._put("unsafe", _json([STARTED_OVER] if self._started_over or self._is_started_over() else []))
+                self._epochs.clear()
+                planned = planned._replace(epoch=Epoch(1, 1, terms))
+                self._store(planned)
+        self._planned = planned if slots else None
+        self._file.is_new = False
         self._standing = {}
 
     def load(self) -> Loaded:
@@ -116,12 +142,17 @@ class SqliteJournal:
                     since.append(record)
             if (last.slot if last else 0) != head.committed or link != head.digest:
                 raise damaged(self.path)
-            return Loaded(head, state, since, last)
+            return Loaded(head, state, since, last, self._pending())
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Journal.commit`. Nothing of the batch is public before this returns."""
+        self._file.check_place()
+        pending = self._keys.seal(batch.pending)
         with clear_errors(self.path), self._transaction():
-            self._append(batch, at)
+            self._append(batch._replace(pending=pending), at)
+        self._keys.committed()
+        if batch.records:
+            self._planned = None
 
     def _append(self, batch: Batch, at: Hook) -> None:
         """Charges, releases and position of consecutive slots; inside a transaction."""
@@ -138,6 +169,8 @@ class SqliteJournal:
         for record in batch.records:
             link = record.digest(link)
             rows.append(self._row(record, link))
+        if batch.records and self._planned is not None:
+            self._store(self._planned)
         at("charges stored")
         self._database.executemany("INSERT INTO slots VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
         at("releases stored")
@@ -168,19 +201,25 @@ class SqliteJournal:
         with clear_errors(self.path):
             row = only_row(
                 self._database,
-                "SELECT committed, emitted, position, link, copied, first, pending, (SELECT max(number) FROM epochs)"
-                " FROM head",
+                "SELECT committed, emitted, position, link, copied, first, (SELECT max(number) FROM epochs) FROM head",
             )
-            if row[7] is None:
+            if row[6] is None:
                 raise damaged(self.path)
-            committed, emitted, position, link, copied, first, pending, epoch = row
+            committed, emitted, position, link, copied, first, epoch = row
             unsafe = tuple(msgspec.json.decode(self._fact("unsafe")))
             place = msgspec.json.decode(position)
-            return Head(committed, emitted, place, link, self._epoch(epoch), bool(copied), first, unsafe, pending)
+            terms = self._epoch(epoch) if self._planned is None else self._planned.epoch
+            return Head(committed, emitted, place, link, terms, bool(copied), first, unsafe)
 
     def epochs(self) -> list[Epoch]:
-        """Every epoch, the first one first."""
-        return [self._epoch(row[0]) for row in self._database.execute("SELECT number FROM epochs ORDER BY number")]
+        """Every epoch, the first one first; the last may wait for its first slot."""
+        numbers = self._database.execute("SELECT number FROM epochs ORDER BY number")
+        return [self._epoch(row[0]) for row in numbers] + ([] if self._planned is None else [self._planned.epoch])
+
+    @property
+    def epoch_waits(self) -> bool:
+        """Whether an epoch is to be stored with its first slot."""
+        return self._planned is not None
 
     @property
     def identity(self) -> str:
@@ -257,29 +296,24 @@ class SqliteJournal:
         self._shelf.forget()
         return first
 
-    def backup(self, target: Path) -> int:
+    def backup(self, target: Path, *, replace: bool = False) -> int:
         """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
 
         The copy cannot be published from until it is told through which slot releases went out (spec 10).
+
+        Args:
+            target: the copy.
+            replace: whether a file that is there may be replaced; never the journal itself or its side files.
+
+        Raises:
+            InvalidOutput: if the target is there, or is one of the journal's own files.
+            StorageFailed: if it cannot be written.
         """
-        partial = target.with_name(target.name + ".partial")
-        with clear_errors(target):
-            partial.unlink(missing_ok=True)
-            copy = apsw.Connection(str(partial))
-            with copy.backup("main", self._database, "main") as steps:
-                steps.step(-1)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-            copy.execute("PRAGMA secure_delete = ON").fetchall()
-            copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
-            slot = int(only_row(copy, "SELECT committed FROM head")[0])
-            copy.close()
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-        return slot
+        return copy_journal(self._database, self.path, target, replace=replace)
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
+        self._file.check_place()
         if self.lock is None:
             return
         if not self._standing:
@@ -309,10 +343,8 @@ class SqliteJournal:
         return Restore(through, mark.widest, mark.committed, mark.epochs == len(self.epochs()), changed)
 
     def close(self) -> None:
-        """Close the file and let the next writer in."""
-        self._database.close()
-        if self.lock is not None:
-            self.lock.release()
+        """Close the file and let the next writer in; a journal that was never begun leaves none."""
+        self._file.close()
 
     def __enter__(self) -> SqliteJournal:
         return self
@@ -320,27 +352,50 @@ class SqliteJournal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _migrate(self) -> None:
-        """Bring an older format up to the present one. What it knew of slots released elsewhere proves nothing."""
-        with clear_errors(self.path):
-            found = int(self._database.pragma("user_version"))
-            if found >= schema.FORMAT:
-                return
-            with self._transaction():
-                schema.migrate(self._database, found)
-                committed, elsewhere = only_row(
-                    self._database,
-                    "SELECT committed, (SELECT max(slot) FROM slots WHERE kind = ?) FROM head",
-                    (KINDS.index("elsewhere"),),
-                )
-                widest = max(epoch.terms.widest for epoch in self.epochs())
-                if elsewhere is not None and committed - elsewhere < widest:
-                    self.registry.settle(Restore(committed, widest, 0, False, None), committed, frozenset())
-
     def _note_changes(self, buckets: Iterable[int] | None, revision: int) -> None:
         assert self.lock is not None, "only the holder of the writer's lock puts changes in force"
         self.lock.changes.continue_with(self.identity, str(self._fact("incarnation")), revision - 1)
         self.lock.changes.note(buckets, revision)
+
+    def _doubt_older_restores(self) -> None:
+        """What the first format knew of slots released elsewhere proves nothing: everybody waits."""
+        with clear_errors(self.path), self._transaction():
+            committed, elsewhere = only_row(
+                self._database,
+                "SELECT committed, (SELECT max(slot) FROM slots WHERE kind = ?) FROM head",
+                (KINDS.index("elsewhere"),),
+            )
+            widest = max(epoch.terms.widest for epoch in self.epochs())
+            if elsewhere is not None and committed - elsewhere < widest:
+                self.registry.settle(Restore(committed, widest, 0, False, None), committed, frozenset())
+
+    def _lay_out(self) -> None:
+        """The tables of a new journal, and what it will always know of itself."""
+        schema.create(self._database)
+        identity = uuid.uuid4().hex
+        genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+        self._database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
+        self._put("id", identity)
+        self._put("salt", secrets.token_bytes(32))
+        self._put("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        self._put("unsafe", "[]")
+        schema.begin_registry(self._database, 1)
+
+    def _is_started_over(self) -> bool:
+        """Whether this journal replaced a lost one and has no slot yet."""
+        slots = only_row(self._database, "SELECT committed FROM head")[0]
+        return slots == 0 and STARTED_OVER in msgspec.json.decode(self._fact("unsafe"))
+
+    def _store(self, planned: _Planned) -> None:
+        """An epoch and what comes with it, inside an open transaction."""
+        epoch = planned.epoch
+        terms = encode_terms(epoch.terms).decode()
+        self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
+        self._add_unsafe(planned.unsafe)
+        if planned.changes:
+            self.registry.ask(planned.changes)
+        if planned.imported is not None:
+            self._put("imported", planned.imported)
 
     def _row(self, record: Record, link: bytes) -> tuple[Any, ...]:
         """One slot as it is stored; charges, populations and histograms that occurred lately are not stored again."""
@@ -359,6 +414,13 @@ class SqliteJournal:
             0 if shown is None else shown.slot,
             link,
         )
+
+    def _pending(self) -> bytes | None:
+        """What is pending; only the writer has its key."""
+        if self.lock is None:
+            return b""
+        sealed = only_row(self._database, "SELECT pending FROM head")[0]
+        return self._keys.unseal(sealed if isinstance(sealed, bytes) else b"damaged")
 
     def _advance(self, batch: Batch, link: bytes) -> None:
         """Move the head: input position, end of the chain; and the state, when one comes with the batch."""

@@ -30,7 +30,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
     _check_whole(path)
     with clear_errors(path):
         if create and not path.exists():  # ids of users are in it: nobody else may read it
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _make_private(path)
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         connection = apsw.Connection(str(path), flags=flags)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
@@ -138,6 +138,15 @@ def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
     return connection
 
 
+def _make_private(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StorageFailed(
+            f"to write {path}", error.strerror or "an error", "Make room and make the folder writable.", path=str(path)
+        ) from None
+
+
 def _identity(connection: apsw.Connection) -> tuple[int, int, int]:
     found = connection.pragma("user_version")
     application = connection.pragma("application_id")
@@ -178,7 +187,10 @@ def _foreign(path: Path) -> InvalidJournal:
 
 @contextmanager
 def transaction(database: apsw.Connection) -> Iterator[None]:
-    """One write transaction: all of it or nothing."""
+    """One write transaction, all of it or nothing; a part of the one that is open, if one is."""
+    if database.in_transaction:
+        yield
+        return
     database.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -15,6 +15,9 @@ from wevent.errors import SettingsDiffer
 PERMANENT = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
 """What stays for the life of a journal: its charges mean nothing under other values."""
 
+SEEDED = "seeded noise"
+"""What the privacy statement says of a journal that drew noise which can be repeated."""
+
 PIECES = ("estimator", "smoothing", "unbiased", "nonnegative", "known_total", "round")
 """How measurements become releases, as of `Publisher`."""
 

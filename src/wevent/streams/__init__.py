@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.files import FileSource, span_of
-from wevent.streams.inbox import PipeInbox
+from wevent.streams.inbox import PipeInbox, standard_input
 from wevent.streams.lines import LineSource, wall_clock_us
 from wevent.streams.requirements import read_requirements
 from wevent.streams.settings import StreamSettings
@@ -70,7 +69,7 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
         InvalidEvents: for times without an offset when none is declared.
     """
     if settings.inputs == ("-",):
-        return LineSource(settings, clock, last, inbox=PipeInbox(sys.stdin.buffer))
+        return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
     if last is None:
         raise _undeclared("end")
     return FileSource(settings, clock, last)

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import queue
+import select
+import sys
 import threading
-from typing import BinaryIO
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from wevent.errors import InvalidInput
 
 _PIECE = 1 << 18
 _PIECES = 16
+_LOOK_S = 0.2  # how long the thread waits at most before it looks whether it is to end
+
+
+def standard_input() -> BinaryIO:
+    """Standard input, as bytes.
+
+    Raises:
+        InvalidInput: if it is closed; its number may then belong to another file of this process.
+    """
+    if sys.stdin is None:
+        raise InvalidInput(
+            "live lines on standard input", "a closed one", "Pipe the lines in, or redirect it.", path="-"
+        )
+    return sys.stdin.buffer
 
 
 class PipeInbox:
-    """Reads ahead of whoever counts, a few pieces at most: a slow reader holds the sender back."""
+    """Reads ahead of whoever counts, a few pieces at most: a slow reader holds the sender back.
+
+    The thread reads the file descriptor itself and ends before the interpreter does: one that waits inside a buffered
+    reader would abort the process at its end, with events in the core dump.
+    """
 
     def __init__(self, pipe: BinaryIO) -> None:
-        self._pipe = pipe
+        self._file = pipe.fileno()
         self._pieces: queue.Queue[bytes] = queue.Queue(_PIECES)
-        threading.Thread(target=self._read, name="wevent-input", daemon=True).start()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="wevent-input", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
 
     def get(self, timeout_s: float) -> bytes | None:
         """What arrived next, None if nothing did in time, b"" at the end of the input."""
@@ -29,11 +57,35 @@ class PipeInbox:
         """How many pieces can be had without waiting."""
         return self._pieces.qsize()
 
+    def close(self) -> None:
+        """End the thread; what was not read stays in the pipe."""
+        atexit.unregister(self.close)
+        self._closing.set()
+        self._thread.join(timeout=5 * _LOOK_S)
+
     def _read(self) -> None:
-        read = getattr(self._pipe, "read1", self._pipe.read)
         try:
-            while piece := read(_PIECE):
-                self._pieces.put(piece)
-        except (OSError, ValueError):  # closed under the reader: the input has ended
-            pass
-        self._pieces.put(b"")
+            while not self._closing.is_set():
+                if not _readable(self._file):
+                    continue
+                piece = os.read(self._file, _PIECE)
+                self._put(piece)
+                if not piece:
+                    return
+        except OSError:  # closed under the reader: the input has ended
+            self._put(b"")
+
+    def _put(self, piece: bytes) -> None:
+        while not self._closing.is_set():
+            with suppress(queue.Full):
+                self._pieces.put(piece, timeout=_LOOK_S)
+                return
+
+
+def _readable(file: int) -> bool:
+    """Whether reading would not wait; elsewhere than on POSIX systems reading waits."""
+    if not hasattr(select, "poll"):
+        return True
+    poll: Any = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(_LOOK_S * 1000))

@@ -110,7 +110,9 @@ def test_position_and_pending_events_come_back(fresh: Any, reopen: Callable[[], 
     fresh.close()
     journal = reopen()
     assert journal.head().position == {"file": 2}
-    assert journal.head().pending == b"events of open slots"
+    assert journal.load().pending == b"events of open slots"
+    journal.commit(Batch((), None, None, 3))
+    assert journal.load().pending == b""
     assert journal.head().emitted == 3
     journal.close()
 

@@ -15,7 +15,7 @@ from wevent.journal import SqliteJournal
 from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Terms, decode_terms, encode_terms
 from wevent.membership import Change
-from wevent.opening import agree, check_requirement
+from wevent.opening import Wanted, agree, begin, check_requirement
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running
 
@@ -42,8 +42,11 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def publish(path: Path, end: int, cells: int = 3) -> None:
+def publish(path: Path, end: int, cells: int = 3, epoch: Terms | None = None, users: tuple[Change, ...] = ()) -> None:
     with SqliteJournal(path, write=True) as journal:
+        if epoch is not None:
+            begin(journal, epoch, new_epoch=True)
+        journal.registry.ask(users)
         output = open_output(str(path.with_suffix(".ndjson")))
         Publication(journal, SyntheticSource(end, cells), output, running=Running(last=end, batch=4)).run()
         output.close()
@@ -81,11 +84,9 @@ def test_no_epoch_changes_what_charges_rest_on(path: Path, name: str) -> None:
     [{"mechanism": "pba"}, {"mechanism": "uniform"}, {"cells": 5}, {"mechanism": "sample", "cells": ["a", "b"]}],
 )
 def test_an_epoch_inherits_every_charge(path: Path, changes: dict[str, Any]) -> None:
-    with SqliteJournal(path, write=True) as journal:
-        agree(journal, make_terms(**changes), new_epoch=True)
     cells = changes.get("cells", 3)
     number = cells if isinstance(cells, int) else len(cells)
-    publish(path, 27, number)
+    publish(path, 27, number, make_terms(**changes))
     publish(path, 60, number)
     assert audit_journal(path).ok
     with SqliteJournal(path) as journal:
@@ -97,12 +98,47 @@ def test_an_epoch_inherits_every_charge(path: Path, changes: dict[str, Any]) -> 
         assert len(privacy_statement(journal)["epochs"]) == 2
 
 
-def test_a_crash_between_the_epoch_and_its_first_slot_changes_nothing(path: Path) -> None:
+def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
+    """Whatever comes with an epoch is stored in the transaction of its first slot, or not at all."""
+
+    class Fault(Exception):
+        pass
+
+    def fail(step: str) -> None:
+        if step == "position stored":
+            raise Fault
+
+    wide = Change("set", "u0", (30, 10**9))
+    terms = make_terms(mechanism="pba", declared=sorted([*CLASSES, wide.key]))
     with SqliteJournal(path, write=True) as journal:
-        agree(journal, make_terms(mechanism="pba"), new_epoch=True)
-    with SqliteJournal(path, write=True) as journal:
-        agree(journal, make_terms(mechanism="ba"), new_epoch=True)
+        wanted = Wanted(["u0"], [wide.key], b"digest")
+        begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",))
+        assert journal.head().epoch.terms == terms
+        publication = Publication(
+            journal, SyntheticSource(40), open_output(str(path.with_suffix(".ndjson"))), running=Running(at=fail)
+        )
+        with pytest.raises(Fault):
+            publication.run()
+    with SqliteJournal(path) as journal:
+        head = journal.head()
+        assert (head.epoch.number, head.epoch.terms, head.unsafe, head.committed) == (1, make_terms(), (), 20)
+        assert journal.registry.pending() == 0
+        assert journal.imported() == b""
     publish(path, 40)
+    publish(path, 41, epoch=make_terms(mechanism="ba"))
+    assert audit_journal(path).ok
+
+
+def test_a_start_that_came_to_no_slot_binds_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    make_journal(path, mechanism="pba", stream="mistaken").close()
+    with SqliteJournal(path, write=True) as journal:
+        begin(journal, make_terms(), new_epoch=False)
+        assert [one.terms for one in journal.epochs()] == [make_terms()]
+        assert journal.registry.pending() == 90
+    publish(path, 5)
+    with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer):
+        begin(journal, make_terms(mechanism="pba", stream="mistaken"), new_epoch=True)
     assert audit_journal(path).ok
 
 
@@ -119,23 +155,19 @@ def test_an_edited_level_table_is_a_change_for_its_holders(tmp_path: Path) -> No
     with make_journal(path, levels=levels) as journal:
         journal.registry.ask([Change("set", "worded", (3, 400_000_000), "High/Small")])
     publish(path, 10)
-    with SqliteJournal(path, write=True) as journal:
-        edited = {"privacy": {"High": "0.6"}, "window": {"Small": 8}}
-        agree(journal, make_terms(levels=edited), new_epoch=True)
-    publish(path, 12)
+    edited = {"privacy": {"High": "0.6"}, "window": {"Small": 8}}
+    publish(path, 12, epoch=make_terms(levels=edited))
     with SqliteJournal(path) as journal:
         (worded,) = [one for one in journal.registry.members() if one.user == "worded"]
         assert worded.key == (8, 600_000_000)
-        assert worded.first == 10 + 8
+        assert worded.first == 11 + 8  # the epoch is stored with slot 11, the change takes effect after it
         assert {one.first for one in journal.registry.members() if one.user != "worded"} == {1}
 
 
 def test_a_larger_window_of_a_later_epoch_waits_for_forgotten_history(path: Path) -> None:
     wide = (30, 10**9)
-    with SqliteJournal(path, write=True) as journal:
-        agree(journal, make_terms(declared=sorted([*CLASSES, wide])), new_epoch=True)
-        journal.registry.ask([Change("set", "new", wide)])
-    publish(path, 60)
+    epoch = make_terms(declared=sorted([*CLASSES, wide]))
+    publish(path, 60, epoch=epoch, users=(Change("set", "new", wide),))
     with SqliteJournal(path) as journal:
         sizes = [
             {(one.window, one.nano): size for one, size in record.group.population.items()}.get(wide)

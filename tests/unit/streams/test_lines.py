@@ -1,8 +1,6 @@
 """Live lines: what closes a slot, what is late, what is too early."""
 
-import io
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams import LineSource, SlotClock, declared_clock
 from wevent.streams.clock import format_time
 from wevent.streams.events import Batch, LineDecoder, OpenSlot
-from wevent.streams.inbox import PipeInbox
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 NOBODY = [[0, 0, 0, 0], [0, 0, 0, 0]]
@@ -191,13 +188,3 @@ def test_the_live_clock_starts_now_or_where_the_journal_says() -> None:
     chosen = settings(start_us=None)
     assert declared_clock(chosen, now_us=lambda: DAY + 61 * SECOND) == (SlotClock(DAY + 60 * SECOND, 60 * SECOND), None)
     assert declared_clock(chosen, CLOCK) == (CLOCK, None)
-
-
-def test_a_pipe_is_read_ahead_and_its_end_is_told() -> None:
-    inbox = PipeInbox(io.BytesIO(b"one\ntwo\n"))
-    assert inbox.get(5) == b"one\ntwo\n"
-    assert inbox.get(5) == b""
-    assert inbox.get(0) is None
-    started = time.monotonic()
-    assert inbox.get(0.01) is None
-    assert time.monotonic() - started < 5

@@ -1,0 +1,63 @@
+"""Where releases go: a file that is repaired after a crash, or standard output. Idempotent by slot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from wevent.errors import InvalidOutput
+from wevent.journal.contract import Journal
+from wevent.journal.record import Record
+from wevent.outputs.parquet import ParquetOutput
+from wevent.outputs.refusals import refuse_same_file
+from wevent.outputs.standard import StreamOutput
+from wevent.outputs.text import CSV, NDJSON, FileOutput
+
+__all__ = ["FileOutput", "Output", "ParquetOutput", "StreamOutput", "open_output", "refuse_same_file"]
+
+
+class Output(Protocol):
+    """A place that releases go to."""
+
+    def check(self, journal: Journal, committed: int) -> None:
+        """Refuse a place that is not this journal's, before a byte of it is written.
+
+        Args:
+            journal: whose releases it is for; not looked at when nothing is committed.
+            committed: its last committed slot.
+        """
+
+    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+        """Bring it up to the last committed slot; returns how many releases were sent (again)."""
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Send committed releases, in slot order."""
+
+    def close(self) -> None:
+        """Nothing more follows."""
+
+
+def open_output(target: str | None) -> Output:
+    """The output for a path, by its ending; "-" or None is standard output.
+
+    Raises:
+        InvalidOutput: for an ending that is no format.
+    """
+    if target is None or target == "-":
+        return StreamOutput(sys.stdout.buffer)
+    path = Path(target)
+    ending = path.suffix.lower()
+    if ending in (".ndjson", ".jsonl", ".json"):
+        return FileOutput(path, NDJSON)
+    if ending == ".csv":
+        return FileOutput(path, CSV)
+    if ending == ".parquet":
+        return ParquetOutput(path)
+    raise InvalidOutput(
+        "an output ending in .ndjson, .csv or .parquet, or - for standard output",
+        repr(ending),
+        "Rename it.",
+        path=str(path),
+    )

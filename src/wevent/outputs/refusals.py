@@ -1,0 +1,107 @@
+"""What an output must not be, and errors of the operating system, in one clear sentence each."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wevent.errors import InvalidOutput, StaleJournal, StorageFailed
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse a folder, pipe or device where a file is needed.
+
+    Raises:
+        InvalidOutput: naming what it is.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+        raise InvalidOutput(
+            "a file for the releases",
+            f"{kind} ({path})",
+            "Name a file, or use - for standard output.",
+            path=str(path),
+        )
+
+
+def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> None:
+    """Refuse an output that is one of the files a run reads or keeps.
+
+    Args:
+        target: as of `open_output`.
+        others: the other files, and what each of them is.
+
+    Raises:
+        InvalidOutput: naming what it is.
+    """
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    for kind, other in others:
+        same = os.path.realpath(path) == os.path.realpath(other)
+        if same or (path.exists() and other.exists() and path.samefile(other)):
+            raise InvalidOutput(
+                "a file of its own for the releases",
+                f"{kind} ({path})",
+                "Choose another file; this one is untouched.",
+                path=str(path),
+            )
+
+
+def foreign(path: Path) -> InvalidOutput:
+    """What is said about a file that holds something else."""
+    return InvalidOutput(
+        f"releases in {path}",
+        "something else",
+        "Choose another file, or move it away; it is untouched.",
+        path=str(path),
+    )
+
+
+def of_another_journal(path: Path, slot: int) -> InvalidOutput:
+    """What is said about a file that holds another release for a slot."""
+    return InvalidOutput(
+        f"the release of slot {slot} as the journal has it",
+        f"another one in {path}",
+        "The file belongs to another journal, or was edited: choose another file. It is untouched.",
+        path=str(path),
+        slot=slot,
+    )
+
+
+def ahead(path: Path, last: int, committed: int) -> StaleJournal:
+    """What is said about a file that holds a slot which the journal does not know."""
+    remedy = f"It is an old copy. Say how far releases went out: publish --released-through {last} (or later)."
+    if not committed:
+        remedy = (
+            "Those slots went out already: restore the journal they came from (a backup with --released-through "
+            f"{last} or later), or choose another output: over the same people epsilons then add up."
+        )
+    return StaleJournal(
+        f"a journal that knows slot {last}, the last one in {path}",
+        f"one that ends with slot {committed}" if committed else "a new one",
+        remedy,
+        committed=committed,
+        released=last,
+    )
+
+
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """Operating-system errors of an output as one clear sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"to write {path}",
+            error.strerror or "an error",
+            "Releases are safe in the journal: make room or the folder writable and run the same command again.",
+            path=str(path),
+        ) from None

@@ -1,0 +1,34 @@
+"""Standard output: what may not have been seen is sent again, the same bytes; readers drop repeated slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import BinaryIO
+
+from wevent.journal.contract import Journal
+from wevent.journal.lines import ndjson_line
+from wevent.journal.record import Record
+
+
+class StreamOutput:
+    """An open stream of lines."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def check(self, journal: Journal, committed: int) -> None:
+        """Nothing: what went out before cannot be seen."""
+
+    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+        """Send every committed release that is not known to have gone out."""
+        again = [record for record in journal.releases(emitted + 1) if record.shown is not None]
+        self.emit(again)
+        return len(again)
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """One line per slot, then flush."""
+        self._stream.write(b"".join(ndjson_line(record) for record in records))
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Leave it open: it is not ours."""

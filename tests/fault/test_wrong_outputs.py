@@ -1,0 +1,168 @@
+"""A wrong `--out` is refused before a byte is written: whatever is there stays as it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import call, publish, slots_of, write_stream
+
+FOREIGN = {
+    "text": b"Dear diary,\nnothing happened.\n",
+    "one line": b"precious",
+    "no line break": b"x" * 200_000,
+    "an empty line": b"\n",
+    "objects": b'{"name": "x"}\n{"name": "y"}\n',
+    "a number": b"12\n",
+    "numbers first": b"1,2,3\n2,3,4\n",
+    "a table": b"slot,time,cell,value\n1,2,3,4\n",
+    "binary": bytes(range(256)) * 9,
+    "slot 1 of nobody": b'{"slot":1,"time":"2026-01-01T00:00:00Z"}\n',
+    "deep": b"[" * 5000 + b"\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_stream(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file but the side file, which names its last holder."""
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and one.suffix != ".lock"}
+
+
+def refused(folder: Path, out: str, said: str, minutes: int = 4, **more: str) -> None:
+    """Publishing there is one sentence and exit code 2, and every file stays what it was."""
+    before = contents(folder)
+    done = publish(folder, minutes, out=out, **more)
+    assert done.code == 2, done
+    assert done.err.count("Error:") == 1
+    assert said in done.err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_foreign_file(folder: Path, content: str, ending: str) -> None:
+    (folder / f"o.{ending}").write_bytes(FOREIGN[content])
+    before = (folder / f"o.{ending}").read_bytes()
+    done = publish(folder, 3, out=f"o.{ending}")
+    assert done.code == 2, done
+    assert done.err.count("Error:") == 1
+    assert (folder / f"o.{ending}").read_bytes() == before
+    assert not (folder / "run.journal").exists()
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_foreign_file_where_the_journal_has_slots(folder: Path, content: str, ending: str) -> None:
+    assert publish(folder, 3).code == 0
+    (folder / f"o.{ending}").write_bytes(FOREIGN[content])
+    refused_here = publish(folder, 4, out=f"o.{ending}")
+    assert refused_here.code == 2, refused_here
+    assert (folder / f"o.{ending}").read_bytes() == FOREIGN[content]
+    assert slots_of(folder / "out.ndjson") == [1, 2, 3]
+    assert call(folder, "releases", "run.journal", "--out", f"o.{ending}").code == 2
+    assert (folder / f"o.{ending}").read_bytes() == FOREIGN[content]
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+@pytest.mark.parametrize("behind", [b"x", b"and more", b'{"slot":4', b"4,2026-01-01T00:03:00Z", b"more\n"])
+def test_something_else_behind_our_releases(folder: Path, ending: str, behind: bytes) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 3, out=out.name).code == 0
+    out.write_bytes(out.read_bytes() + behind)
+    refused(folder, out.name, "untouched")
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_only_what_would_be_written_there_is_cut(folder: Path, ending: str) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 4, out=out.name).code == 0
+    whole = out.read_bytes()
+    for length in range(0, len(whole), 3 if ending == "csv" else 11):
+        out.write_bytes(whole[:length])
+        assert call(folder, "releases", "run.journal", "--out", out.name).code == 0
+        assert out.read_bytes() == whole
+        torn = bytearray(whole[:length])
+        if length and whole[length - 1 : length] != b"\n":
+            torn[-1] ^= 1
+            out.write_bytes(torn)
+            assert call(folder, "releases", "run.journal", "--out", out.name).code == 2
+            assert out.read_bytes() == torn
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_an_edited_release(folder: Path, ending: str, place: str) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 3, out=out.name).code == 0
+    lines = out.read_bytes().splitlines(keepends=True)
+    index = -1 if place == "last" else int(ending == "csv")
+    lines[index] = lines[index].replace(b"pbd", b"pba")
+    out.write_bytes(b"".join(lines))
+    refused(folder, out.name, "another journal, or was edited")
+
+
+def test_files_that_a_run_reads_or_keeps(folder: Path) -> None:
+    (folder / "stream.toml").write_text("grace = '0s'\n")
+    (folder / "cells.csv").write_text("cell\n0\n1\n2\n3\n")
+    (folder / "config.ndjson").symlink_to("stream.toml")
+    (folder / "input.csv").symlink_to("events.csv")
+    (folder / "journal.ndjson").symlink_to("run.journal")
+    (folder / "log.csv").symlink_to("run.journal-wal")
+    os.link(folder / "users.csv", folder / "hard.csv")
+    before = contents(folder)
+    for out, said in {
+        "events.csv": "an input",
+        "input.csv": "an input",
+        "users.csv": "the requirements file",
+        "hard.csv": "the requirements file",
+        "cells.csv": "the file of cells",
+        "config.ndjson": "the configuration file",
+        "journal.ndjson": "the journal or a file beside it",
+        "log.csv": "the journal or a file beside it",
+    }.items():
+        done = publish(folder, 3, "--config", "stream.toml", "--cells", "cells.csv", out=out)
+        assert done.code == 2, done
+        assert said in done.err
+    assert contents(folder) == before
+
+
+def test_a_glob_never_reads_the_output_of_an_earlier_run(folder: Path) -> None:
+    (folder / "live").mkdir()
+    (folder / "live" / "a.ndjson").write_text('{"time": "2026-01-01T00:00:01Z", "user": 1, "cell": 1}\n')
+    arguments = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:03:00Z", "--cells", "4")
+    arguments += ("--requirements", "users.csv", "--journal", "run.journal", "--out", "live/o.ndjson")
+    assert call(folder, "publish", "live/*.ndjson", *arguments).code == 0
+    done = call(folder, "publish", "live/*.ndjson", *arguments)
+    assert done.code == 2
+    assert "an input" in done.err
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "full device"])
+def test_what_is_no_file(folder: Path, kind: str, ending: str) -> None:
+    out = folder / f"o.{ending}"
+    if kind == "folder":
+        out.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(out)
+    else:
+        out.symlink_to("/dev/null" if kind == "device" else "/dev/full")
+    refused(folder, out.name, "a file for the releases")
+
+
+def test_a_parquet_file_leaves_nothing_beside_it(folder: Path) -> None:
+    for name in ("o.parquet.csv", "o.parquet.partial"):
+        (folder / name).write_text("precious")
+    assert publish(folder, 3, out="o.parquet").code == 0
+    assert (folder / "o.parquet.csv").read_text() == "precious"
+    assert (folder / "o.parquet.partial").read_text() == "precious"
+    assert {one.name for one in folder.iterdir()} >= {"o.parquet"}
+    assert not [one.name for one in folder.iterdir() if one.name.startswith(".wevent")]
+    assert publish(folder, 5, out="o.parquet").code == 0
