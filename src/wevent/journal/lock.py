@@ -8,6 +8,7 @@ of another journal is never deleted; it is kept as `earlier`.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -83,6 +84,7 @@ class WriterLock:
             if self.before.readable:
                 self._write()
         except BaseException:
+            self.forget()  # a text that is torn at its first writing would look like one that says something
             self.release()
             raise
 
@@ -198,12 +200,18 @@ def same_file(path: Path, known: os.stat_result) -> bool:
 
 
 def write_at(file: int, data: bytes, place: int) -> None:
-    """Overwrite bytes of an open file in place."""
+    """Overwrite bytes of an open file in place.
+
+    Raises:
+        OSError: also if there is room for a part of them only.
+    """
     if hasattr(os, "pwrite"):
-        os.pwrite(file, data, place)
+        written = os.pwrite(file, data, place)
     else:
         os.lseek(file, place, os.SEEK_SET)
-        os.write(file, data)
+        written = os.write(file, data)
+    if written != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def read_at(file: int, number: int, place: int) -> bytes:
