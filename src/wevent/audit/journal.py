@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.audit.windows import WindowSums
+from wevent.databases import open_for_reading
 from wevent.errors import InvalidJournal
 
 _APPLICATION, _FORMAT = 0x77657674, 1
@@ -270,8 +271,7 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
         with path.open("rb") as file:
             if file.read(16) != b"SQLite format 3\0":
                 raise _unreadable(path, "another kind of file")
-        database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        database.set_busy_timeout(10_000)
+        database = open_for_reading(path)
         database.execute("PRAGMA query_only = ON")
         if database.pragma("application_id") != _APPLICATION:
             raise _unreadable(path, "another kind of file")
