@@ -13,6 +13,9 @@ from wevent.core.arrays import IntArray
 from wevent.errors import InvalidCells
 from wevent.lookup import Lookup, all_below
 
+MOST = 10_000_000
+"""More cells than a release can have."""
+
 
 class Cells(Sequence[Any]):
     """The cells of a stream, in column order.
@@ -47,6 +50,13 @@ class Cells(Sequence[Any]):
             return cls._of_labels(cells)
         if number < 1:
             raise _invalid(f"{number}", cells=number)
+        if number > MOST:
+            raise InvalidCells(
+                f"at most {MOST:,} cells",
+                f"{number:,}",
+                "Declare a coarser grid: every release has a value for every cell.",
+                cells=number,
+            )
         return cls(range(number), numbered=True)
 
     @classmethod

@@ -218,6 +218,14 @@ def _cells(value: Any) -> Cells:
 def _levels(value: Any) -> Levels:
     if not isinstance(value, Mapping) or set(value) != {"privacy", "window"}:
         raise _invalid("levels", "two tables, [levels.privacy] and [levels.window]", value, "Give both.")
+    for name in ("privacy", "window"):
+        if not isinstance(value[name], Mapping) or not value[name]:
+            raise _invalid(
+                f"levels.{name}",
+                "a table of words and numbers",
+                value[name],
+                f"Write [levels.{name}] and a line for each.",
+            )
     return Levels(dict(value["privacy"]), dict(value["window"]))
 
 

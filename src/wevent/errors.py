@@ -118,6 +118,10 @@ class StorageFailed(WeventError):
     """The disk is full, the folder read-only or the file not writable; what was stored stays intact. Facts: `path`."""
 
 
+class ReaderGone(StorageFailed):
+    """Who reads standard output has closed it. Facts: `path`."""
+
+
 class InvalidMembership(WeventError, ValueError):
     """A change of the registry that cannot be made. Facts: `line` or `requirement`; never a user id."""
 

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from wevent.audit.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
 from wevent.audit.windows import WindowSums
+from wevent.databases import open_for_reading
 from wevent.errors import InvalidJournal
 
 _APPLICATION, _FORMAT = 0x77657674, 2
@@ -329,8 +330,7 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
         with path.open("rb") as file:
             if file.read(16) != b"SQLite format 3\0":
                 raise _unreadable(path, "another kind of file")
-        database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        database.set_busy_timeout(10_000)
+        database = open_for_reading(path)
         database.execute("PRAGMA query_only = ON")
         if database.pragma("application_id") != _APPLICATION:
             raise _unreadable(path, "another kind of file")

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 import click
 
 from wevent import __version__
+from wevent.cli.standard_output import guarded
 from wevent.errors import WeventError
+
+_INTERRUPTED = 130  # as shells say it
 
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
@@ -50,14 +53,29 @@ class _LazyGroup(click.Group):
 def cli() -> None:
     """Live histograms of user event streams under personalised w-event differential privacy.
 
-    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input.
+    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 130 interrupted.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake ends in one sentence and exit code 2."""
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="wevent")
+        sys.exit(guarded(lambda: _run(arguments)))
     except WeventError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """The exit code of a command: what click would end the process with, but never 1, which means a finding."""
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), prog_name="wevent", standalone_mode=False)
+        return int(code or 0)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return _INTERRUPTED

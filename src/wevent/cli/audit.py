@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from wevent.audit import Report, audit_journal
+from wevent.errors import ReaderGone
 
 
 @click.command("audit", epilog="Example: wevent audit run.journal --json")
@@ -20,7 +22,10 @@ def command(journal: Path, as_json: bool) -> None:
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
     """
     report = audit_journal(journal)
-    click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
+    with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
+        click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
+        if sys.stdout is not None:
+            sys.stdout.flush()
     if not report.ok:
         sys.exit(1)
 

@@ -11,7 +11,7 @@ import click
 from wevent.journal import SqliteJournal
 from wevent.journal.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.journal.lock import own_files
-from wevent.outputs import open_output, refuse_same_file
+from wevent.outputs import open_output, refuse_same_file, standard_output
 
 
 @click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
@@ -32,7 +32,7 @@ def command(journal: Path, first: int, kind: str, out: str | None, follow: bool)
             output.close()
             return
         render = csv_lines if kind == "csv" else ndjson_line
-        stream = sys.stdout.buffer
+        stream = standard_output()
         if kind == "csv":
             stream.write(CSV_HEADER)
         try:
@@ -45,5 +45,5 @@ def command(journal: Path, first: int, kind: str, out: str | None, follow: bool)
                 if not follow:
                     return
                 time.sleep(0.2)
-        except (BrokenPipeError, KeyboardInterrupt):
+        except KeyboardInterrupt:
             sys.exit(0)

@@ -35,6 +35,10 @@ class JournalFile:
     """
 
     def __init__(self, path: Path, *, write: bool, start_over: bool) -> None:
+        if str(path) in (":memory:", "."):
+            raise InvalidJournal(
+                "a journal on disk", f"{str(path)!r}", "Name a file: what is not stored is lost.", path=str(path)
+            )
         if path.is_dir():
             raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
         self.path = path

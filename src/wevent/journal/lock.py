@@ -90,6 +90,7 @@ class WriterLock:
             if self.before.readable:
                 self._write()
         except BaseException:
+            self.forget()  # a text that is torn at its first writing would look like one that says something
             self.release()
             raise
         self.changes = ChangeTable(self.file)

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from wevent.databases import open_for_reading
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import schema
 
@@ -31,9 +32,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
     with clear_errors(path):
         if create and not path.exists():  # ids of users are in it: nobody else may read it
             _make_private(path)
-        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        connection = apsw.Connection(str(path), flags=flags)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection = _open_for_writing(path) if create else open_for_reading(path)
         found, application, tables = _identity(connection)
         if create and not tables and application == 0:
             return _prepared(connection, write=True), True
@@ -138,6 +137,12 @@ def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
     return connection
 
 
+def _open_for_writing(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    return connection
+
+
 def _make_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -156,7 +161,7 @@ def _identity(connection: apsw.Connection) -> tuple[int, int, int]:
 
 def _check_whole(path: Path) -> None:
     """Refuse a file that is shorter than its header says, when no write-ahead log can complete it."""
-    log = path.with_name(path.name + "-wal")
+    log = Path(os.path.realpath(path) + "-wal")
     try:
         size = path.stat().st_size
         if size == 0 or (log.exists() and log.stat().st_size):

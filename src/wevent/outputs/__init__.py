@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from wevent.errors import InvalidOutput
 from wevent.journal.contract import Journal
@@ -15,7 +15,15 @@ from wevent.outputs.refusals import refuse_same_file
 from wevent.outputs.standard import StreamOutput
 from wevent.outputs.text import CSV, NDJSON, FileOutput
 
-__all__ = ["FileOutput", "Output", "ParquetOutput", "StreamOutput", "open_output", "refuse_same_file"]
+__all__ = [
+    "FileOutput",
+    "Output",
+    "ParquetOutput",
+    "StreamOutput",
+    "open_output",
+    "refuse_same_file",
+    "standard_output",
+]
 
 
 class Output(Protocol):
@@ -39,6 +47,17 @@ class Output(Protocol):
         """Nothing more follows."""
 
 
+def standard_output() -> BinaryIO:
+    """Standard output, as bytes.
+
+    Raises:
+        InvalidOutput: if it is closed.
+    """
+    if sys.stdout is None:
+        raise InvalidOutput("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+    return sys.stdout.buffer
+
+
 def open_output(target: str | None) -> Output:
     """The output for a path, by its ending; "-" or None is standard output.
 
@@ -46,7 +65,7 @@ def open_output(target: str | None) -> Output:
         InvalidOutput: for an ending that is no format.
     """
     if target is None or target == "-":
-        return StreamOutput(sys.stdout.buffer)
+        return StreamOutput(standard_output())
     path = Path(target)
     ending = path.suffix.lower()
     if ending in (".ndjson", ".jsonl", ".json"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from wevent.errors import ReaderGone, StorageFailed
 from wevent.journal.contract import Journal
 from wevent.journal.lines import ndjson_line
 from wevent.journal.record import Record
@@ -27,8 +28,17 @@ class StreamOutput:
 
     def emit(self, records: Iterable[Record]) -> None:
         """One line per slot, then flush."""
-        self._stream.write(b"".join(ndjson_line(record) for record in records))
-        self._stream.flush()
+        try:
+            self._stream.write(b"".join(ndjson_line(record) for record in records))
+            self._stream.flush()
+        except (OSError, StorageFailed) as error:
+            closed = isinstance(error, (BrokenPipeError, ReaderGone))
+            raise StorageFailed(
+                "to write to standard output",
+                "a closed one" if closed else "one that cannot be written",
+                "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
+                path="-",
+            ) from None
 
     def close(self) -> None:
         """Leave it open: it is not ours."""

@@ -81,7 +81,7 @@ class FileSource:
             InvalidInput: if there are fewer files than before: what they held may be missing.
         """
         self._next = int(position["slot"]) + 1
-        if self._files < int(position["files"]):
+        if self._files < int(position.get("files", 0)):  # none after live lines
             raise InvalidInput(
                 f"the {position['files']} input files of the earlier run, or more",
                 f"{self._files}",
