@@ -15,6 +15,7 @@ from wevent.config import Settings, load_settings
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings, WeventError
 from wevent.journal import SqliteJournal
+from wevent.journal.terms import Terms
 from wevent.opening import Wanted, agree, import_users, make_terms, requirements_digest, wanted_users
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running, Summary
@@ -25,6 +26,11 @@ _FILE_BATCH = 256  # slots that file input may commit at once
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
+)
+
+_STRICT = (
+    "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
+    "Use it for checking data, not for protecting it."
 )
 
 
@@ -62,7 +68,7 @@ _EXAMPLE = (
 @click.option("--user-column", help="The name of the user column.")
 @click.option("--cell-column", help="The name of the cell column.")
 @click.option("--engine", help="auto, duckdb or numpy.")
-@click.option("--strict", is_flag=True, default=None, help="Stop at the first malformed line.")
+@click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private.")
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
 @click.option("--released-through", type=click.IntRange(0), help="For a restored backup: the last slot that went out.")
@@ -105,25 +111,30 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
 
 
 def _run(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> None:
-    clock, last = _open(journal, settings, ours)
-    source = open_source(settings, clock, last)
+    live = settings.inputs == ("-",)
+    pinned = None if journal.is_new else journal.head().epoch.terms
+    clock, last = declared_clock(settings, None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us))
+    files = None if live else open_source(settings, clock, last)  # refuses bad ones before anything is written
+    _open(journal, settings, ours, clock, pinned)
+    source = files or open_source(settings, clock, last)
     console = Console(stderr=True)
-    source.report = lambda text: console.print(text, markup=False, highlight=False)
+    if settings.strict:
+        console.print(_STRICT, markup=False, highlight=False, soft_wrap=True)
     output = open_output(settings.out)
     with _Shown(console) as shown:
-        live = settings.inputs == ("-",)
         running = Running(last=last, batch=1 if live else _FILE_BATCH, keep=ours["keep"], progress=shown.show)
         publication = Publication(journal, source, output, running=running)
         shown.begin(publication.publisher.slot, last)
         summary = publication.run()
         output.close()
-    _report(console, summary, source.totals(), settings)
+    _report(console, summary, settings)
+    _report_private(console, source.totals(), source.first_malformed())
 
 
-def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> tuple[SlotClock, int | None]:
+def _open(
+    journal: SqliteJournal, settings: Settings, ours: dict[str, Any], clock: SlotClock, pinned: Terms | None
+) -> None:
     """Bring the journal to the point where publishing can go on."""
-    pinned = None if journal.is_new else journal.head().epoch.terms
-    clock, last = declared_clock(settings, None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us))
     wanted = _wanted(settings, None if pinned is None else journal.imported())
     if pinned is None and wanted is None:
         raise InvalidSettings(
@@ -135,7 +146,6 @@ def _open(journal: SqliteJournal, settings: Settings, ours: dict[str, Any]) -> t
     settle_stale(journal, ours["released_through"])
     if wanted is not None:
         import_users(journal, wanted)
-    return clock, last
 
 
 def _wanted(settings: Settings, imported: bytes | None) -> Wanted | None:
@@ -193,17 +203,23 @@ class _Shown:
         self._progress.update(self._task, completed=done, description=f"slot {slot}", rate=rate)
 
 
-def _report(console: Console, summary: Summary, totals: dict[str, int], settings: Settings) -> None:
-    """What the run came to; totals of the whole run are for the operator's eyes."""
+def _report(console: Console, summary: Summary, settings: Settings) -> None:
+    """What the run came to: nothing here depends on anybody's events."""
     if summary.last < summary.first:
         text = f"Nothing new: slot {summary.last} was the last one."
     else:
         text = f"Published slots {summary.first} to {summary.last}."
     if summary.sent_again:
         text += f" {summary.sent_again} releases were missing in the output and were sent again."
-    dropped = ", ".join(f"{totals[name]} {name}" for name in ("rejected", "malformed", "late") if totals.get(name))
-    if dropped:
-        text += f" Not counted in this run: {dropped} events (private: do not publish these numbers)."
     if summary.interrupted:
         text += f" Stopped as asked; everything is stored in {settings.journal}. Run the same command again to resume."
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
+    """The one line that depends on events: totals of the whole run, for the operator's eyes."""
+    dropped = ", ".join(f"{totals[name]} {name}" for name in ("rejected", "malformed", "late") if totals.get(name))
+    if dropped:
+        where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
+        text = f"Private, do not publish: not counted in this run were {dropped} events{where}."
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
