@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidCells
-from wevent.lookup import Lookup, all_below
+from wevent.lookup import Labels, Lookup, all_below
 
 MOST = 10_000_000
 """More cells than a release can have."""
@@ -79,13 +79,14 @@ class Cells(Sequence[Any]):
             seen.add(str(label))
         return cls(tuple(labels), numbered=False)
 
-    def find(self, labels: npt.NDArray[Any]) -> IntArray:
+    def find(self, labels: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
         """The column of each label, -1 if it is not declared."""
-        if self.numbered and labels.dtype == np.int64 and all_below(labels, len(self)):
-            return labels
+        column = Labels.of(labels)
+        if self.numbered and all_below(column.keys, len(self)):
+            return column.keys
         if self._lookup is None:
-            self._lookup = Lookup(np.asarray(self._labels))
-        return self._lookup.find(labels)
+            self._lookup = Lookup(np.arange(len(self)) if self.numbered else list(self._labels))
+        return self._lookup.find(column)
 
     def declaration(self) -> int | list[Any]:
         """What `of` was given: a number or the labels."""

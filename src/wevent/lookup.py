@@ -1,8 +1,14 @@
-"""From labels to row numbers, whatever the labels are: a table for small integers, a sorted search for the rest."""
+"""Labels (ids of users, names of cells) as columns, and from labels to row numbers.
+
+Labels are compared as text: 7 and "7" are one label, "007" is another. What a label is found as depends on that label
+alone, never on the others in its column: one odd id among a million must not change how the rest are read.
+"""
 
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,55 +16,185 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 
-_NOBODY = -(2**62)
-_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
+NOBODY = -(2**62)  # the key of what is no label at all: None, NaN, text with a NUL in it
+_TEXTS = 2**62  # keys from here on stand for texts
+_WHOLE = 10**18  # whole numbers of more digits are kept as text
 _SPARSE = 8  # a table may have this many places per label
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
+
+
+class Labels:
+    """A column of labels: whole numbers as themselves, any other text as a place in a list, one int64 each.
+
+    Args:
+        keys: a number below 10¹⁸ as itself, NOBODY, or 2⁶² + the place in `texts`.
+        texts: the texts, repeated or not.
+    """
+
+    __slots__ = ("keys", "texts")
+
+    def __init__(self, keys: IntArray, texts: Sequence[str] = ()) -> None:
+        self.keys = keys
+        self.texts = texts
+
+    @classmethod
+    def of(cls, column: Any) -> Labels:
+        """Labels from a list, an array or a frame's column; whole floats count as whole numbers."""
+        if isinstance(column, Labels):
+            return column
+        if isinstance(column, (list, tuple)):
+            return cls.of_values(column)
+        values = np.ascontiguousarray(column)
+        if values.dtype.kind in "bi" or (values.dtype.kind == "u" and not _beyond(values)):
+            keys = values.astype(np.int64, copy=False)
+            return cls(keys) if not _beyond(keys) else cls.of_values(keys.tolist())
+        if values.dtype.kind == "f":
+            whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**53)
+            if whole.all():
+                return cls(values.astype(np.int64))
+        return cls.of_values(values.tolist())
+
+    @classmethod
+    def of_values(cls, values: Sequence[Any]) -> Labels:
+        """Labels from Python values, one by one."""
+        try:
+            keys = np.frombuffer(array("q", values), dtype=np.int64) if values else np.empty(0, dtype=np.int64)
+        except (TypeError, OverflowError):  # not all of them whole numbers
+            pass
+        else:
+            if not _beyond(keys):
+                return cls(keys)
+        if _all_text(values):
+            return cls(np.arange(_TEXTS, _TEXTS + len(values)), values)
+        texts: list[str] = []
+        each = (_key(value, texts) for value in values)
+        return cls(np.fromiter(each, dtype=np.int64, count=len(values)), texts)
+
+    @classmethod
+    def placed(cls, numbers: IntArray, whole: npt.NDArray[np.bool_], texts: Sequence[str]) -> Labels:
+        """Whole numbers where `whole` says so, the texts in between in their order; none of them has a NUL."""
+        keys = numbers.copy()
+        keys[~whole] = np.arange(_TEXTS, _TEXTS + len(texts))
+        return cls(keys, texts)
+
+    @classmethod
+    def joined(cls, columns: Sequence[Labels]) -> Labels:
+        """One column after the other; each text once."""
+        texts: dict[str, int] = {}
+        return cls(np.concatenate([column.keyed(texts) for column in columns]), list(texts))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, rows: Any) -> Labels:
+        return Labels(self.keys[rows], self.texts)
+
+    def keyed(self, texts: dict[str, int]) -> IntArray:
+        """The keys with places in other texts, which grow by those that occur here: equal labels, equal keys."""
+        where = np.flatnonzero(self.keys >= _TEXTS)
+        if not len(where):
+            return self.keys
+        mine = (self.texts[place] for place in (self.keys[where] - _TEXTS).tolist())
+        keys = self.keys.copy()
+        keys[where] = _TEXTS + np.fromiter((texts.setdefault(one, len(texts)) for one in mine), np.int64, len(where))
+        return keys
+
+    def values(self) -> list[int | str | None]:
+        """As Python values: numbers, texts, None for nobody."""
+        return [
+            self.texts[key - _TEXTS] if key >= _TEXTS else None if key == NOBODY else key for key in self.keys.tolist()
+        ]
 
 
 class Lookup:
     """Finds the position of labels in a column of labels.
 
     Args:
-        labels: one-dimensional; integers, strings or mixed objects.
+        labels: integers, strings or mixed.
 
     Attributes:
         duplicates: how many labels occur again.
     """
 
-    def __init__(self, labels: npt.NDArray[Any]) -> None:
-        self._text = labels.dtype.kind not in "iub" or bool(labels.dtype.kind == "u" and _beyond_int64(labels))
-        keys = _as_text(labels) if self._text else labels.astype(np.int64)
+    def __init__(self, labels: Any) -> None:
+        column = Labels.of(labels)
+        self._numbers = _Numbers(column.keys)
+        self._texts = _Texts(column)
+        self.duplicates = self._numbers.duplicates + self._texts.duplicates
+
+    def find(self, labels: Any) -> IntArray:
+        """The position of each label, -1 if it is not there."""
+        column = Labels.of(labels)
+        if not column.texts:
+            return self._numbers.find(column.keys)
+        is_text = column.keys >= _TEXTS
+        rows = self._numbers.find(np.where(is_text, NOBODY, column.keys))
+        rows[is_text] = self._texts.find(column.texts)[column.keys[is_text] - _TEXTS]
+        return rows
+
+
+class _Numbers:
+    """Positions of whole numbers: a table if they are small, a sorted search otherwise."""
+
+    def __init__(self, keys: IntArray) -> None:
+        rows = np.flatnonzero((keys != NOBODY) & (keys < _TEXTS))
+        numbers = keys if len(rows) == len(keys) else keys[rows]
         self._table: IntArray | None = None
-        if not self._text and len(keys) and keys.min() >= 0 and keys.max() < _SPARSE * len(keys) + 1024:
-            self._table = np.full(int(keys.max()) + 2, -1, dtype=np.int64)
-            self._table[keys] = np.arange(len(keys))
-            self.duplicates = len(keys) - int(np.count_nonzero(self._table >= 0))
+        if len(numbers) and numbers.min() >= 0 and numbers.max() < _SPARSE * len(numbers) + 1024:
+            self._table = np.full(int(numbers.max()) + 2, -1, dtype=np.int64)
+            self._table[numbers] = rows
+            self.duplicates = len(numbers) - int(np.count_nonzero(self._table >= 0))
             return
-        self._order = keys.argsort(kind="stable")
-        self._sorted = keys[self._order]
+        order = numbers.argsort(kind="stable")
+        self._sorted, self._rows = numbers[order], rows[order]
         self.duplicates = int(np.count_nonzero(self._sorted[1:] == self._sorted[:-1]))
 
-    def find(self, labels: npt.NDArray[Any]) -> IntArray:
-        """The position of each label, -1 if it is not there."""
-        if not len(labels):
-            return np.empty(0, dtype=np.int64)
-        if self._table is None and not len(self._sorted):  # nobody is registered yet
-            return np.full(len(labels), -1, dtype=np.int64)
-        if self._text:
-            keys: npt.NDArray[Any] = _as_text(labels)
-        else:
-            converted = _as_integers(labels)
-            if converted is None:
-                return np.full(len(labels), -1, dtype=np.int64)
-            keys = converted
+    def find(self, keys: IntArray) -> IntArray:
         if self._table is not None:
             out = len(self._table) - 1  # the last place is always -1
             if not all_below(keys, out):
                 keys = np.where((keys >= 0) & (keys < out), keys, out)
             return self._table.take(keys)
+        if not len(self._sorted):
+            return np.full(len(keys), -1, dtype=np.int64)
         place = np.minimum(self._sorted.searchsorted(keys), len(self._sorted) - 1)
-        found: IntArray = np.where(self._sorted[place] == keys, self._order[place], -1)
+        found: IntArray = np.where(self._sorted[place] == keys, self._rows[place], -1)
         return found
+
+
+class _Texts:
+    """Positions of texts: found by their hash, then compared in full."""
+
+    def __init__(self, column: Labels) -> None:
+        places = column.keys - _TEXTS
+        rows = np.flatnonzero(places >= 0)
+        used = places[rows].tolist()
+        texts = column.texts if used == list(range(len(column.texts))) else [column.texts[place] for place in used]
+        names = np.array(texts, dtype=np.str_) if texts else np.zeros(0, dtype="U1")
+        hashes = _hashes(texts)
+        order = hashes.argsort(kind="stable")
+        self._hashes, self._names, self._rows = hashes[order], names[order], rows[order]
+        twins = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
+        self.duplicates = len(texts) - len(set(texts)) if len(twins) else 0
+        collision = len(twins) > self.duplicates
+        self._exact = dict(zip(texts, rows.tolist(), strict=True)) if collision else None
+
+    def find(self, texts: Sequence[str]) -> IntArray:
+        if self._exact is not None:  # two texts with one hash: as good as never
+            return np.array([self._exact.get(text, -1) for text in texts], dtype=np.int64)
+        if not len(self._hashes) or not texts:
+            return np.full(len(texts), -1, dtype=np.int64)
+        hashes = _hashes(texts)
+        place = np.minimum(self._hashes.searchsorted(hashes), len(self._hashes) - 1)
+        rows = np.full(len(texts), -1, dtype=np.int64)
+        near = np.flatnonzero(self._hashes[place] == hashes)
+        if not len(near):
+            return rows
+        place = place[near]
+        same = self._names[place] == np.array([texts[one] for one in near.tolist()], dtype=np.str_)
+        rows[near[same]] = self._rows[place[same]]
+        return rows
 
 
 def all_below(numbers: IntArray, bound: int) -> bool:
@@ -66,33 +202,38 @@ def all_below(numbers: IntArray, bound: int) -> bool:
     return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
 
 
-def _number(label: Any) -> int:
-    if isinstance(label, str):
-        return int(label) if _CANONICAL.fullmatch(label) else _NOBODY
-    return label if isinstance(label, int) else _NOBODY
+def _beyond(numbers: npt.NDArray[Any]) -> bool:
+    return len(numbers) > 0 and bool(int(numbers.max()) >= _WHOLE or int(numbers.min()) <= -_WHOLE)
 
 
-def _beyond_int64(labels: npt.NDArray[Any]) -> bool:
-    return len(labels) > 0 and int(labels.max()) >= 2**63
+def _hashes(texts: Iterable[str]) -> IntArray:
+    return np.fromiter(map(hash, texts), dtype=np.int64)
 
 
-def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return labels if labels.dtype.kind == "U" else np.array([str(label) for label in labels.tolist()])
-
-
-def _as_integers(labels: npt.NDArray[Any]) -> IntArray | None:
-    """Integer labels as int64; text counts as the number it is written like, and whole floats (a column with gaps is float).
-
-    Anything else is nobody's number. So whether ids are kept as text or numbers never decides who is found.
-    """
-    if labels.dtype.kind == "u" and _beyond_int64(labels):
-        return np.where(labels < 2**63, labels, 0).astype(np.int64) - np.where(labels < 2**63, 0, 2**62)
-    if labels.dtype.kind in "iub":
-        return labels.astype(np.int64, copy=False)
-    if labels.dtype.kind == "f":
-        whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
-        return np.where(whole, labels, -(2.0**62)).astype(np.int64)
+def _all_text(values: Sequence[Any]) -> bool:
+    """Whether all are texts that stand for themselves: none a whole number, none with a NUL."""
     try:
-        return np.array([_number(label) for label in labels.tolist()], dtype=np.int64)
-    except OverflowError:
-        return None
+        joined = "\n".join(values)
+    except TypeError:
+        return False
+    return "\0" not in joined and not _CANONICAL_LINE.search(joined)
+
+
+def _key(value: Any, texts: list[str]) -> int:
+    """The key of one value; a text goes to the end of `texts`."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+        value = int(value)
+    if isinstance(value, int):
+        if -_WHOLE < value < _WHOLE:
+            return int(value)
+    elif value is None or value != value:
+        return NOBODY
+    text = str(value)
+    if _CANONICAL.fullmatch(text):
+        return int(text)
+    if "\0" in text:
+        return NOBODY
+    texts.append(text)
+    return _TEXTS + len(texts) - 1

@@ -13,7 +13,7 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counts import Counts
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
-from wevent.lookup import Lookup, all_below
+from wevent.lookup import NOBODY, Labels, Lookup, all_below
 
 
 class Roster:
@@ -80,7 +80,7 @@ class Roster:
 
     @classmethod
     def _from_pairs(cls, users: Any, left: Any, right: Any, requirement: Any) -> Roster:
-        columns = [np.asarray(column) for column in (users, left, right)]
+        columns = [_id_column(users), np.asarray(left), np.asarray(right)]
         lengths = tuple(column.shape for column in columns)
         if columns[0].ndim != 1 or len(set(lengths)) != 1 or not len(columns[0]):
             raise InvalidRoster(
@@ -127,20 +127,21 @@ class Roster:
                 value=max_cells_per_user,
             )
         known = Cells.of(domain)
-        user_column, cell_column = np.ascontiguousarray(users), np.ascontiguousarray(cells)
-        if user_column.ndim != 1 or user_column.shape != cell_column.shape:
+        shapes = tuple((len(one),) if isinstance(one, (list, tuple)) else np.shape(one) for one in (users, cells))
+        if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
             raise InvalidEvents(
                 "one cell per event",
-                f"{user_column.shape} users and {cell_column.shape} cells",
+                f"{shapes[0]} users and {shapes[1]} cells",
                 "Give two columns of the same length.",
-                lengths=(user_column.shape, cell_column.shape),
+                lengths=shapes,
             )
+        ids = Labels.of(users)
         return self.count_rows(
-            self._users.find(user_column),
-            known.find(cell_column),
+            self._users.find(ids),
+            known.find(cells),
             len(known),
             max_cells_per_user=max_cells_per_user,
-            unknown=lambda rows: user_column[rows],
+            unknown=ids.__getitem__,
         )
 
     def count_rows(
@@ -150,7 +151,7 @@ class Roster:
         cells: int,
         *,
         max_cells_per_user: int = 1,
-        unknown: Callable[[IntArray], npt.NDArray[Any]] | None = None,
+        unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:
         """`count` for events whose users and cells have been looked up; -1 stands for what was not found.
 
@@ -176,18 +177,38 @@ class Roster:
         counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
-    def find(self, users: npt.NDArray[Any]) -> IntArray:
+    def find(self, users: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
         """The position of each id in `users`, -1 if it is not registered."""
         return self._users.find(users)
 
-    def _with_strangers(self, counts: Counts, ids: npt.NDArray[Any], cells: IntArray, limit: int) -> Counts:
+    def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
+        """Which of these ids can count in a slot, however many other events it will have.
+
+        Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
+        """
+        registered = self.find(users) >= 0
+        if self.unknown_row is None:
+            return registered
+        places = np.flatnonzero(~registered)
+        texts = [None if value is None else str(value) for value in users[places].values()]
+        smallest = set(self._strangers(sorted({text for text in texts if text is not None})))
+        registered[places] = [text in smallest for text in texts]
+        return registered
+
+    def _strangers(self, names: list[str]) -> list[str]:
+        """Those of sorted unregistered ids that count: the `unknown_limit` smallest among the strangers."""
+        if self._is_stranger is not None and names:
+            names = [name for name, admitted in zip(names, self._is_stranger(names).tolist(), strict=True) if admitted]
+        return names[: self.unknown_limit]
+
+    def _with_strangers(self, counts: Counts, ids: Labels, cells: IntArray, limit: int) -> Counts:
         """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
-        names, rows = np.unique(np.array([str(one) for one in ids.tolist()]), return_inverse=True)
-        admitted = np.ones(len(names), dtype=np.bool_)
-        if self._is_stranger is not None and len(names):
-            admitted = self._is_stranger(names.tolist())
-        rank = np.where(admitted, np.cumsum(admitted) - 1, self.unknown_limit)  # among those who are strangers
-        kept = rank[rows] < self.unknown_limit
+        texts = [None if value is None else str(value) for value in ids.values()]
+        names = sorted({text for text in texts if text is not None})
+        chosen = {name: place for place, name in enumerate(self._strangers(names))}
+        nobody = self.unknown_limit  # None and NaN are nobody's ids
+        rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
+        kept = rows < self.unknown_limit
         rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
         matrix = counts.matrix.copy()
         matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
@@ -204,19 +225,20 @@ class Roster:
             domain: the declared cells, as `publisher.cells`.
         """
         known = Cells.of(domain)
-        column = np.ascontiguousarray(cells)
-        if column.shape != (len(self),):
+        shape = (len(cells),) if isinstance(cells, (list, tuple)) else np.shape(cells)
+        if shape != (len(self),):
             raise InvalidEvents(
                 f"one entry for each of the {len(self)} users",
-                f"shape {column.shape}",
+                f"shape {shape}",
                 "Use count(users, cells, …) for events.",
-                lengths=(column.shape,),
+                lengths=(shape,),
             )
+        column = Labels.of(cells)
         rows = known.find(column)
         if all_below(rows, len(known)):
             return self._tally(self._class_starts(len(known)) + rows, len(known), 0)
         present = np.flatnonzero(rows >= 0)
-        rejected = len(self) - len(present) - int(np.count_nonzero(_is_absent(column)))
+        rejected = len(self) - len(present) - int(np.count_nonzero((column.keys == -1) | (column.keys == NOBODY)))
         flat = self._class_starts(len(known))[present] + rows[present]
         return self._tally(flat, len(known), rejected)
 
@@ -255,12 +277,25 @@ def _last(
     return chosen // domain, chosen % domain
 
 
-def _is_absent(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if column.dtype.kind == "O":
-        return np.array([label is None or label != label or label == -1 for label in column.tolist()])
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column) | (column == -1))
-    return np.asarray(column == -1) if column.dtype.kind == "i" else np.zeros(len(column), dtype=np.bool_)
+def _id_column(users: Any) -> npt.NDArray[Any]:
+    """Ids as an array that keeps each as it is.
+
+    Raises:
+        InvalidRoster: for an id that is None, NaN or has a NUL in it.
+    """
+    column = np.asarray(users)
+    if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
+        column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
+    odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
+    nobody = int(np.count_nonzero(Labels.of(users).keys == NOBODY)) if odd else 0
+    if nobody:
+        raise InvalidRoster(
+            "an id for every user",
+            f"{nobody} rows without one (None, NaN, or text with a NUL)",
+            "Give each user an id.",
+            lengths=(len(column),),
+        )
+    return column
 
 
 def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:

@@ -41,6 +41,11 @@ _EXAMPLE = (
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
 )
 
+_STRICT = (
+    "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
+    "Use it for checking data, not for protecting it."
+)
+
 
 @click.command("publish", epilog=_EXAMPLE)
 @click.argument("events", nargs=-1)
@@ -76,7 +81,7 @@ _EXAMPLE = (
 @click.option("--user-column", help="The name of the user column.")
 @click.option("--cell-column", help="The name of the cell column.")
 @click.option("--engine", help="auto, duckdb or numpy.")
-@click.option("--strict", is_flag=True, default=None, help="Stop at the first malformed line.")
+@click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private.")
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
 @click.option("--released-through", type=click.IntRange(0), help="For a restored backup: the last slot that went out.")
@@ -119,6 +124,8 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
 def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
     """Publish. The order is what makes a failed start harmless: nothing is pinned before the first slot (step 6)."""
     console = Console(stderr=True)
+    if settings.strict:
+        console.print(_STRICT, markup=False, highlight=False, soft_wrap=True)
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with SqliteJournal(path, write=True, start_over=ours["start_over"]) as journal:
         # 2. One that ran with seeded noise is refused; so is an old copy, or it is charged for what went out elsewhere.
@@ -131,7 +138,6 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(path, settings, ours["files"]))
         source = open_source(settings, clock, last)
-        source.report = lambda text: console.print(text, markup=False, highlight=False)
         output = open_output(settings.out)
         output.check(journal, 0 if journal.is_new else journal.head().committed)
         # 5. Terms, and who is registered: an epoch is stored with its first slot, first terms bind with the first slot.
@@ -145,7 +151,8 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
             shown.begin(publication.publisher.slot, last)
             summary = publication.run()
             output.close()
-    _report(console, summary, source.totals(), settings)
+    _report(console, summary, settings)
+    _report_private(console, source.totals(), source.first_malformed())
 
 
 def _read_files(config: Path | None, cells: str | None) -> list[tuple[str, Path]]:
@@ -258,17 +265,22 @@ class _Shown:
         self._progress.update(self._task, completed=done, description=f"slot {slot}", rate=rate)
 
 
-def _report(console: Console, summary: Summary, totals: dict[str, int], settings: Settings) -> None:
-    """What the run came to; totals of the whole run are for the operator's eyes."""
+def _report(console: Console, summary: Summary, settings: Settings) -> None:
+    """What the run came to: nothing here depends on anybody's events."""
     if summary.last < summary.first:
         text = f"Nothing new: slot {summary.last} was the last one."
     else:
         text = f"Published slots {summary.first} to {summary.last}."
     if summary.sent_again:
         text += f" {summary.sent_again} releases were missing in the output and were sent again."
-    dropped = ", ".join(f"{totals[name]} {name}" for name in ("rejected", "malformed", "late") if totals.get(name))
-    if dropped:
-        text += f" Not counted in this run: {dropped} events (private: do not publish these numbers)."
     if summary.interrupted:
         text += f" Stopped as asked; everything is stored in {settings.journal}. Run the same command again to resume."
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
+    """The one line that depends on events: totals of the whole run, for the operator's eyes. It is always there."""
+    counts = ", ".join(f"{totals.get(name, 0)} {name}" for name in ("rejected", "malformed", "late"))
+    where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
+    text = f"Events not counted in this run (private: do not publish these numbers): {counts}{where}."
     console.print(text, markup=False, highlight=False, soft_wrap=True)

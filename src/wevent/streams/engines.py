@@ -7,7 +7,7 @@ cells); events of unknown users or cells are dropped first and counted as reject
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import duckdb
@@ -17,8 +17,11 @@ import numpy.typing as npt
 from wevent.cells import Cells
 from wevent.core.arrays import IntArray
 from wevent.counts import Counts
+from wevent.lookup import Labels
 from wevent.roster import Roster
 from wevent.streams.clock import SlotClock
+from wevent.streams.folding import fold_text
+from wevent.streams.parquet import ParquetReader
 from wevent.streams.readers import Reader
 
 
@@ -39,7 +42,10 @@ class Tables:
         self.readers = readers
         self.cells = cells
         self.clock = clock
-        self.integer_cells = cells.numbered and all(one.integer_cells for one in readers)
+        self.plain = all(isinstance(one, ParquetReader) for one in readers)
+        parquet = [one for one in readers if isinstance(one, ParquetReader)]
+        self.integer_cells = cells.numbered and all(one.integer_cells for one in parquet)
+        self._integer_users = all(one.integer_users for one in parquet)
         self._loaded: Roster | None = None
         labels = np.arange(len(cells)) if cells.numbered else np.array([str(label) for label in cells], dtype=object)
         self._load("cells", {"label": labels, "place": np.arange(len(cells))})
@@ -50,13 +56,13 @@ class Tables:
             return
         ids = roster.users
         if ids.dtype.kind not in "iu":
-            ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+            ids = np.array([str(one) for one in Labels.of(ids).values()], dtype=object)
         self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
         self._loaded = roster
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
-        return roster.users.dtype.kind in "iu" and all(one.integer_users for one in self.readers)
+        return roster.users.dtype.kind in "iu" and self._integer_users
 
     def _load(self, name: str, columns: dict[str, npt.NDArray[Any]]) -> None:
         self.connection.register("arriving", columns)
@@ -71,61 +77,87 @@ class Tables:
         return self.clock.start_of(slots.first), self.clock.start_of(slots.last + 1)
 
 
+class _Held(NamedTuple):
+    """A range in memory: events in time order, input order among equal times.
+
+    Attributes:
+        slots: the range.
+        roster: whose positions stand for the users; None: they are ids yet.
+        columns: t, u, c, and `strange` for the ids of unregistered users.
+        rejected: events of unknown users or cells that are not among the columns any more (of a range of one slot).
+    """
+
+    slots: SlotRange
+    roster: Roster | None
+    columns: dict[str, npt.NDArray[Any]]
+    rejected: int
+
+
 class NumpyEngine:
     """Fetches a range as columns and counts with numpy: the quick one. Keeps the range for the next call."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._held: tuple[SlotRange, Roster | None, dict[str, npt.NDArray[Any]]] | None = None
+        self._held: _Held | None = None
 
     def held(self, roster: Roster, slot: int) -> SlotRange | None:
         """The range in memory, if it has this slot and is valid for this roster."""
-        if self._held is None or self._held[1] not in (None, roster):
+        if self._held is None or self._held.roster not in (None, roster):
             return None
-        slots = self._held[0]
+        slots = self._held.slots
         return slots if slots.first <= slot <= slots.last else None
 
     def count(self, roster: Roster, slots: SlotRange, limit: int, within: SlotRange | None = None) -> Iterator[Counts]:
         """Count each slot of `slots`; `within` is what to read at once, and keep."""
-        if self.held(roster, slots.first) is None:
-            self._held = None
-            self._held = self._fetch(roster, within or slots)
-        _, looked_up, columns = self._held  # type: ignore[misc]
+        held = self._held
+        if held is None or self.held(roster, slots.first) is None:
+            self._held = None  # room for the next one
+            held = self._held = self._fetch(roster, within or slots, limit)
         clock, cells = self._tables.clock, self._tables.cells
         marks = np.array([clock.start_of(slot) for slot in range(slots.first, slots.last + 2)], dtype=np.int64)
-        places = columns["t"].searchsorted(marks).tolist()
+        places = held.columns["t"].searchsorted(marks).tolist()
         for start, stop in itertools.pairwise(places):
-            users, labels = columns["u"][start:stop], columns["c"][start:stop]
-            if looked_up is None:
+            users, labels = held.columns["u"][start:stop], held.columns["c"][start:stop]
+            if held.roster is None:
                 yield roster.count(users, labels, cells, max_cells_per_user=limit)
             else:
-                strange = columns["strange"][start:stop] if "strange" in columns else None
-                yield roster.count_rows(
-                    users,
-                    labels,
-                    len(cells),
-                    max_cells_per_user=limit,
-                    unknown=None if strange is None else strange.__getitem__,
-                )
+                strange = held.columns["strange"][start:stop] if "strange" in held.columns else None
+                unknown = None if strange is None else _ids_in(strange)
+                counts = roster.count_rows(users, labels, len(cells), max_cells_per_user=limit, unknown=unknown)
+                yield Counts(counts.matrix, counts.rejected + held.rejected) if held.rejected else counts
 
-    def _fetch(self, roster: Roster, slots: SlotRange) -> tuple[SlotRange, Roster | None, dict[str, npt.NDArray[Any]]]:
-        """The events of a range in time order, input order among equal times."""
+    def _fetch(self, roster: Roster, slots: SlotRange, limit: int) -> _Held:
         tables = self._tables
-        plain = tables.integer_users(roster) and tables.integer_cells
+        plain = tables.plain and tables.integer_users(roster) and tables.integer_cells
         if not plain:
             tables.load(roster)
-        parts = []
+        parts, rejected = [], 0
         for reader in tables.readers:
-            events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
-            query = events if plain else _looked_up(events, roster.unknown_row is not None)
-            part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
-            if not plain:  # a join forgets the order
-                _reorder(part, part.pop("n"))
-            parts.append(part)
+            if isinstance(reader, ParquetReader):
+                parts.append(self._query(reader, roster, slots, plain))
+            else:
+                folded = fold_text(reader, roster, tables.bounds(slots), limit, one_slot=slots.first == slots.last)
+                rejected += folded.rejected
+                parts.append(folded.columns)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]
         if (columns["t"][1:] < columns["t"][:-1]).any():
             _reorder(columns, columns["t"])
-        return slots, None if plain else roster, columns
+        return _Held(slots, None if plain else roster, columns, rejected)
+
+    def _query(
+        self, reader: ParquetReader, roster: Roster, slots: SlotRange, plain: bool
+    ) -> dict[str, npt.NDArray[Any]]:
+        tables = self._tables
+        events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
+        query = events if plain else _looked_up(events, roster.unknown_row is not None)
+        part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
+        if not plain:  # a join forgets the order
+            _reorder(part, part.pop("n"))
+        return part
+
+
+def _ids_in(strange: npt.NDArray[Any]) -> Callable[[IntArray], Labels]:
+    return lambda rows: Labels.of_values(strange[rows].tolist())
 
 
 def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
@@ -155,6 +187,7 @@ class DuckdbEngine:
         tables = self._tables
         tables.load(roster)
         execute = tables.connection.execute
+        folded = self._load_text(roster, slots, limit)
         execute(f"CREATE OR REPLACE TEMP VIEW valid AS {self._valid(roster, slots, events)}")
         sums = execute(_last_cell() if limit == 1 else _last_cells(limit)).fetchnumpy()
         rejected = dict(
@@ -164,7 +197,19 @@ class DuckdbEngine:
         matrices = np.zeros(shape, dtype=np.int64)
         matrices[sums["slot"] - slots.first, sums["class"], sums["col"]] = sums["users"]
         for index, matrix in enumerate(matrices):
-            yield Counts(matrix, rejected.get(slots.first + index, 0))
+            yield Counts(matrix, rejected.get(slots.first + index, 0) + folded)
+
+    def _load_text(self, roster: Roster, slots: SlotRange, limit: int) -> int:
+        """Events of text files as tables `text_0`, …; how many were rejected on the way."""
+        rejected = 0
+        for index, reader in enumerate(self._tables.readers):
+            if not isinstance(reader, ParquetReader):
+                bounds = self._tables.bounds(slots)
+                folded = fold_text(reader, roster, bounds, limit, one_slot=slots.first == slots.last)
+                columns = {**folded.columns, "n": np.arange(1, len(folded.columns["t"]) + 1)}
+                self._tables.connection.register(f"text_{index}", columns)
+                rejected += folded.rejected
+        return rejected
 
     def _valid(self, roster: Roster, slots: SlotRange, events: int) -> str:
         """All events of the range with slot, place in time and input as one number, and user, class, cell if known."""
@@ -174,17 +219,23 @@ class DuckdbEngine:
         low, high = tables.bounds(slots)
         places = (events + 1) * len(tables.readers)
         kind = "BIGINT" if (high - low) * places < 2**62 else "HUGEINT"
-        selects = [
-            f"SELECT t, CAST(t - {low} AS {kind}) * {places} + {index * (events + 1)} + row_number() OVER () AS moment"
-            ", u, c "
-            f"FROM ({reader.events(low, high, text_users=not by_number, text_cells=not tables.integer_cells)})"
-            for index, reader in enumerate(tables.readers)
-        ]
-        return (
-            f"SELECT (t - {clock.origin_us}) // {clock.length_us} + 1 AS slot, moment, "
-            f"roster.place AS row, roster.class AS class, cells.place AS col FROM ({' UNION ALL '.join(selects)}) "
-            f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
-        )
+        slot = f"(t - {clock.origin_us}) // {clock.length_us} + 1 AS slot"
+        selects = []
+        for index, reader in enumerate(tables.readers):
+            moment = f"CAST(t - {low} AS {kind}) * {places} + {index * (events + 1)} + {{}} AS moment"
+            if isinstance(reader, ParquetReader):
+                texts = {"text_users": not by_number, "text_cells": not tables.integer_cells}
+                selects.append(
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, cells.place AS col FROM "
+                    f"(SELECT *, {moment.format('row_number() OVER ()')} FROM ({reader.events(low, high, **texts)})) "
+                    f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
+                )
+            else:
+                selects.append(
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, nullif(c, -1) AS col FROM "
+                    f"(SELECT *, {moment.format('n')} FROM text_{index}) LEFT JOIN roster ON u = roster.place"
+                )
+        return " UNION ALL ".join(selects)
 
 
 def _last_cell() -> str:

@@ -1,18 +1,18 @@
-"""Input files by name: which there are, of which format, with which columns."""
+"""Input files by name: which there are, of which format, with which columns; and the lines of text files."""
 
 from __future__ import annotations
 
-import csv
 import glob
 import gzip
-import io
-import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, cast
 
 from wevent.errors import InvalidInput
+from wevent.streams.delimited import DELIMITERS, split_line
+from wevent.streams.splitting import PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -23,6 +23,8 @@ _FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
 }
+_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8 text
+_SHOWN = 20  # column names in a message
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,18 @@ class InputFile:
     Attributes:
         path: where it is.
         format: parquet, csv, tsv or ndjson.
-        columns: the names in its header (ndjson: of its first object); empty for Parquet, which knows them itself.
-        sample: the first row's values by name.
+        columns: the names in its header; empty for Parquet, which knows them itself, and for NDJSON, which has none.
     """
 
     path: str
     format: str
-    columns: tuple[str, ...]
-    sample: dict[str, Any]
+    columns: tuple[str, ...] = ()
 
 
 def find_files(patterns: Sequence[str]) -> list[str]:
     """The files behind names and globs, in the order given, each once; those of one glob by name.
+
+    A name that exists is that file, whatever characters are in it.
 
     Raises:
         InvalidInput: for a name or glob without a file.
@@ -61,10 +63,10 @@ def find_files(patterns: Sequence[str]) -> list[str]:
 
 
 def open_input(path: str) -> InputFile:
-    """Look at a file's ending and first row.
+    """Look at a file's ending and, of CSV and TSV, its header; a compressed file is read to its end.
 
     Raises:
-        InvalidInput: for an unknown ending, an empty or unreadable file.
+        InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
     """
     endings = [ending.lower() for ending in Path(path).suffixes]
     if endings and endings[-1] == ".gz":
@@ -77,68 +79,96 @@ def open_input(path: str) -> InputFile:
             "Rename or convert it.",
             path=path,
         )
-    try:
-        if Path(path).stat().st_size == 0:
-            raise _empty(path)
-        if kind == "parquet":
-            return InputFile(path, kind, (), {})
-        with open_text(path) as lines:
-            return _first_object(path, lines) if kind == "ndjson" else _header(path, kind, lines)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            "a readable file", f"{path!r}, which is not ({type(error).__name__})", "Check the file.", path=path
-        ) from None
+    return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
 
 
-def open_text(path: str) -> io.TextIOBase:
-    """A text file for reading, compressed or not."""
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return open(path, encoding="utf-8", newline="")
+def open_text(path: str, kind: str) -> InputFile:
+    """A text file of a known format; see `open_input`."""
+    for _ in _pieces(path):
+        if not _compressed(path):
+            break
+    return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
+
+
+def read_lines(one: InputFile) -> Iterator[bytes]:
+    """The lines of a text file after its header, many at a time, each with its end.
+
+    Raises:
+        InvalidInput: if it cannot be read, or is damaged as a compressed file.
+    """
+    lines = _all_lines(one.path)
+    if one.columns:
+        first = next(lines, b"")
+        yield first[first.find(b"\n") + 1 :]
+    yield from lines
 
 
 def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a file that lacks a column.
+    """Refuse a file that lacks a column, or has it twice.
 
     Raises:
-        InvalidInput: naming the first one that is missing.
+        InvalidInput: naming the first one that is at fault.
     """
     for column in wanted:
-        if column not in present:
+        if present.count(column) != 1:
+            shown = ", ".join(map(repr, present[:_SHOWN])) + (", …" if len(present) > _SHOWN else "")
             raise InvalidInput(
-                f"a column {column!r}",
-                f"{path!r} with {', '.join(map(repr, present)) or 'none'}",
+                f"a column {column!r}" + (", once" if column in present else ""),
+                f"{path!r} with {shown or 'none'}",
                 "Name the columns with time_column, user_column and cell_column (or slot_column).",
                 path=path,
                 column=column,
             )
 
 
-def delimiter_of(kind: str) -> str:
-    """What separates the fields of a csv or tsv file."""
-    return "\t" if kind == "tsv" else ","
-
-
-def _header(path: str, kind: str, lines: io.TextIOBase) -> InputFile:
-    rows: Iterator[list[str]] = csv.reader(lines, delimiter=delimiter_of(kind))
-    names = next(rows, None)
-    first = next(rows, None)
+def _header(path: str, kind: str) -> tuple[str, ...]:
+    first = next(_all_lines(path), b"")
+    line = first[: first.find(b"\n") + 1]
+    if not line:
+        raise InvalidInput(
+            "a file with a header line", f"{path!r}, which is empty", "Check how it was written.", path=path
+        )
+    names = None
+    if not len(spoiled_lines(line, line_ends(line))):
+        names = split_line(line.removesuffix(b"\n").removesuffix(b"\r"), DELIMITERS[kind])
     if names is None:
-        raise _empty(path)
-    names = [names[0].removeprefix("\ufeff"), *names[1:]] if names else names
-    return InputFile(path, kind, tuple(names), dict(zip(names, first or [], strict=False)))
+        raise InvalidInput(
+            "a header line of column names", f"{path!r}, whose first line is none", "Check the file.", path=path
+        )
+    return tuple(name.decode() for name in names)
 
 
-def _first_object(path: str, lines: io.TextIOBase) -> InputFile:
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            return InputFile(path, "ndjson", tuple(row), row)
-    raise _empty(path)
+def _all_lines(path: str) -> Iterator[bytes]:
+    splitter = LineSplitter()
+    first = True
+    for piece in _pieces(path):
+        lines = splitter.feed(piece)
+        if lines:
+            yield lines.removeprefix(_MARK) if first else lines
+            first = False
+    last = splitter.finish()
+    if last:
+        yield last.removeprefix(_MARK) if first else last
 
 
-def _empty(path: str) -> InvalidInput:
-    return InvalidInput("a file with events", f"{path!r}, which is empty", "Check how it was written.", path=path)
+def _pieces(path: str) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+    except (OSError, EOFError, zlib.error) as error:
+        damaged = _compressed(path) and not (isinstance(error, OSError) and error.errno)
+        raise InvalidInput(
+            "a readable file",
+            f"{path!r}, which is " + ("damaged or cut off" if damaged else f"not ({type(error).__name__})"),
+            "Compress it again from what it was made of." if damaged else "Check the file.",
+            path=path,
+        ) from None
+
+
+def _open(path: str) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if _compressed(path) else open(path, "rb")
+
+
+def _compressed(path: str) -> bool:
+    return path.lower().endswith(".gz")

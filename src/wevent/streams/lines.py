@@ -16,9 +16,12 @@ import numpy as np
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.roster import Roster
 from wevent.streams.clock import SlotClock
-from wevent.streams.events import Batch, LineDecoder, OpenSlot
+from wevent.streams.decoding import Batch, explain, time_reader
+from wevent.streams.events import OpenSlot
+from wevent.streams.objects import ObjectDecoder
 from wevent.streams.settings import StreamSettings
-from wevent.streams.source import SlotCounts
+from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.splitting import PIECE_BYTES, LineSplitter
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
 _SHOWN = 3  # malformed lines that are reported
@@ -50,9 +53,6 @@ class LineSource:
         last: the last slot; None: no end.
         inbox: where the bytes arrive.
         now_us: the wall clock.
-
-    Attributes:
-        report: called with one sentence per notice for the operator, free of event content.
     """
 
     def __init__(
@@ -64,18 +64,19 @@ class LineSource:
         inbox: Inbox,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        self.report: Callable[[str], None] | None = None
         self._settings = settings
         self._clock = clock
         self._last = last
         self._inbox = inbox
         self._now_us = now_us
-        self._decoder = LineDecoder(settings.columns, settings.cells, settings.timezone_us, settings.time_unit)
+        self._decoder = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
+        self._splitter = LineSplitter()
         self._open: dict[int, OpenSlot] = {}
+        self._awaited: tuple[int, Roster | None] = 0, None  # the slot that is counted next, and who can count in it
         self._closed = 0  # slots up to this one are closed
         self._begun = 0  # slots up to this one have begun
-        self._rest = b""
         self._line = 0
+        self._malformed: list[str] = []
         self._ended = self._stopped = False
         self._totals = {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
         if settings.close == "lines":
@@ -88,6 +89,9 @@ class LineSource:
         self._closed = max(self._closed, first - 1)
         end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
         for slot in range(first, end + 1):
+            self._awaited = slot, roster
+            if slot in self._open:
+                self._open[slot].belongs_to(roster)
             while self._closed < slot:
                 if self._ended or self._stopped:
                     return
@@ -95,10 +99,15 @@ class LineSource:
             opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
             counts = opened.count(roster, len(self._settings.cells))
             self._totals["rejected"] += counts.rejected
-            yield SlotCounts(slot, counts, {"slot": slot})
+            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
 
     def resume(self, position: Any) -> None:
-        """Continue after a stored position: what arrives for slots up to it is late."""
+        """Continue after a stored position: what arrives for slots up to it is late.
+
+        Raises:
+            InvalidSettings: if numbers as times meant something else.
+        """
+        check_time_unit(position, self._settings.time_unit)
         self._closed = max(self._closed, int(position["slot"]))
         if self._settings.close == "lines":
             self._allow_through(self._clock.start_of(self._closed + 1))
@@ -106,6 +115,10 @@ class LineSource:
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only."""
         return dict(self._totals)
+
+    def first_malformed(self) -> list[str]:
+        """Where the first malformed lines were, for the operator only; free of event content."""
+        return list(self._malformed)
 
     def pending(self) -> bytes:
         """The events of open slots, to be kept until these close and no longer, b"" without any; nothing else holds them.
@@ -165,28 +178,22 @@ class LineSource:
             self._begun = max(self._begun, self._clock.slot_of(self._now_us()))
         if not piece:
             self._ended = True
-            lines, self._rest = self._rest, b""
-        else:
-            cut = piece.rfind(b"\n") + 1
-            if not cut:
-                self._rest += piece
-                return
-            lines, self._rest = self._rest + piece[:cut], piece[cut:]
+            self._take_lines(self._splitter.finish())
+        for start in range(0, len(piece), PIECE_BYTES):
+            self._take_lines(self._splitter.feed(piece[start : start + PIECE_BYTES]))
+
+    def _take_lines(self, lines: bytes) -> None:
         if self._settings.close == "lines" and b'"close"' in lines:
             self._read_with_closes(lines)
         elif lines:
             self._read(lines)
 
     def _read(self, lines: bytes) -> None:
-        number = lines.count(b"\n") + (not lines.endswith(b"\n"))
-        try:
-            batch = self._decoder.batch(lines)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            batch, malformed = self._decoder.each(lines.split(b"\n"))
-            for index in malformed:
-                self._note_malformed(self._line + index + 1)
-        self._line += number
-        self._sort_in(batch)
+        decoded = self._decoder.decode(lines)
+        for row, problem in zip(decoded.malformed.tolist(), decoded.problems.tolist(), strict=True):
+            self._note_malformed(self._line + row + 1, problem)
+        self._line += lines.count(b"\n")
+        self._sort_in(decoded.batch)
 
     def _read_with_closes(self, lines: bytes) -> None:
         """Events and close lines in their order; a line with the word may still be an event."""
@@ -220,26 +227,24 @@ class LineSource:
             late, early = slots <= self._closed, slots > self._begun
             self._totals["late"] += int(np.count_nonzero(late))
             self._totals["rejected"] += int(np.count_nonzero(early))
-            slots, batch = _only(slots, batch, ~(late | early))
+            inside = ~(late | early)
+            slots, batch = slots[inside], batch.where(inside)
         for slot in [low] if low == high and len(slots) else np.unique(slots).tolist():
             opened = self._open.get(slot)
             if opened is None:
                 opened = self._open[slot] = OpenSlot(self._settings.max_cells_per_user)
-            opened.add(batch if low == high else _only(slots, batch, slots == slot)[1])
+                if slot == self._awaited[0] and self._awaited[1] is not None:
+                    opened.belongs_to(self._awaited[1])
+            opened.add(batch if low == high else batch.where(slots == slot))
 
-    def _note_malformed(self, number: int) -> None:
+    def _note_malformed(self, number: int, problem: int) -> None:
         self._totals["malformed"] += 1
+        if len(self._malformed) < _SHOWN:
+            self._malformed.append(f"line {number} of this run's input ({explain(problem, self._settings)})")
         if self._settings.strict:
             raise InvalidEvents(
                 "only well-formed events (strict)",
-                f"a malformed line: line {number} of this run's input",
+                f"a malformed line: {self._malformed[0]}",
                 "Repair the sender, or leave strict out to count and skip such lines.",
                 line=number,
             )
-        if self._totals["malformed"] <= _SHOWN and self.report is not None:
-            more = "; further ones are only counted" if self._totals["malformed"] == _SHOWN else ""
-            self.report(f"Line {number} of this run's input is malformed and was skipped{more}.")
-
-
-def _only(slots: Any, batch: Batch, chosen: Any) -> tuple[Any, Batch]:
-    return slots[chosen], Batch(*(column[chosen] for column in batch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
-from wevent.streams.inputs import delimiter_of, open_input
-from wevent.streams.readers import connect, literal, quoted
+from wevent.streams.fields import MAX_LABEL_BYTES
+from wevent.streams.sql import connect, literal
+from wevent.streams.tables import load_rows
 
 _CANONICAL = r"0|-?[1-9]\d{0,17}"
 
@@ -23,7 +24,7 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[n
     """Ids, windows and nano-epsilons from a file with `user,window,epsilon` or `user,privacy,window`.
 
     Args:
-        path: CSV, TSV, NDJSON (also with .gz) or Parquet.
+        path: CSV, TSV, NDJSON (also with .gz) or Parquet. Ids are taken as they are, spaces included, as in events.
         levels: what the words for privacy and window stand for.
 
     Returns:
@@ -35,20 +36,9 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[n
         InvalidRoster: for a user listed twice.
     """
     connection = connect()
-    scan, names = _table(connection, str(path))
-    as_levels = "privacy" in names
-    wanted = ("user", "window", "privacy" if as_levels else "epsilon")
-    for name in wanted:
-        if name not in names:
-            raise InvalidInput(
-                "the columns user, window and epsilon, or user, privacy and window",
-                f"{str(path)!r} without {name!r}",
-                "Write one row per user under these names.",
-                path=str(path),
-                column=name,
-            )
-    user, window, second = (f"trim(CAST({quoted(name)} AS VARCHAR))" for name in wanted)
-    connection.execute(f"CREATE TEMP TABLE rows AS SELECT {user} AS u, {window} AS w, {second} AS e FROM {scan}")
+    chosen_names = load_rows(connection, str(path), _chosen(str(path)))
+    as_levels = chosen_names[2] == "privacy"
+    connection.execute("CREATE TEMP TABLE rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e FROM loaded")
     _check_rows(connection, str(path))
     pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
     chosen = levels or Levels.default()
@@ -75,44 +65,40 @@ def read_column(path: str | Path, column: str) -> list[str]:
             raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
         return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     connection = connect()
-    scan, names = _table(connection, str(path))
-    name = column if column in names else names[0]
-    rows = connection.execute(f"SELECT CAST({quoted(name)} AS VARCHAR) FROM {scan}").fetchall()
+    load_rows(connection, str(path), lambda names: [column if column in names else names[0]])
+    rows = connection.execute("SELECT c0 FROM loaded").fetchall()
     return [row[0] for row in rows if row[0] is not None]
 
 
-def _table(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[str, Sequence[str]]:
-    if not Path(path).is_file():
-        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
-    one = open_input(path)
-    if one.format == "parquet":
-        scan = f"read_parquet({literal(path)})"
-    elif one.format == "ndjson":
-        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in one.columns)
-        scan = f"read_json({literal(path)}, format = 'newline_delimited', columns = {{{columns}}})"
-    else:
-        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in one.columns)
-        scan = (
-            f"read_csv({literal(path)}, columns = {{{columns}}}, auto_detect = false, header = true, "
-            f"delim = {literal(delimiter_of(one.format))}, quote = '\"', escape = '\"')"
-        )
-    try:
-        names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
-        connection.execute(f"SELECT count(*) FROM {scan} WHERE {quoted(names[0])} IS NULL").fetchall()
-    except duckdb.Error as error:
-        raise InvalidInput(
-            "a file with the same fields in every row",
-            f"{path!r} ({type(error).__name__})",
-            "Check that no row is cut off or has a comma too many.",
-            path=path,
-        ) from None
-    return scan, names
+def _chosen(path: str) -> Callable[[Sequence[str]], list[str]]:
+    def choose(names: Sequence[str]) -> list[str]:
+        wanted = ["user", "window", "privacy" if "privacy" in names else "epsilon"]
+        for name in wanted:
+            if name not in names:
+                raise InvalidInput(
+                    "the columns user, window and epsilon, or user, privacy and window",
+                    f"{path!r} without {name!r}",
+                    "Write one row per user under these names.",
+                    path=path,
+                    column=name,
+                )
+        return wanted
+
+    return choose
 
 
 def _check_rows(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     rows, whole, users = connection.execute(
         "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
     ).fetchall()[0]
+    odd = f"SELECT count(*) FROM rows WHERE strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
+    if unfit := connection.execute(odd).fetchall()[0][0]:
+        raise InvalidInput(
+            f"ids of at most {MAX_LABEL_BYTES} bytes, without NULs",
+            f"{path!r} with {unfit} other ones",
+            "Events of such users would never count: use shorter ids.",
+            path=path,
+        )
     if not rows or whole < rows:
         raise InvalidInput(
             "a row per user, every field filled in",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from wevent.counts import Counts
+from wevent.errors import InvalidSettings
 from wevent.roster import Roster
 
 
@@ -40,3 +41,19 @@ class Source(Protocol):
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only: events, rejected, malformed, late."""
         ...
+
+
+def check_time_unit(position: Any, time_unit: str) -> None:
+    """Refuse to go on with numbers as times in another unit: every event would lie outside the clock.
+
+    Raises:
+        InvalidSettings: naming the unit of the earlier run.
+    """
+    earlier = position.get("time_unit", time_unit)  # not stored before version 0.2
+    if earlier != time_unit:
+        raise InvalidSettings(
+            f"time_unit to stay {earlier}, as in the earlier run of this journal",
+            f"{time_unit}",
+            f"Give --time-unit {earlier}; convert times that are in another unit.",
+            key="time_unit",
+        )

@@ -9,7 +9,9 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roste
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams import LineSource, SlotClock, declared_clock
 from wevent.streams.clock import format_time
-from wevent.streams.events import Batch, LineDecoder, OpenSlot
+from wevent.streams.events import OpenSlot
+from wevent.streams.objects import ObjectDecoder
+from wevent.streams.times import TimeReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 NOBODY = [[0, 0, 0, 0], [0, 0, 0, 0]]
@@ -106,12 +108,10 @@ def test_malformed_lines_are_counted_and_the_first_three_shown_by_number() -> No
         b"\xff\n",
     ]
     source = live(line(1), line(2) + b"".join(bad) + line(3, 2, 2), 60.0)
-    notices: list[str] = []
-    source.report = notices.append
     assert counts(source) == [[[1, 0, 0, 0], [0, 0, 1, 0]]]
     assert source.totals()["malformed"] == len(bad)
-    assert [notice.split()[1] for notice in notices] == ["3", "4", "5"]
-    assert not any("secret" in notice for notice in notices)
+    assert [place.split()[1] for place in source.first_malformed()] == ["3", "4", "5"]
+    assert not any("secret" in place for place in source.first_malformed())
 
 
 def test_strict_stops() -> None:
@@ -163,23 +163,25 @@ def test_a_new_roster_counts_the_slot_that_closes_next() -> None:
 
 
 def test_numbers_as_times_labels_as_text() -> None:
-    decoder = LineDecoder({"time": "t", "user": "u", "cell": "c"}, settings(cells=["north", "1"]).cells, None, "ms")
-    batch = decoder.batch(b'{"t": 1767225600000, "u": 5, "c": "north"}\n{"t": 1767225600000.5, "u": "x", "c": 1}\n')
+    times = TimeReader(None, "ms")
+    decoder = ObjectDecoder({"time": "t", "user": "u", "cell": "c"}, settings(cells=["north", "1"]).cells, times)
+    lines = b'{"t": 1767225600000, "u": 5, "c": "north"}\n{"t": 1767225600000.5, "u": "x", "c": 1}\n'
+    batch = decoder.decode(lines).batch
     assert batch.times.tolist() == [DAY, DAY + 500]
-    assert batch.users.tolist() == ["5", "x"]
+    assert batch.users.values() == [5, "x"]
     assert batch.cells.tolist() == [0, 1]
-    far, _ = decoder.each([b'{"t": 1e300, "u": 5, "c": 1}', b'{"t": ' + b"9" * 400 + b', "u": 5, "c": 1}'])
+    far = decoder.decode(b'{"t": 1e300, "u": 5, "c": 1}\n{"t": ' + b"9" * 400 + b', "u": 5, "c": 1}\n').batch
     assert (far.times > 2**61).all()
 
 
 def test_an_open_slot_forgets_what_cannot_count() -> None:
     people, kept = roster(), OpenSlot(1, compact_above=10)
     plain_slot = OpenSlot(1)
-    decoder = LineDecoder({"time": "time", "user": "user", "cell": "cell"}, settings().cells, None, "s")
+    decoder = ObjectDecoder(settings().columns, settings().cells, TimeReader(None, "s"))
     for second in range(200):
-        batch = decoder.batch(line(second % 59, second % 7, second % 6))
+        batch = decoder.decode(line(second % 59, second % 7, second % 6)).batch
         kept.add(batch)
-        plain_slot.add(Batch(*batch))
+        plain_slot.add(batch)
         assert len(kept.dump()[1]) <= 2 * 10
     assert kept.count(people, 4).matrix.tolist() == plain_slot.count(people, 4).matrix.tolist()
 

@@ -1,7 +1,11 @@
-"""Anyone's events: a Parquet or CSV file of `slot,user,cell` or `time,user,cell`."""
+"""Anyone's events: a Parquet or CSV file of `slot,user,cell` or `time,user,cell`.
+
+CSV is read line by line as `wevent publish` does: a malformed line is counted and touches no other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,13 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidEvents, InvalidOption
-from wevent.experiments.streams.raw import by_user_and_slot, quoted
+from wevent.experiments.streams.raw import by_user_and_slot
 from wevent.experiments.streams.source import Recorded
+from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.fields import Fields, Mask
+from wevent.streams.inputs import open_text, read_lines, require_columns
+from wevent.streams.sql import file_list
+from wevent.streams.times import SlotReader, TimeReader
 
 _FULL_RANGE = 100_000  # whole-number cells below this stand for 0 … largest
 
@@ -36,13 +45,10 @@ def file_stream(path: Path, *, slot_length_s: float | None = None) -> Recorded:
             "an existing file", f"{str(path)!r}", "Check the path after file:.", option="stream", value=str(path)
         )
     with duckdb.connect() as connection:
-        reader = _reader(path)
-        columns = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
-        slot_of_row = _slot_expression(path, columns, slot_length_s)
-        connection.execute(
-            f"""CREATE TEMP TABLE events AS SELECT row_number() OVER () AS n, {slot_of_row} AS slot,
-            "user"::VARCHAR AS who, cell::VARCHAR AS place FROM {reader}"""
-        )
+        if _kind(path) == "parquet":
+            _load_parquet(connection, path, slot_length_s)
+        else:
+            _load_text(connection, path, slot_length_s)
         connection.execute(
             "CREATE TEMP VIEW readable AS SELECT * FROM events WHERE slot + length(who || place) IS NOT NULL"
         )
@@ -92,36 +98,89 @@ def _ordered(distinct: list[str], whole_range: bool) -> tuple[npt.NDArray[Any], 
     return names[order], rows
 
 
-def _reader(path: Path) -> str:
+def _kind(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    kind = suffixes[-1] if suffixes else ""
-    if kind == ".parquet":
-        return f"read_parquet({quoted(path)})"
-    if kind in (".csv", ".tsv", ".txt"):
-        delimiter = "'\t'" if kind == ".tsv" else "','"
-        return (
-            f"read_csv({quoted(path)}, header=true, delim={delimiter}, all_varchar=true, null_padding=true, "
-            "ignore_errors=true, strict_mode=false)"
+    kind = {".parquet": "parquet", ".csv": "csv", ".txt": "csv", ".tsv": "tsv"}.get(suffixes[-1] if suffixes else "")
+    if kind is None:
+        raise InvalidOption(
+            "a file ending in .parquet, .csv or .tsv (plain or .gz)",
+            f"{path.name!r}",
+            "Rename or convert it.",
+            option="stream",
+            value=str(path),
         )
-    raise InvalidOption(
-        "a file ending in .parquet, .csv or .tsv (plain or .gz)",
-        f"{path.name!r}",
-        "Rename or convert it.",
-        option="stream",
-        value=str(path),
-    )
+    return kind
 
 
-def _slot_expression(path: Path, columns: dict[str, str], slot_length_s: float | None) -> str:
-    if not {"user", "cell"} <= columns.keys() or not {"slot", "time"} & columns.keys():
+def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
+    """The table `events`: n, slot, who, place; NULL for what cannot be read."""
+    reader = f"read_parquet({file_list([str(path)])}, hive_partitioning = false)"
+    try:
+        columns = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
+        slot = "try_cast(slot AS BIGINT)"
+        if _time_name(path, list(columns), slot_length_s) == "time":
+            seconds = "coalesce(try_cast(time AS DOUBLE), epoch(try_cast(time AS TIMESTAMP)))"
+            if columns["time"].startswith(("TIMESTAMP", "DATE")):
+                seconds = "CASE WHEN isfinite(time) THEN epoch(time) END"
+            slot = f"try_cast(floor({seconds} / {float(slot_length_s or 1)!r}) AS BIGINT)"
+        connection.execute(
+            f"""CREATE TEMP TABLE events AS SELECT row_number() OVER () AS n, {slot} AS slot,
+            "user"::VARCHAR AS who, cell::VARCHAR AS place FROM {reader}"""
+        )
+    except duckdb.Error as error:
+        raise InvalidEvents(
+            "a readable Parquet file", f"{path.name!r} ({type(error).__name__})", "Check the file.", path=str(path)
+        ) from None
+
+
+def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
+    """The table `events`, as of `_load_parquet`."""
+    one = open_text(str(path), _kind(path))
+    time_name = _time_name(path, one.columns, slot_length_s)
+    require_columns(one.path, one.columns, (time_name, "user", "cell"))
+    wanted = [one.columns.index(name) for name in (time_name, "user", "cell")]
+    connection.execute("CREATE TEMP TABLE events (n BIGINT, slot BIGINT, who VARCHAR, place VARCHAR)")
+    done = 0
+    for lines in read_lines(one):
+        table = split_fields(lines, DELIMITERS[one.format], len(one.columns), wanted)
+        times, users, cells = table.columns
+        slots, valid = _slots(times, slot_length_s if time_name == "time" else None)
+        valid &= users.label_sized() & cells.label_sized()
+        columns = {
+            "n": np.arange(done, done + np.count_nonzero(valid)),
+            "slot": slots[valid],
+            "who": np.array(users.where(valid).texts(), dtype=object),
+            "place": np.array(cells.where(valid).texts(), dtype=object),
+        }
+        connection.register("arriving", columns)
+        connection.execute("INSERT INTO events SELECT * FROM arriving")
+        connection.unregister("arriving")
+        bad = len(table.strange) + int(np.count_nonzero(~valid))
+        connection.execute("INSERT INTO events SELECT NULL, NULL, NULL, NULL FROM range(?)", [bad])
+        done += len(columns["n"])
+
+
+def _slots(times: Fields, slot_length_s: float | None) -> tuple[IntArray, Mask]:
+    """The slot of each row, and which have one; times without an offset are taken for UTC."""
+    if slot_length_s is None:
+        return SlotReader().fields(times)
+    reader = TimeReader(0, "s")
+    found, valid = reader.fields(times)
+    days = np.flatnonzero(~valid & (times.lengths() == len("2024-01-31")))
+    found[days], valid[days] = reader.values([f"{text}T00:00Z" for text in times.where(days).texts()])
+    return found // max(1, round(slot_length_s * 1_000_000)), valid
+
+
+def _time_name(path: Path, columns: Sequence[str], slot_length_s: float | None) -> str:
+    if not {"user", "cell"} <= set(columns) or not {"slot", "time"} & set(columns):
         raise InvalidEvents(
             "the columns slot,user,cell or time,user,cell",
-            f"{', '.join(columns)} in {path.name}",
+            f"{', '.join(columns[:20])} in {path.name}",
             "Rename the columns or add a header line.",
             columns=tuple(columns),
         )
     if "slot" in columns:
-        return "try_cast(slot AS BIGINT)"
+        return "slot"
     if slot_length_s is None:
         raise InvalidOption(
             "a slot length for a file with times",
@@ -129,7 +188,4 @@ def _slot_expression(path: Path, columns: dict[str, str], slot_length_s: float |
             "Add --slot-length, for example 5m, 1h or 1d.",
             option="slot_length",
         )
-    seconds = "coalesce(try_cast(time AS DOUBLE), epoch(try_cast(time AS TIMESTAMP)))"
-    if columns["time"].startswith(("TIMESTAMP", "DATE")):
-        seconds = "epoch(time)"
-    return f"try_cast(floor({seconds} / {float(slot_length_s)!r}) AS BIGINT)"
+    return "time"
