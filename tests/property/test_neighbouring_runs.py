@@ -35,7 +35,7 @@ ONE = os.environ.get("WEVENT_PAIR_SEED")
 RESULT = os.environ.get("WEVENT_PAIRS_RESULT")
 SEEDS = [int(ONE)] if ONE else list(range(PAIRS))
 PARTS = [part for part in (SEEDS[number::8] for number in range(8)) if part]
-TOLD = 3  # failing pairs of a part that are told in full
+TOLD = 2  # failing pairs of a part that are told in full
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,12 +57,12 @@ def figures() -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: f"from {seeds[0]}")
 def test_neighbouring_runs_differ_in_nothing(seeds: list[int], tmp_path: Path, figures: Counter[str]) -> None:
-    different = []
+    different, published = [], 0
     for seed in seeds:
         pair = make_pair(seed)
         seen, found = compare(pair, tmp_path)
         figures.update(["pairs", f"pairs of {pair.way}", *(f"records: {one.kind}" for one in pair.targets())])
-        figures["published"] += seen.shown["exit code of run 0"] == 0
+        published += seen.shown["exit code of run 0"] == 0
         if found:
             figures["different"] += 1
             different.append((pair, found))
@@ -70,6 +70,8 @@ def test_neighbouring_runs_differ_in_nothing(seeds: list[int], tmp_path: Path, f
     words = [told(pair, compare(pair, tmp_path)[1]) for pair in small]
     others = [f"pair {pair.seed}: {main_difference(found)}" for pair, found in different[TOLD:]]
     assert not different, f"{len(different)} of {len(seeds)} pairs differ\n" + "\n".join([*words, *others])
+    figures["published"] += published
+    assert published > 0.9 * len(seeds)  # two refusals are equal, too, and show little
 
 
 def test_processes_differ_in_nothing(tmp_path: Path, figures: Counter[str]) -> None:

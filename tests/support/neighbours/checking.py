@@ -51,7 +51,7 @@ def main_difference(found: dict[str, str]) -> str:
     return min(found)
 
 
-def shrunk(pair: Pair, folder: Path, run: Run = usual_run, tries: int = 150) -> Pair:
+def shrunk(pair: Pair, folder: Path, run: Run = usual_run, tries: int = 40) -> Pair:
     """A smaller pair with the same main difference: records are dropped as long as it stays."""
     wanted = main_difference(compare(pair, folder, run)[1])
 

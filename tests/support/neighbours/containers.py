@@ -14,7 +14,6 @@ import duckdb
 from tests.support.neighbours.lines import Spelling
 from tests.support.neighbours.values import Event
 
-
 TEXTS = Event("VARCHAR", "VARCHAR", "VARCHAR")
 
 

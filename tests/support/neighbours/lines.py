@@ -93,7 +93,7 @@ def csv_broken(kind: str, chance: Random, world: World, spelling: Spelling) -> b
     """A line of a csv or tsv file that is broken in this way."""
     event = world.event(chance, world.target)
     line = spelling.line(event)
-    forged = spelling.line(world.event(chance, chance.choice(world.users)))
+    forged = spelling.line(world.event(chance, chance.choice(world.others)))
     broken: dict[str, Callable[[], bytes]] = {
         "broken syntax": lambda: _quote(line, spelling, chance, event),
         "cut off": lambda: _cut(line, chance),
@@ -114,7 +114,7 @@ def json_broken(kind: str, chance: Random, world: World, spelling: Spelling) -> 
     """A line of JSON that is broken in this way."""
     names, event = spelling.names, world.event(chance, world.target)
     line = spelling.line(event)
-    forged = spelling.line(world.event(chance, chance.choice(world.users)))
+    forged = spelling.line(world.event(chance, chance.choice(world.others)))
     fields = dict(zip(names, event, strict=True))
     fewer = {name: value for name, value in fields.items() if name != chance.choice(names)}
     deep = chance.choice((b"[", b'{"a":')) * chance.choice((2_000, DEEP))

@@ -72,7 +72,7 @@ def make_pair(seed: int, way: str | None = None) -> Pair:
 
 def _world(chance: Random, way: str) -> World:
     known = chance.choice((NAMES, NUMBERS))
-    users = tuple(chance.sample(known, chance.randint(1, len(known) - 1)))
+    users = tuple(chance.sample(known, chance.randint(2, len(known) - 1)))
     stranger = next(one for one in known if one not in users)
     cells = chance.choice((2, 3, 5, LABELS))
     times = chance.choice(("iso", "iso", "offset", "number", *(("slot",) if way == "files" else ())))
@@ -152,7 +152,7 @@ def _live(chance: Random, way: str, world: World, options: dict[str, Any]) -> li
             second = (slot + chance.choice((0, 0, 0, 0, -1, 1, 2))) * SLOT_S + chance.randrange(SLOT_S)
             one = _ordinary(chance, world, spelling)
             if one.kind == "normal":
-                event = world.event(chance, chance.choice(world.users))._replace(time=world.moment(second))
+                event = world.event(chance, chance.choice(world.others))._replace(time=world.moment(second))
                 one = Record("normal", spelling.line(event))
             records.append(one._replace(arrival=slot * SLOT_S + moment))
         if way == "lines":
@@ -167,8 +167,8 @@ def _live(chance: Random, way: str, world: World, options: dict[str, Any]) -> li
 
 
 def _ordinary(chance: Random, world: World, spelling: Spelling) -> Record:
-    """Somebody's record: mostly a plain event, now and then of any other kind."""
-    user = chance.choice(world.users)
+    """Somebody else's record: mostly a plain event, now and then of any other kind."""
+    user = chance.choice(world.others)
     if chance.random() < 0.9:
         return Record("normal", _spelt(spelling, world.event(chance, user)))
     kind = chance.choice([one for one in KINDS if one not in ("huge line", "deep", "huge field", "many events")])

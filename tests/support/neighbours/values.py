@@ -44,6 +44,11 @@ class World:
     target: Any
     times: str
 
+    @property
+    def others(self) -> tuple[Any, ...]:
+        """Everybody who is registered but the target."""
+        return tuple(user for user in self.users if user != self.target)
+
     def moment(self, second: float) -> Any:
         """A time so many seconds after the start."""
         time_us = START_US + round(second * SECOND)
