@@ -116,8 +116,9 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.stamp ## Property tests with many examples, and 1,000 kills of a publisher; long
+soak: $(VENV)/.stamp ## Property tests with many examples, 5,000 pairs of runs, and 1,000 kills of a publisher; long
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
+	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
 
 .PHONY: clean
