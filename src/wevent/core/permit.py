@@ -2,18 +2,27 @@
 
 A permit comes out of the ledger's gate (`Ledger.reserve`) and holds the budgets that were reserved. It turns, once,
 into one of three forms, and everything that decides how much privacy is lost is computed here from the reserved
-numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets.
+numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets. A form pays for one
+draw: a source of noise redeems it, and a second draw is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
 from functools import lru_cache
+from typing import Any, NoReturn, final
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true
-from wevent.core.budget import NANO, noise_scale, response_probability, sampling_probability
+from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true, frozen_copy
+from wevent.core.budget import (
+    MAX_EPSILON,
+    NANO,
+    least_threshold,
+    noise_scale,
+    response_probability,
+    sampling_probability,
+)
 
 WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
 
@@ -24,7 +33,50 @@ class PermitMisused(RuntimeError):
     """A permit was made outside the gate or used twice: a bug, never a user's mistake."""
 
 
-class NoisePermit:
+class _Sealed:
+    """Made by the gate, used once; never changed, copied, stored or derived from."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self, gate: object, **values: Any) -> None:
+        if gate is not _GATE:
+            raise PermitMisused("permits come from Ledger.reserve")
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_used", False)
+
+    def __init_subclass__(cls) -> None:
+        if cls.__bases__ != (_Sealed,):
+            raise PermitMisused("nothing derives from a permit")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise PermitMisused("a permit does not change")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise PermitMisused("a permit does not change")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise PermitMisused("a permit is neither copied nor stored")
+
+    def _use(self) -> None:
+        if getattr(self, "_used", True):  # without the mark it did not come from the gate
+            raise PermitMisused("a permit pays for one measurement, and its noise is drawn once")
+        object.__setattr__(self, "_used", True)
+
+
+def redeem(permit: object, kind: type[_Sealed]) -> None:
+    """Use a permit up for one draw: what every source of noise does before it draws (spec 4).
+
+    Raises:
+        PermitMisused: if it is anything but a permit of this kind from the gate, or was drawn with before.
+    """
+    if type(permit) is not kind:
+        raise PermitMisused(f"noise is drawn for a {kind.__name__} from the gate, not for a {type(permit).__name__}")
+    permit._use()
+
+
+@final
+class NoisePermit(_Sealed):
     """The right to draw one vector of integer Laplace noise of scale Δ/θ.
 
     Loss: θ nano-epsilons to every user whose data entered the vector, for L1 sensitivity Δ (spec 6).
@@ -32,12 +84,17 @@ class NoisePermit:
 
     __slots__ = ("scale",)
 
+    scale: float
+
     def __init__(self, gate: object, threshold: int, sensitivity: int) -> None:
-        _check(gate)
-        self.scale = noise_scale(threshold, sensitivity)
+        threshold = operator.index(threshold)
+        if not least_threshold(sensitivity) <= threshold <= MAX_EPSILON * NANO:  # beyond it noise would be cut off
+            raise PermitMisused(f"no noise of sensitivity {sensitivity} is drawn for {threshold} nano-epsilons")
+        super().__init__(gate, scale=noise_scale(threshold, sensitivity))
 
 
-class SamplingPermit:
+@final
+class SamplingPermit(_Sealed):
     """The right to keep each record of class g with probability p_g and to disturb the sum with scale Δ/θ.
 
     The sampling mechanism SM (paper, section 4.1; spec 6). Loss of class g: min(e_g, θ) nano-epsilons.
@@ -45,12 +102,19 @@ class SamplingPermit:
 
     __slots__ = ("budgets", "cells_per_user", "noise", "threshold")
 
+    budgets: IntArray
+    cells_per_user: int
+    noise: NoisePermit
+    threshold: int
+
     def __init__(self, gate: object, permit: Permit, threshold: int) -> None:
-        _check(gate)
-        self.budgets = permit.budgets
-        self.threshold = threshold
-        self.cells_per_user = permit.cells_per_user
-        self.noise = NoisePermit(gate, threshold, permit.sensitivity)
+        super().__init__(
+            gate,
+            budgets=permit.budgets,
+            threshold=threshold,
+            cells_per_user=permit.cells_per_user,
+            noise=NoisePermit(gate, threshold, permit.sensitivity),
+        )
 
     @property
     def keeps_all(self) -> bool:
@@ -81,12 +145,11 @@ class SamplingPermit:
 def _float_probabilities(budgets: bytes, threshold: int, cells_per_user: int) -> FloatArray:
     exponents = np.minimum(np.frombuffer(budgets, dtype=np.int64), threshold) / (NANO * cells_per_user)
     top = threshold / (NANO * cells_per_user)
-    probabilities: FloatArray = np.exp(exponents - top) * np.expm1(-exponents) / np.expm1(-top)
-    probabilities.setflags(write=False)
-    return probabilities
+    return frozen_copy(np.exp(exponents - top) * np.expm1(-exponents) / np.expm1(-top))
 
 
-class WeightingPermit:
+@final
+class WeightingPermit(_Sealed):
     """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11).
 
     With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
@@ -95,12 +158,17 @@ class WeightingPermit:
 
     __slots__ = ("losses", "noise", "threshold", "weights")
 
+    losses: IntArray
+    noise: NoisePermit
+    threshold: int
+    weights: IntArray
+
     def __init__(self, gate: object, permit: Permit) -> None:
-        _check(gate)
-        self.threshold = largest_budget(permit.budgets, permit.sizes)
-        self.weights = integer_weights(permit.budgets, self.threshold)
-        self.losses = weighted_losses(self.weights, self.threshold)
-        self.noise = NoisePermit(gate, self.threshold, permit.sensitivity << WEIGHT_BITS)
+        threshold = largest_budget(permit.budgets, permit.sizes)
+        noise = NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS)
+        weights = frozen_copy(integer_weights(permit.budgets, threshold))
+        losses = frozen_copy(weighted_losses(weights, threshold))
+        super().__init__(gate, threshold=threshold, weights=weights, losses=losses, noise=noise)
 
 
 def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
@@ -121,24 +189,26 @@ def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
     return losses
 
 
-class ResponsePermit:
+@final
+class ResponsePermit(_Sealed):
     """The right to one randomized response per user with e_g (spec 9). Loss of class g: e_g nano-epsilons."""
 
     __slots__ = ("cells", "truths")
 
+    cells: int
+    truths: UintArray
+
     def __init__(self, gate: object, permit: Permit, cells: int) -> None:
-        _check(gate)
-        self.cells = cells
-        self.truths = np.array(
-            [response_probability(budget, cells) for budget in permit.budgets.tolist()], dtype=np.uint64
-        )
+        truths = [response_probability(budget, cells) for budget in permit.budgets.tolist()]
+        super().__init__(gate, cells=cells, truths=frozen_copy(np.array(truths, dtype=np.uint64)))
 
     def float_truths(self) -> FloatArray:
         """The truth probabilities p_g as floats, for estimation and simulation."""
         return self.truths / 2.0**64
 
 
-class Permit:
+@final
+class Permit(_Sealed):
     """Reserved budgets of the present classes, to be used once.
 
     Attributes:
@@ -148,17 +218,17 @@ class Permit:
         cells_per_user: k.
     """
 
-    __slots__ = ("_used", "budgets", "cells_per_user", "sensitivity", "sizes")
+    __slots__ = ("budgets", "cells_per_user", "sensitivity", "sizes")
+
+    budgets: IntArray
+    cells_per_user: int
+    sensitivity: int
+    sizes: IntArray
 
     def __init__(
         self, gate: object, budgets: IntArray, sizes: IntArray, *, sensitivity: int, cells_per_user: int
     ) -> None:
-        _check(gate)
-        self.budgets = budgets
-        self.sizes = sizes
-        self.sensitivity = sensitivity
-        self.cells_per_user = cells_per_user
-        self._used = False
+        super().__init__(gate, budgets=budgets, sizes=sizes, sensitivity=sensitivity, cells_per_user=cells_per_user)
 
     def for_sampling(self, threshold: int) -> SamplingPermit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
@@ -175,14 +245,9 @@ class Permit:
         self._use()
         return ResponsePermit(_GATE, self, cells)
 
-    def _use(self) -> None:
-        if self._used:
-            raise PermitMisused("a permit pays for one measurement")
-        self._used = True
 
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
+@final
+class Reservation(_Sealed):
     """What the ledger set aside for one slot: the most the slot may charge (spec 4).
 
     Attributes:
@@ -193,13 +258,10 @@ class Reservation:
         publication: the permit for a publication, if one is offered.
     """
 
-    slot: int
-    probe_budgets: IntArray
-    publication_budgets: IntArray
+    __slots__ = ("probe", "probe_budgets", "publication", "publication_budgets", "slot")
+
     probe: Permit | None
+    probe_budgets: IntArray
     publication: Permit | None
-
-
-def _check(gate: object) -> None:
-    if gate is not _GATE:
-        raise PermitMisused("permits come from Ledger.reserve")
+    publication_budgets: IntArray
+    slot: int
