@@ -96,6 +96,7 @@ class Publisher:
             unbiased=unbiased,
         )
         self._polish = Polish(nonnegative, known_total, round)
+        self._polishes = self._polish != Polish()
         check_options(row, options, self._polish)
         self._row = row
         self._options = options
@@ -162,7 +163,7 @@ class Publisher:
         probe_charges, publication_charges = self._class_charges(outcome)
         release = Release(
             self._history.slot,
-            self._polish(estimate.values) if self._polish != Polish() else estimate.values,
+            self._polish(estimate.values) if self._polishes else estimate.values,
             self.cells,
             self._row.name,
             outcome.kind,

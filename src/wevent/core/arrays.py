@@ -24,5 +24,5 @@ def frozen_ints(values: list[int]) -> IntArray:
 
 
 def frozen_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy over immutable bytes: nobody can make it writeable again."""
-    return np.frombuffer(values.tobytes(), dtype=values.dtype).reshape(values.shape)
+    """A copy of a vector over immutable bytes: nobody can make it writeable again."""
+    return np.frombuffer(values.tobytes(), values.dtype)

@@ -19,6 +19,7 @@ from wevent.core.requirements import Population, Requirement
 from wevent.errors import InsufficientBudget, InvalidState
 
 Exported = tuple[list[tuple[int, int]], bytes]
+_INT64 = np.dtype(np.int64)
 
 
 class Ledger:
@@ -130,14 +131,11 @@ class Ledger:
             row = int(exceeding.argmax())
             requested = int(probe_budgets[row]) + int(publication_budgets[row])
             raise InsufficientBudget(self._rows[row], requested, int(self._remaining[row]))
-        return Reservation(
-            _GATE,
-            slot=self.slot,
-            probe_budgets=probe_budgets,
-            publication_budgets=publication_budgets,
-            probe=None if probe is None else self._permit(probe_budgets),
-            publication=None if publication is None else self._permit(publication_budgets),
+        permits = (
+            None if probe is None else self._permit(probe_budgets),
+            None if publication is None else self._permit(publication_budgets),
         )
+        return Reservation(_GATE, self.slot, (probe_budgets, publication_budgets), permits)
 
     def commit(self, reservation: Reservation | None, publication_charges: IntArray | None) -> None:
         """Store the open slot's charges and open the next slot.
@@ -156,7 +154,8 @@ class Ledger:
         elif reservation.slot != self.slot:
             raise PermitMisused(f"a reservation for slot {reservation.slot} cannot be charged in slot {self.slot}")
         else:
-            self._store(reservation.probe_budgets, self._charged(reservation, publication_charges))
+            charges = self.nothing if publication_charges is None else self._charged(reservation, publication_charges)
+            self._store(reservation.probe_budgets, charges)
         self.slot += 1
         self._retire()
 
@@ -266,10 +265,8 @@ class Ledger:
             raise PermitMisused(f"budgets are {len(self._rows)} non-negative int64 nano-epsilons, one per row")
         return own if self._members is None else frozen_copy(own * self.charged)
 
-    def _charged(self, reservation: Reservation, charges: IntArray | None) -> IntArray:
+    def _charged(self, reservation: Reservation, charges: IntArray) -> IntArray:
         """What a publication is charged, as a copy: per row from 0 to what was reserved."""
-        if charges is None:
-            return self.nothing
         if charges is reservation.publication_budgets:
             return charges
         own = self._copied(charges, self.windows.shape)
@@ -280,9 +277,9 @@ class Ledger:
     @staticmethod
     def _copied(values: object, shape: tuple[int, ...]) -> IntArray | None:
         """An int64 array of this shape, copied before anything of it is read; None for anything else."""
-        if type(values) is not np.ndarray or values.dtype != np.int64 or values.shape != shape:
+        if type(values) is not np.ndarray or (values.dtype is not _INT64 and values.dtype != _INT64):
             return None
-        return frozen_copy(values)
+        return frozen_copy(values) if values.shape == shape else None
 
     def _store(self, probe: IntArray, publication: IntArray) -> None:
         slot_charges = np.concatenate((probe, publication))

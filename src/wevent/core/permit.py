@@ -8,25 +8,21 @@ draw: a source of noise redeems it, and a second draw is refused.
 
 from __future__ import annotations
 
+import math
 import operator
 from functools import lru_cache
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 
 import numpy as np
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true, frozen_copy
-from wevent.core.budget import (
-    MAX_EPSILON,
-    NANO,
-    least_threshold,
-    noise_scale,
-    response_probability,
-    sampling_probability,
-)
+from wevent.core.budget import MAX_EPSILON, NANO, noise_scale, response_probability, sampling_probability
+from wevent.core.limits import MAX_SCALE
 
 WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
 
 _GATE = object()  # only this module and the ledger hold it: nobody else makes permits by accident
+_set = object.__setattr__  # how a permit gets its values, once
 
 
 class PermitMisused(RuntimeError):
@@ -38,12 +34,10 @@ class _Sealed:
 
     __slots__ = ("_used",)
 
-    def __init__(self, gate: object, **values: Any) -> None:
+    def __init__(self, gate: object) -> None:
         if gate is not _GATE:
             raise PermitMisused("permits come from Ledger.reserve")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_used", False)
+        _set(self, "_used", False)
 
     def __init_subclass__(cls) -> None:
         if cls.__bases__ != (_Sealed,):
@@ -61,7 +55,7 @@ class _Sealed:
     def _use(self) -> None:
         if getattr(self, "_used", True):  # without the mark it did not come from the gate
             raise PermitMisused("a permit pays for one measurement, and its noise is drawn once")
-        object.__setattr__(self, "_used", True)
+        _set(self, "_used", True)
 
 
 def redeem(permit: object, kind: type[_Sealed]) -> None:
@@ -87,10 +81,12 @@ class NoisePermit(_Sealed):
     scale: float
 
     def __init__(self, gate: object, threshold: int, sensitivity: int) -> None:
+        _Sealed.__init__(self, gate)
         threshold = operator.index(threshold)
-        if not least_threshold(sensitivity) <= threshold <= MAX_EPSILON * NANO:  # beyond it noise would be cut off
+        scale = noise_scale(threshold, sensitivity) if 0 < threshold <= MAX_EPSILON * NANO else math.inf
+        if scale > MAX_SCALE:  # it could be cut off
             raise PermitMisused(f"no noise of sensitivity {sensitivity} is drawn for {threshold} nano-epsilons")
-        super().__init__(gate, scale=noise_scale(threshold, sensitivity))
+        _set(self, "scale", scale)
 
 
 @final
@@ -108,13 +104,11 @@ class SamplingPermit(_Sealed):
     threshold: int
 
     def __init__(self, gate: object, permit: Permit, threshold: int) -> None:
-        super().__init__(
-            gate,
-            budgets=permit.budgets,
-            threshold=threshold,
-            cells_per_user=permit.cells_per_user,
-            noise=NoisePermit(gate, threshold, permit.sensitivity),
-        )
+        _Sealed.__init__(self, gate)
+        _set(self, "budgets", permit.budgets)
+        _set(self, "threshold", threshold)
+        _set(self, "cells_per_user", permit.cells_per_user)
+        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity))
 
     @property
     def keeps_all(self) -> bool:
@@ -164,11 +158,13 @@ class WeightingPermit(_Sealed):
     weights: IntArray
 
     def __init__(self, gate: object, permit: Permit) -> None:
+        _Sealed.__init__(self, gate)
         threshold = largest_budget(permit.budgets, permit.sizes)
-        noise = NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS)
-        weights = frozen_copy(integer_weights(permit.budgets, threshold))
-        losses = frozen_copy(weighted_losses(weights, threshold))
-        super().__init__(gate, threshold=threshold, weights=weights, losses=losses, noise=noise)
+        weights = integer_weights(permit.budgets, threshold)
+        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS))
+        _set(self, "threshold", threshold)
+        _set(self, "weights", frozen_copy(weights))
+        _set(self, "losses", frozen_copy(weighted_losses(weights, threshold)))
 
 
 def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
@@ -199,8 +195,10 @@ class ResponsePermit(_Sealed):
     truths: UintArray
 
     def __init__(self, gate: object, permit: Permit, cells: int) -> None:
+        _Sealed.__init__(self, gate)
         truths = [response_probability(budget, cells) for budget in permit.budgets.tolist()]
-        super().__init__(gate, cells=cells, truths=frozen_copy(np.array(truths, dtype=np.uint64)))
+        _set(self, "cells", cells)
+        _set(self, "truths", frozen_copy(np.array(truths, dtype=np.uint64)))
 
     def float_truths(self) -> FloatArray:
         """The truth probabilities p_g as floats, for estimation and simulation."""
@@ -228,7 +226,11 @@ class Permit(_Sealed):
     def __init__(
         self, gate: object, budgets: IntArray, sizes: IntArray, *, sensitivity: int, cells_per_user: int
     ) -> None:
-        super().__init__(gate, budgets=budgets, sizes=sizes, sensitivity=sensitivity, cells_per_user=cells_per_user)
+        _Sealed.__init__(self, gate)
+        _set(self, "budgets", budgets)
+        _set(self, "sizes", sizes)
+        _set(self, "sensitivity", sensitivity)
+        _set(self, "cells_per_user", cells_per_user)
 
     def for_sampling(self, threshold: int) -> SamplingPermit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
@@ -265,3 +267,13 @@ class Reservation(_Sealed):
     publication: Permit | None
     publication_budgets: IntArray
     slot: int
+
+    def __init__(
+        self, gate: object, slot: int, budgets: tuple[IntArray, IntArray], permits: tuple[Permit | None, Permit | None]
+    ) -> None:
+        _Sealed.__init__(self, gate)
+        _set(self, "slot", slot)
+        _set(self, "probe_budgets", budgets[0])
+        _set(self, "publication_budgets", budgets[1])
+        _set(self, "probe", permits[0])
+        _set(self, "publication", permits[1])

@@ -19,22 +19,27 @@ from wevent.core.mechanism import Budgets, Estimate, History, Measurement, Plann
 def smooth(smoother: Smoother, history: History, measurement: Measurement | None) -> tuple[Any, Estimate]:
     """The smoother's next state and what is published, finite for every measurement.
 
-    First from what the smoother knows; if that fails, from this measurement alone, as if it were the first; if that fails
-    too, the measurement as it is (without one, the last), and the smoother learns nothing from it. Live and replayed slots
-    take the same way: it is a function of past outputs.
+    First from what the smoother knows (once more where the caller's numpy raises); if that fails, from this measurement
+    alone, as if it were the first; if that fails too, the measurement as it is (without one, the last), and the smoother learns
+    nothing from it. Live and replayed slots take the same way: it is a function of past outputs.
     """
-    with np.errstate(all="ignore"):  # also where the caller's numpy raises
-        for anew in (False, True):
-            if anew and measurement is None:
-                break
-            try:
-                before = smoother.start(len(history.measurement)) if anew else history.smoothed
-                state, estimate = smoother.advance(before, measurement)
-                if estimate is before or _is_finite(estimate):  # what is only held was checked when it was new
-                    return state, estimate
-            except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on
-                continue
-        return history.smoothed, as_measured(history, measurement)
+    found = _advanced(smoother, history.smoothed, measurement)
+    if found is None:
+        with np.errstate(all="ignore"):
+            found = _advanced(smoother, history.smoothed, measurement)
+            if found is None and measurement is not None:
+                found = _advanced(smoother, smoother.start(len(history.measurement)), measurement)
+    return (history.smoothed, as_measured(history, measurement)) if found is None else found
+
+
+def _advanced(smoother: Smoother, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate] | None:
+    """The smoother's step, or None if it failed or is not finite."""
+    try:
+        after, estimate = smoother.advance(state, measurement)
+        held = estimate is state  # it was checked when it was new
+        return (after, estimate) if held or _is_finite(estimate) else None
+    except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on
+        return None
 
 
 def plan_ahead(planner: Planner, ledger: Budgets, history: History) -> Any:
@@ -42,7 +47,7 @@ def plan_ahead(planner: Planner, ledger: Budgets, history: History) -> Any:
     with np.errstate(all="ignore"):
         try:
             return planner.reflect(ledger, history)
-        except Exception:  # noqa: BLE001  as above
+        except Exception:  # noqa: BLE001  as there
             return history.memory
 
 

@@ -171,7 +171,7 @@ def test_malformed_charges_are_refused_at_commit(case: str) -> None:
 def test_nobody_makes_a_reservation_but_the_gate() -> None:
     ledger = Ledger(BOTH)
     with pytest.raises(PermitMisused):
-        Reservation(None, slot=1, probe_budgets=ints(-9, 0), publication_budgets=ints(0, 0))
+        Reservation(None, 1, (ints(-9, 0), ints(0, 0)), (None, None))
     forged = SimpleNamespace(slot=1, probe_budgets=ints(-9, 0), publication_budgets=ints(9, 9), publication=None)
     with pytest.raises(PermitMisused):
         ledger.commit(forged, ints(9, 9))  # type: ignore[arg-type]
