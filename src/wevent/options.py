@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
-from wevent.core.mechanism import EstimatorName, Mechanism, Neighbours, Options, SmoothingName
+from wevent.core.budget import NANO
+from wevent.core.estimators.weighting import Weighting
+from wevent.core.limits import MAX_CELLS, MAX_SCALE, MAX_USERS
+from wevent.core.mechanism import Estimator, EstimatorName, Mechanism, Neighbours, Options, SmoothingName
+from wevent.core.permit import WEIGHT_BITS
 from wevent.core.postprocess import Polish
-from wevent.errors import InvalidOption
+from wevent.core.requirements import Requirement
+from wevent.errors import InvalidCells, InvalidOption
 
 
 def check_options(row: Mechanism, options: Options, polish: Polish) -> None:
@@ -18,6 +24,39 @@ def check_options(row: Mechanism, options: Options, polish: Polish) -> None:
     _check_promise(row, options)
     _check_pieces(row, options)
     _check_polish(options, polish)
+
+
+def check_reach(
+    row: Mechanism, options: Options, cells: int, declared: Sequence[Requirement], estimator: Estimator
+) -> None:
+    """Refuse cells and a k with which a sum could wrap, or noise be cut off by the ends of 64 bits (spec 6).
+
+    Raises:
+        InvalidCells: if there are more than `MAX_CELLS`.
+        InvalidOption: naming `max_cells_per_user`, if it exceeds the cells or what the requirements' noise can cover.
+    """
+    if cells > MAX_CELLS:
+        raise InvalidCells(
+            f"at most {MAX_CELLS} cells", f"{cells}", "Publish parts of them as streams of their own.", cells=cells
+        )
+    k = options.max_cells_per_user
+    if k > cells:
+        raise _refuse("max_cells_per_user", f"to be at most {cells}, the number of cells", k, "Nobody is in more.")
+    if row.local:
+        return  # reports, no noise
+    if row.shared_budget:
+        share = min(one.nano for one in declared) // (2 * max(one.window for one in declared))
+    else:
+        share = max(one.share for one in declared)
+    unit = NANO << (WEIGHT_BITS if isinstance(estimator, Weighting) else 0)
+    largest = share * int(MAX_SCALE) // (unit * (options.sensitivity // k))
+    if k > largest:
+        raise _refuse(
+            "max_cells_per_user",
+            f"to be at most {largest} for these requirements",
+            k,
+            "The noise for more would not fit 64 bits: let users be in fewer cells, or ask for larger epsilons.",
+        )
 
 
 def _refuse(option: str, expected: str, value: Any, remedy: str) -> InvalidOption:
@@ -73,8 +112,9 @@ def _check_polish(options: Options, polish: Polish) -> None:
     total = polish.known_total
     if total is None:
         return
-    if type(total) is not int or total < 0:
-        raise _refuse("known_total", "to be a whole number of users", total, "Give the number of registered users.")
+    if type(total) is not int or not 0 <= total <= MAX_USERS:
+        expected = f"to be a whole number of users, at most {MAX_USERS}"
+        raise _refuse("known_total", expected, total, "Give the number of registered users.")
     if options.neighbours != "replace":
         raise _refuse(
             "known_total",

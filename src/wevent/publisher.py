@@ -10,7 +10,8 @@ import numpy as np
 from wevent import state as state_format
 from wevent.catalogue import find_mechanism
 from wevent.cells import Cells
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import IntArray, any_true
+from wevent.core.dissimilarity import compared
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import (
     EstimatorName,
@@ -28,7 +29,7 @@ from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.counts import checked_matrix
 from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
-from wevent.options import check_options
+from wevent.options import check_options, check_reach
 from wevent.release import Release
 
 
@@ -95,6 +96,7 @@ class Publisher:
             unbiased=unbiased,
         )
         self._polish = Polish(nonnegative, known_total, round)
+        self._polishes = self._polish != Polish()
         check_options(row, options, self._polish)
         self._row = row
         self._options = options
@@ -102,10 +104,11 @@ class Publisher:
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
         self.population = population
-        policy = row.policy(population.classes, options)
+        policy, measures = row.policy(population.classes, options), row.estimator(options)
+        check_reach(row, options, len(self.cells), population.classes, measures)
         self._pieces = Pieces(
             policy,
-            row.estimator(options),
+            measures,
             row.smoother(options),
             (threshold or row.threshold),
             refund,
@@ -160,7 +163,7 @@ class Publisher:
         probe_charges, publication_charges = self._class_charges(outcome)
         release = Release(
             self._history.slot,
-            self._polish(estimate.values) if self._polish != Polish() else estimate.values,
+            self._polish(estimate.values) if self._polishes else estimate.values,
             self.cells,
             self._row.name,
             outcome.kind,
@@ -185,7 +188,11 @@ class Publisher:
             probe_charges: per class of the population, nano-epsilons.
             publication_charges: the same for the publication.
             measured: the measurement of a published slot, None for any other.
+
+        Raises:
+            InvalidState: if they cannot be a committed slot's charges; nothing has changed.
         """
+        self.ledger.check_charges(probe_charges, publication_charges)
         rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
         outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
         self._history, _ = advance(self._history, outcome, self._pieces, self.ledger)
@@ -267,7 +274,7 @@ class Publisher:
         saved = state_format.load(state)
         try:
             return cls._from_saved(saved, noise)
-        except (ValueError, TypeError, IndexError, KeyError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if isinstance(error, UnknownMechanism):
                 raise
             raise InvalidState(
@@ -299,13 +306,18 @@ class Publisher:
         publisher.population = state_format.population_of(saved.population)
         publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
         rows, cells = len(publisher.ledger.rows), len(publisher.cells)
-        if saved.slot < 1 or len(saved.last_charges) != rows or len(saved.measurement) != cells:
+        if len(saved.last_charges) != rows or len(saved.measurement) != cells or not 0 <= saved.last_fresh < saved.slot:
             raise ValueError("contradictory fields")
         history = publisher._history
         history.slot = saved.slot
         history.last_fresh = saved.last_fresh
         history.last_charges = np.array(saved.last_charges, dtype=np.int64)
-        history.measurement = np.array(saved.measurement)
+        measurement = np.array(saved.measurement)
+        if measurement.dtype.kind not in "if" or not np.isfinite(measurement).all():
+            raise ValueError("a measurement that is none")
+        if any_true((history.last_charges < -1) | (history.last_charges > publisher.ledger.epsilons)):
+            raise ValueError("a charge that no publication had")
+        history.measurement = measurement if publisher._pieces.rule is None else compared(measurement)
         history.memory = saved.memory
         history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
         return publisher

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.scripted import permit_for
 from wevent import SecureNoise, SeededNoise
 from wevent.core.mechanism import NoiseSource
+from wevent.core.permit import PermitMisused
 
 SOURCES = {"secure": SecureNoise, "seeded": lambda: SeededNoise(7)}
 
@@ -33,6 +34,13 @@ def test_laplace_noise_is_a_vector_of_integers(source: NoiseSource, size: int) -
     assert noise.dtype == np.int64
 
 
+def test_the_largest_noise_there_is_stays_clear_of_the_ends(source: NoiseSource) -> None:
+    """Scale 2^52: noise that 64 bits would cut off, and hide nothing, is farther away than any draw."""
+    noise = np.abs(source.laplace(noise_permit(1, sensitivity=4_503_599), 2000).astype(float))
+    assert 0.8 * np.log(2) * 2.0**52 < np.median(noise) < 1.25 * np.log(2) * 2.0**52
+    assert noise.max() < 2.0**58
+
+
 @pytest.mark.parametrize("nano", [1, 1000, 10**9, 50 * 10**9])
 def test_laplace_noise_at_the_ends_of_the_range(source: NoiseSource, nano: int) -> None:
     """From a billion down to next to nothing: the median of |noise| follows the scale."""
@@ -52,12 +60,43 @@ def test_two_draws_differ(source: NoiseSource) -> None:
 @pytest.mark.parametrize("forged", [1.0, 1000, None, {"scale": 1.0}])
 def test_noise_is_for_permits_only(source: NoiseSource, forged: object) -> None:
     counts = np.array([[3, 4]])
-    with pytest.raises((AttributeError, TypeError)):
+    with pytest.raises(PermitMisused, match="NoisePermit"):
         source.laplace(forged, 3)  # type: ignore[arg-type]
-    with pytest.raises((AttributeError, TypeError)):
+    with pytest.raises(PermitMisused, match="SamplingPermit"):
         source.binomial(counts, forged)  # type: ignore[arg-type]
-    with pytest.raises((AttributeError, TypeError)):
+    with pytest.raises(PermitMisused, match="ResponsePermit"):
         source.respond(counts, forged)  # type: ignore[arg-type]
+
+
+def test_a_permit_of_one_kind_draws_no_other(source: NoiseSource) -> None:
+    counts = np.array([[3, 4]])
+    sampling, response = permit_for([10**8], [9]).for_sampling(10**9), permit_for([10**8], [9]).for_response(1)
+    for permit in (sampling, response, permit_for([10**8], [9])):
+        with pytest.raises(PermitMisused):
+            source.laplace(permit, 2)  # type: ignore[arg-type]
+    with pytest.raises(PermitMisused):
+        source.binomial(counts, response)  # type: ignore[arg-type]
+    with pytest.raises(PermitMisused):
+        source.respond(counts, sampling)  # type: ignore[arg-type]
+
+
+def test_a_permit_pays_for_one_draw(source: NoiseSource) -> None:
+    """Two draws could be averaged, each at the price of both."""
+    counts = np.array([[3, 4]])
+    noise, sampling = noise_permit(10**8), permit_for([10**8], [9]).for_sampling(10**9)
+    response = permit_for([10**8], [9]).for_response(1)
+    source.laplace(noise, 2)
+    source.binomial(counts, sampling)
+    source.laplace(sampling.noise, 2)  # a sample and its noise are one draw each
+    source.respond(counts, response)
+    for again in (
+        lambda: source.laplace(noise, 2),
+        lambda: source.binomial(counts, sampling),
+        lambda: source.laplace(sampling.noise, 2),
+        lambda: source.respond(counts, response),
+    ):
+        with pytest.raises(PermitMisused, match="once"):
+            again()
 
 
 def sampling_permit():

@@ -8,7 +8,7 @@ independent checker sees. `Trap` holds what makes the mistake cost privacy: a po
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class ProbeForgettingLedger(Ledger):
 
     def commit(self, reservation: Reservation | None, publication_charges: Any) -> None:
         if reservation is not None:
-            reservation = replace(reservation, probe_budgets=self.nothing)
+            reservation = self.reserve(None, reservation.publication_budgets)
         super().commit(reservation, publication_charges)
 
 

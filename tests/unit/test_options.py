@@ -10,7 +10,7 @@ import pytest
 from tests.support.window_checker import violated_windows
 from tests.unit.scripted import HUGE, ScriptedNoise
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
-from wevent.errors import InvalidOption
+from wevent.errors import InvalidCells, InvalidOption
 
 POPULATION = Population({Requirement(3, 1): 40, Requirement(8, 2): 60})
 MECHANISMS = ("pbd", "pba", "uniform", "pbu", "sample")
@@ -30,8 +30,13 @@ REFUSED = [
     ("pft", {"known_total": -1, "neighbours": "replace"}, "known_total"),
     ("pft", {"known_total": 99.5, "neighbours": "replace"}, "known_total"),
     ("pft", {"known_total": True, "neighbours": "replace"}, "known_total"),
+    ("pft", {"known_total": 2**40 + 1, "neighbours": "replace"}, "known_total"),
+    ("pft", {"known_total": 10**400, "neighbours": "replace"}, "known_total"),
     ("pft", {"neighbours": "next door"}, "neighbours"),
     ("pft", {"max_cells_per_user": 0}, "max_cells_per_user"),
+    ("pft", {"max_cells_per_user": 3}, "max_cells_per_user"),
+    ("pbd", {"max_cells_per_user": 10**9}, "max_cells_per_user"),
+    ("pft", {"max_cells_per_user": 10**18, "neighbours": "replace"}, "max_cells_per_user"),
     ("plbu", {"max_cells_per_user": 2}, "max_cells_per_user"),
     ("plbu", {"refund": True}, "refund"),
     ("pft", {"threshold": "std"}, "threshold"),
@@ -54,6 +59,43 @@ def test_refused_in_one_clear_sentence(mechanism: str, options: dict[str, object
     assert "\n" not in message
     copied = pickle.loads(pickle.dumps(error))
     assert (copied.option, copied.value, str(copied)) == (option, options[option], message)
+
+
+# The least legal epsilon, 2·w nano, gives a share of one nano-epsilon: (mechanism, options, neighbours, largest k).
+LARGEST_K = [
+    ("pft", {}, "add_remove", 4),
+    ("pft", {}, "replace", 2),
+    ("pbd", {"estimator": "weighting"}, "add_remove", 4),
+    ("bd", {"estimator": "weighting"}, "replace", 2),
+    ("pbd", {}, "replace", 2**21),  # as many as there can be cells: sampling always can
+    ("uniform", {}, "replace", 2**21),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "options", "neighbours", "largest"), LARGEST_K)
+def test_the_cells_per_user_that_the_least_epsilon_can_cover(
+    mechanism: str, options: dict[str, str], neighbours: str, largest: int
+) -> None:
+    """More would need noise so wide that 64 bits cut it off; what is stated here is in the docs."""
+
+    def build(k: int) -> None:
+        people = Population({Requirement(1000, "2e-6"): 40})
+        Publisher(people, 2**21, mechanism, max_cells_per_user=k, neighbours=neighbours, **options)  # type: ignore[arg-type]
+
+    build(largest)
+    with pytest.raises(InvalidOption, match="max_cells_per_user") as caught:
+        build(largest + 1)
+    assert caught.value.value == largest + 1
+
+
+def test_a_larger_epsilon_covers_more_cells_per_user() -> None:
+    Publisher(Population({Requirement(40, 1): 40}), 10_000, "pft", max_cells_per_user=10_000, neighbours="replace")
+
+
+def test_as_many_cells_as_a_distance_can_sum() -> None:
+    with pytest.raises(InvalidCells) as caught:
+        Publisher(POPULATION, 2**21 + 1, "pbd")
+    assert caught.value.cells == 2**21 + 1
 
 
 def run(mechanism: str, slots: int = 60, seed: int = 5, **options: object) -> list[Release]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import wevent
 from tests.unit.scripted import ScriptedNoise
 from tests.unit.test_counts import BAD
 from wevent import (
@@ -21,6 +23,8 @@ from wevent import (
     SeededNoise,
     mechanisms,
 )
+from wevent.catalogue import find_mechanism
+from wevent.core.mechanism import Policy
 
 POPULATION = Population({Requirement(2, 1): 400, Requirement(5, 2): 300})
 COUNTS = [[100, 200], [30, 40]]
@@ -192,3 +196,72 @@ def test_the_population_can_empty_and_fill_again() -> None:
     assert made.step([[0, 0]]).charges.shape == (1,)
     made.update(POPULATION)
     assert made.step(COUNTS).slot == 3
+
+
+LARGEST = np.iinfo(np.int64).max
+
+
+def greedy_publisher(probe: int | None, offer: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Publisher:
+    """A publisher whose policy asks for these numbers in every slot, with secure noise."""
+
+    class Greedy:
+        def probe(self, ledger: Any) -> Any:
+            return None if probe is None else np.full(len(ledger.windows), probe)
+
+        def offer(self, ledger: Any, history: Any) -> Any:
+            return np.full(len(ledger.windows), offer)
+
+    policy: Policy = Greedy()
+    monkeypatch.setattr("wevent.catalogue._registered", {})
+    wevent.register(replace(find_mechanism("pbd"), name="greedy", policy=lambda declared, options: policy))
+    return Publisher(POPULATION, 2, "greedy", **options)
+
+
+@pytest.mark.parametrize(
+    ("probe", "offer"),
+    [
+        (None, LARGEST),
+        (1, LARGEST),
+        (10**8, LARGEST),
+        (LARGEST, 1),
+        (LARGEST, LARGEST),
+        (2**62, 2**62),
+        (2**63 - 10, 20),
+    ],
+)
+@pytest.mark.parametrize("estimator", ["sampling", "weighting"])
+def test_a_policy_that_asks_for_the_largest_number_gets_nothing(
+    probe: int | None, offer: int, estimator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """▲ The two parts must not wrap into something that fits: noise for 10^18 nano-epsilons is none."""
+    made = greedy_publisher(probe, offer, monkeypatch, estimator=estimator)
+    before = made.ledger.remaining().tolist()
+    for slot in range(1, 4):
+        release = made.step(COUNTS)
+        assert (release.slot, release.outcome) == (slot, "repeated")
+        assert release.histogram.tolist() == [0, 0]
+        assert release.dissimilarity is None
+        assert not release.charges.any()
+    assert made.ledger.remaining().tolist() == before
+
+
+def test_a_budget_too_small_for_whole_noise_repeats_in_the_middle_of_a_stream() -> None:
+    """pbd halves what is left: 8 cells per user under `replace` need 4 nano-epsilons, what is less is not spent."""
+    people = Population({Requirement(1000, "8000e-9"): 50})
+    noise = ScriptedNoise(itertools.repeat(True))
+    options: dict[str, Any] = {"neighbours": "replace", "max_cells_per_user": 8, "estimator": "weighting"}
+    made = Publisher(people, 8, "pbd", noise=noise, **options)
+    releases = list(made.run([[[5] * 8]] * 14))
+    assert [release.threshold for release in releases if release.fresh] == [2000, 1000, 500, 250, 125, 62, 31, 16, 8, 4]
+    assert [release.outcome for release in releases[10:]] == ["repeated"] * 4
+    assert all(release.threshold == 0 and not release.publication_charges.any() for release in releases[10:])
+    assert all(release.noise.scale <= 2.0**52 for release in releases)
+
+
+@pytest.mark.parametrize("mechanism", [name for name in mechanisms() if not name.endswith("lbu")])
+def test_noise_of_the_least_epsilon_is_drawn_whole(mechanism: str) -> None:
+    """The smallest shares there are, with real noise: no value is at an end of 64 bits."""
+    people = Population({Requirement(50, "100e-9"): 50})
+    made = Publisher(people, 4, mechanism, neighbours="replace", max_cells_per_user=2)
+    for release in made.run([[[5] * 4]] * 12):
+        assert np.abs(release.histogram).max() < 2.0**58

@@ -117,11 +117,70 @@ def test_a_missing_or_mistyped_field_is_refused() -> None:
         lambda fields: fields.update(slot=-5),
         lambda fields: fields.update(last_charges=[1]),
         lambda fields: fields.update(measurement=[1, 2, 3]),
+        lambda fields: fields.update(measurement=[1, float("nan")]),
+        lambda fields: fields.update(last_charges=[-2, 0]),
+        lambda fields: fields.update(last_charges=[0, 10**18]),
+        lambda fields: fields.update(last_fresh=1),
+        lambda fields: fields.update(last_fresh=-1),
+        lambda fields: fields.update(slot=2**60),
+        lambda fields: fields["ledger"].__setitem__(0, [[4, 10**9], [4, 10**9]]),
+        lambda fields: fields["ledger"].__setitem__(0, [[5, 2 * 10**9], [4, 10**9]]),
+        lambda fields: fields["ledger"].__setitem__(0, [[4, 10**9]]),
     ],
 )
 def test_fields_that_contradict_each_other_are_refused(change) -> None:
     with pytest.raises(InvalidState):
         Publisher.restore(damaged(change))
+
+
+def charges(*changes: tuple[int, int]) -> bytes:
+    """A state of two classes, w = 4 and 5, with these charges: 9 places of probes, 9 of publications."""
+    kept = np.zeros(18, dtype="<i8")
+    for place, charge in changes:
+        kept[place] = charge
+    return damaged(lambda fields: fields["ledger"].__setitem__(1, kept.tobytes()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [(1, -1)],
+        [(10, -(2**63))],
+        [(2, 10**9 + 1)],
+        [(5, 2 * 10**9 + 1)],
+        [(11, 2**63 - 1)],
+        [(2, 10**9), (11, 1)],
+        [(2, 2**62), (3, 2**62), (11, 2**62), (12, 2**62)],
+    ],
+)
+def test_charges_that_no_gate_let_through_are_refused(changes: list[tuple[int, int]]) -> None:
+    """They would give back what was spent: a negative charge at once, a sum that wraps soon."""
+    with pytest.raises(InvalidState):
+        Publisher.restore(charges(*changes))
+    assert Publisher.restore(charges((2, 10**9), (15, 2 * 10**9))).ledger.spent().tolist() == [10**9, 2 * 10**9]
+
+
+@pytest.mark.parametrize("length", [0, 1, 17, 19, 36])
+def test_another_number_of_charges_is_refused(length: int) -> None:
+    kept = np.zeros(length, dtype="<i8").tobytes()
+    with pytest.raises(InvalidState):
+        Publisher.restore(damaged(lambda fields: fields["ledger"].__setitem__(1, kept)))
+
+
+def test_a_slot_that_no_gate_let_through_is_not_replayed() -> None:
+    made = publisher()
+    before = made.state()
+    most = POPULATION.classes[0].nano
+    for probe, publication in (
+        ([-1, 0], [0, 0]),
+        ([0, 0], [2**62, 0]),
+        ([most, 0], [1, 0]),
+        ([0], [0]),
+        ([0.5, 0], [0, 0]),
+    ):
+        with pytest.raises(InvalidState):
+            made.replay(np.array(probe), np.array(publication), None)
+        assert made.state() == before
 
 
 def test_a_state_of_an_earlier_run_is_read_for_good() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,9 @@ def any_true(mask: BoolArray) -> bool:
 
 def frozen_ints(values: list[int]) -> IntArray:
     """A read-only int64 array."""
-    array = np.array(values, dtype=np.int64)
-    array.setflags(write=False)
-    return array
+    return frozen_copy(np.array(values, dtype=np.int64))
+
+
+def frozen_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of a vector over immutable bytes: nobody can make it writeable again."""
+    return np.frombuffer(values.tobytes(), values.dtype)

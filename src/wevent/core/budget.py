@@ -9,6 +9,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache
 
+from wevent.core.limits import MAX_SCALE
+
 NANO = 1_000_000_000
 MAX_EPSILON = 50
 
@@ -62,6 +64,14 @@ def noise_scale(threshold: int, sensitivity: int) -> float:
     while enough(lower := math.nextafter(scale, 0.0)):
         scale = lower
     return scale
+
+
+def least_threshold(sensitivity: int) -> int:
+    """The smallest θ in nano-epsilons whose noise is drawn whole: s = Δ/θ stays within `MAX_SCALE`.
+
+    What has less to spend cannot be measured; a slot for which nobody has more repeats the last release.
+    """
+    return max(1, -(-sensitivity * NANO // int(MAX_SCALE)))
 
 
 @lru_cache(maxsize=16384)

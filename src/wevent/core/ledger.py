@@ -12,12 +12,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_ints
+from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_copy, frozen_ints
+from wevent.core.limits import MAX_SLOT
 from wevent.core.permit import _GATE, Permit, PermitMisused, Reservation
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import InsufficientBudget
+from wevent.errors import InsufficientBudget, InvalidState
 
 Exported = tuple[list[tuple[int, int]], bytes]
+_INT64 = np.dtype(np.int64)
 
 
 class Ledger:
@@ -121,18 +123,19 @@ class Ledger:
         """
         probe_budgets = self._checked(probe)
         publication_budgets = self._checked(publication)
-        requested = probe_budgets + publication_budgets
-        exceeding = requested > self._remaining
+        # each part against what remains, before anything is added: a sum of two huge offers would wrap
+        exceeding = probe_budgets > self._remaining
+        if publication is not None:
+            exceeding |= publication_budgets > self._remaining - probe_budgets
         if any_true(exceeding):
             row = int(exceeding.argmax())
-            raise InsufficientBudget(self._rows[row], int(requested[row]), int(self._remaining[row]))
-        return Reservation(
-            self.slot,
-            probe_budgets,
-            publication_budgets,
+            requested = int(probe_budgets[row]) + int(publication_budgets[row])
+            raise InsufficientBudget(self._rows[row], requested, int(self._remaining[row]))
+        permits = (
             None if probe is None else self._permit(probe_budgets),
             None if publication is None else self._permit(publication_budgets),
         )
+        return Reservation(_GATE, self.slot, (probe_budgets, publication_budgets), permits)
 
     def commit(self, reservation: Reservation | None, publication_charges: IntArray | None) -> None:
         """Store the open slot's charges and open the next slot.
@@ -141,21 +144,18 @@ class Ledger:
         publication. Without a reservation (refused) the slot charges nothing.
 
         Raises:
-            PermitMisused: if the reservation is of another slot or is exceeded.
+            PermitMisused: if the reservation is of another slot or is exceeded, or a charge is malformed.
         """
-        if reservation is not None and reservation.slot != self.slot:
+        if reservation is None:
+            if publication_charges is not None:
+                raise PermitMisused("a charge exceeds its reservation")
+        elif type(reservation) is not Reservation:
+            raise PermitMisused("a reservation comes from Ledger.reserve")
+        elif reservation.slot != self.slot:
             raise PermitMisused(f"a reservation for slot {reservation.slot} cannot be charged in slot {self.slot}")
-        if publication_charges is not None and (
-            reservation is None
-            or any_true(publication_charges > reservation.publication_budgets)
-            or any_true(publication_charges < 0)
-        ):
-            raise PermitMisused("a charge exceeds its reservation")
-        if reservation is not None:
-            charged = self.nothing if publication_charges is None else publication_charges
-            slot_charges = np.concatenate((reservation.probe_budgets, charged))
-            self._charges[self._places] = slot_charges
-            self._sums += slot_charges
+        else:
+            charges = self.nothing if publication_charges is None else self._charged(reservation, publication_charges)
+            self._store(reservation.probe_budgets, charges)
         self.slot += 1
         self._retire()
 
@@ -164,14 +164,28 @@ class Ledger:
 
         Hands out nothing: no permit comes of it, so nothing can be measured. Charges are per class of the population;
         what was charged is charged again, whatever the window holds by then.
+
+        Raises:
+            InvalidState: if they are no charges that this ledger's gate could have let through in one slot.
         """
-        slot_charges = np.concatenate(
-            (self.with_classes(self.nothing, probe_charges), self.with_classes(self.nothing, publication_charges))
-        )
-        self._charges[self._places] = slot_charges
-        self._sums += slot_charges
+        probe, publication = self.check_charges(probe_charges, publication_charges)
+        self._store(self.with_classes(self.nothing, probe), self.with_classes(self.nothing, publication))
         self.slot += 1
         self._retire()
+
+    def check_charges(self, probe_charges: IntArray, publication_charges: IntArray) -> tuple[IntArray, IntArray]:
+        """Whether charges per class of the population, as a journal has them, could be those of one slot; copies of them.
+
+        Raises:
+            InvalidState: if they have another form, or any is below 0, or the two of a class exceed its ε.
+        """
+        most = self.of_classes(self.epsilons)
+        probe, publication = (self._copied(one, most.shape) for one in (probe_charges, publication_charges))
+        if probe is None or publication is None:
+            raise _impossible("other than one int64 per class")
+        if any_true((probe < 0) | (probe > most) | (publication < 0) | (publication > most - probe)):
+            raise _impossible("a charge below 0 or above epsilon")
+        return probe, publication
 
     def update(self, population: Population, keep: BoolArray | None = None) -> IntArray:
         """Put a new population in force from the open slot on; every charge stays with its requirement (spec 4).
@@ -206,17 +220,32 @@ class Ledger:
         return [(row.window, row.nano) for row in self._rows], self._charges.tobytes()
 
     def load(self, population: Population, slot: int, exported: Exported) -> None:
-        """Take over exported charges, with the population in force; the counterpart of `export`."""
+        """Take over exported charges, with the population in force; the counterpart of `export`.
+
+        Raises:
+            InvalidState: if they are not what `export` could have given; nothing has changed.
+        """
         rows, charges = exported
+        requirements = [Requirement.from_nano(window, nano) for window, nano in rows]
+        if requirements != sorted(set(requirements)) or not set(population.classes) <= set(requirements):
+            raise _impossible("rows that are not those of the population")
+        if not 1 <= slot <= MAX_SLOT:
+            raise _impossible("a slot that no stream reaches")
+        places = 2 * sum(requirement.window for requirement in requirements)
+        if len(charges) != 8 * places:
+            raise _impossible(f"{len(charges)} bytes of charges")
+        kept = np.frombuffer(charges, dtype=np.int64)
+        probe, publication = kept[: places // 2], kept[places // 2 :]
+        limits = np.repeat([one.nano for one in requirements], [one.window for one in requirements])
+        if any_true(kept < 0) or any_true(probe > limits) or any_true(publication > limits - probe):
+            raise _impossible("a charge below 0 or above epsilon")
         self.slot = slot
-        self._lay_out(population, [Requirement.from_nano(window, nano) for window, nano in rows])
-        self._charges[:] = np.frombuffer(charges, dtype=np.int64)
+        self._lay_out(population, requirements)
+        self._charges[:] = kept
         self._resum()
 
     def _permit(self, budgets: IntArray) -> Permit:
-        budgets.setflags(write=False)
-        members = self.of_classes(budgets)
-        members.setflags(write=False)
+        members = budgets if self._members is None else frozen_copy(self.of_classes(budgets))
         return Permit(
             _GATE,
             members,
@@ -226,15 +255,36 @@ class Ledger:
         )
 
     def _checked(self, budgets: IntArray | None) -> IntArray:
+        """What a policy proposes, as a copy that can't change any more: it is checked, reserved and spent as it is now."""
         if budgets is None:
             return self.nothing
         if budgets is self.shares and self._members is None:  # the ledger's own: what nearly every probe asks for
             return budgets
-        if budgets.dtype != np.int64 or budgets.shape != self.windows.shape or any_true(budgets < 0):
+        own = self._copied(budgets, self.windows.shape)
+        if own is None or any_true(own < 0):
             raise PermitMisused(f"budgets are {len(self._rows)} non-negative int64 nano-epsilons, one per row")
-        if self._members is not None:
-            return budgets * self.charged
-        return budgets.copy()  # what is reserved can't change any more
+        return own if self._members is None else frozen_copy(own * self.charged)
+
+    def _charged(self, reservation: Reservation, charges: IntArray) -> IntArray:
+        """What a publication is charged, as a copy: per row from 0 to what was reserved."""
+        if charges is reservation.publication_budgets:
+            return charges
+        own = self._copied(charges, self.windows.shape)
+        if own is None or any_true((own < 0) | (own > reservation.publication_budgets)):
+            raise PermitMisused("a charge exceeds its reservation")
+        return own
+
+    @staticmethod
+    def _copied(values: object, shape: tuple[int, ...]) -> IntArray | None:
+        """An int64 array of this shape, copied before anything of it is read; None for anything else."""
+        if type(values) is not np.ndarray or (values.dtype is not _INT64 and values.dtype != _INT64):
+            return None
+        return frozen_copy(values) if values.shape == shape else None
+
+    def _store(self, probe: IntArray, publication: IntArray) -> None:
+        slot_charges = np.concatenate((probe, publication))
+        self._charges[self._places] = slot_charges
+        self._sums += slot_charges
 
     def _retire(self) -> None:
         """Drop the charges that have left the open slot's window: those of slot − w_g."""
@@ -280,3 +330,12 @@ class Ledger:
             position = {requirement: row for row, requirement in enumerate(rows)}
             self._members = np.array([position[requirement] for requirement in population.classes], dtype=np.int64)
             self.charged = np.array([row in population or row in self._pinned for row in rows])
+        self.charged.setflags(write=False)
+
+
+def _impossible(received: str) -> InvalidState:
+    return InvalidState(
+        "charges that a ledger of these requirements can hold",
+        received,
+        "Use a state or journal as it was written, or a backup of it.",
+    )

@@ -152,7 +152,7 @@ class Plan(NamedTuple):
     """How a publication would be measured, known before any count is read.
 
     Attributes:
-        threshold: θ in nano-epsilons; 0: nobody has a budget, nothing can be measured.
+        threshold: θ in nano-epsilons; 0: nobody has enough budget, nothing can be measured.
         error: the squared error expected per cell.
         losses: what each class really loses; never above its budget.
     """
@@ -197,7 +197,7 @@ class Smoother(Protocol):
 
 
 class NoiseSource(Protocol):
-    """Where randomness comes from; accepts permits only."""
+    """Where randomness comes from; accepts permits only, each for one draw: it calls `permit.redeem` before it draws."""
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
         """Integer Laplace noise: P(x) ∝ exp(−|x|/scale)."""

@@ -2,29 +2,75 @@
 
 A permit comes out of the ledger's gate (`Ledger.reserve`) and holds the budgets that were reserved. It turns, once,
 into one of three forms, and everything that decides how much privacy is lost is computed here from the reserved
-numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets.
+numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets. A form pays for one
+draw: a source of noise redeems it, and a second draw is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import operator
 from functools import lru_cache
+from typing import NoReturn, final
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true
-from wevent.core.budget import NANO, noise_scale, response_probability, sampling_probability
+from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true, frozen_copy
+from wevent.core.budget import MAX_EPSILON, NANO, noise_scale, response_probability, sampling_probability
+from wevent.core.limits import MAX_SCALE
 
 WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
 
 _GATE = object()  # only this module and the ledger hold it: nobody else makes permits by accident
+_set = object.__setattr__  # how a permit gets its values, once
 
 
 class PermitMisused(RuntimeError):
     """A permit was made outside the gate or used twice: a bug, never a user's mistake."""
 
 
-class NoisePermit:
+class _Sealed:
+    """Made by the gate, used once; never changed, copied, stored or derived from."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self, gate: object) -> None:
+        if gate is not _GATE:
+            raise PermitMisused("permits come from Ledger.reserve")
+        _set(self, "_used", False)
+
+    def __init_subclass__(cls) -> None:
+        if cls.__bases__ != (_Sealed,):
+            raise PermitMisused("nothing derives from a permit")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise PermitMisused("a permit does not change")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise PermitMisused("a permit does not change")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise PermitMisused("a permit is neither copied nor stored")
+
+    def _use(self) -> None:
+        if getattr(self, "_used", True):  # without the mark it did not come from the gate
+            raise PermitMisused("a permit pays for one measurement, and its noise is drawn once")
+        _set(self, "_used", True)
+
+
+def redeem(permit: object, kind: type[_Sealed]) -> None:
+    """Use a permit up for one draw: what every source of noise does before it draws (spec 4).
+
+    Raises:
+        PermitMisused: if it is anything but a permit of this kind from the gate, or was drawn with before.
+    """
+    if type(permit) is not kind:
+        raise PermitMisused(f"noise is drawn for a {kind.__name__} from the gate, not for a {type(permit).__name__}")
+    permit._use()
+
+
+@final
+class NoisePermit(_Sealed):
     """The right to draw one vector of integer Laplace noise of scale Δ/θ.
 
     Loss: θ nano-epsilons to every user whose data entered the vector, for L1 sensitivity Δ (spec 6).
@@ -32,12 +78,19 @@ class NoisePermit:
 
     __slots__ = ("scale",)
 
+    scale: float
+
     def __init__(self, gate: object, threshold: int, sensitivity: int) -> None:
-        _check(gate)
-        self.scale = noise_scale(threshold, sensitivity)
+        _Sealed.__init__(self, gate)
+        threshold = operator.index(threshold)
+        scale = noise_scale(threshold, sensitivity) if 0 < threshold <= MAX_EPSILON * NANO else math.inf
+        if scale > MAX_SCALE:  # it could be cut off
+            raise PermitMisused(f"no noise of sensitivity {sensitivity} is drawn for {threshold} nano-epsilons")
+        _set(self, "scale", scale)
 
 
-class SamplingPermit:
+@final
+class SamplingPermit(_Sealed):
     """The right to keep each record of class g with probability p_g and to disturb the sum with scale Δ/θ.
 
     The sampling mechanism SM (paper, section 4.1; spec 6). Loss of class g: min(e_g, θ) nano-epsilons.
@@ -45,12 +98,17 @@ class SamplingPermit:
 
     __slots__ = ("budgets", "cells_per_user", "noise", "threshold")
 
+    budgets: IntArray
+    cells_per_user: int
+    noise: NoisePermit
+    threshold: int
+
     def __init__(self, gate: object, permit: Permit, threshold: int) -> None:
-        _check(gate)
-        self.budgets = permit.budgets
-        self.threshold = threshold
-        self.cells_per_user = permit.cells_per_user
-        self.noise = NoisePermit(gate, threshold, permit.sensitivity)
+        _Sealed.__init__(self, gate)
+        _set(self, "budgets", permit.budgets)
+        _set(self, "threshold", threshold)
+        _set(self, "cells_per_user", permit.cells_per_user)
+        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity))
 
     @property
     def keeps_all(self) -> bool:
@@ -81,12 +139,11 @@ class SamplingPermit:
 def _float_probabilities(budgets: bytes, threshold: int, cells_per_user: int) -> FloatArray:
     exponents = np.minimum(np.frombuffer(budgets, dtype=np.int64), threshold) / (NANO * cells_per_user)
     top = threshold / (NANO * cells_per_user)
-    probabilities: FloatArray = np.exp(exponents - top) * np.expm1(-exponents) / np.expm1(-top)
-    probabilities.setflags(write=False)
-    return probabilities
+    return frozen_copy(np.exp(exponents - top) * np.expm1(-exponents) / np.expm1(-top))
 
 
-class WeightingPermit:
+@final
+class WeightingPermit(_Sealed):
     """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11).
 
     With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
@@ -95,12 +152,19 @@ class WeightingPermit:
 
     __slots__ = ("losses", "noise", "threshold", "weights")
 
+    losses: IntArray
+    noise: NoisePermit
+    threshold: int
+    weights: IntArray
+
     def __init__(self, gate: object, permit: Permit) -> None:
-        _check(gate)
-        self.threshold = largest_budget(permit.budgets, permit.sizes)
-        self.weights = integer_weights(permit.budgets, self.threshold)
-        self.losses = weighted_losses(self.weights, self.threshold)
-        self.noise = NoisePermit(gate, self.threshold, permit.sensitivity << WEIGHT_BITS)
+        _Sealed.__init__(self, gate)
+        threshold = largest_budget(permit.budgets, permit.sizes)
+        weights = integer_weights(permit.budgets, threshold)
+        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS))
+        _set(self, "threshold", threshold)
+        _set(self, "weights", frozen_copy(weights))
+        _set(self, "losses", frozen_copy(weighted_losses(weights, threshold)))
 
 
 def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
@@ -121,24 +185,28 @@ def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
     return losses
 
 
-class ResponsePermit:
+@final
+class ResponsePermit(_Sealed):
     """The right to one randomized response per user with e_g (spec 9). Loss of class g: e_g nano-epsilons."""
 
     __slots__ = ("cells", "truths")
 
+    cells: int
+    truths: UintArray
+
     def __init__(self, gate: object, permit: Permit, cells: int) -> None:
-        _check(gate)
-        self.cells = cells
-        self.truths = np.array(
-            [response_probability(budget, cells) for budget in permit.budgets.tolist()], dtype=np.uint64
-        )
+        _Sealed.__init__(self, gate)
+        truths = [response_probability(budget, cells) for budget in permit.budgets.tolist()]
+        _set(self, "cells", cells)
+        _set(self, "truths", frozen_copy(np.array(truths, dtype=np.uint64)))
 
     def float_truths(self) -> FloatArray:
         """The truth probabilities p_g as floats, for estimation and simulation."""
         return self.truths / 2.0**64
 
 
-class Permit:
+@final
+class Permit(_Sealed):
     """Reserved budgets of the present classes, to be used once.
 
     Attributes:
@@ -148,17 +216,21 @@ class Permit:
         cells_per_user: k.
     """
 
-    __slots__ = ("_used", "budgets", "cells_per_user", "sensitivity", "sizes")
+    __slots__ = ("budgets", "cells_per_user", "sensitivity", "sizes")
+
+    budgets: IntArray
+    cells_per_user: int
+    sensitivity: int
+    sizes: IntArray
 
     def __init__(
         self, gate: object, budgets: IntArray, sizes: IntArray, *, sensitivity: int, cells_per_user: int
     ) -> None:
-        _check(gate)
-        self.budgets = budgets
-        self.sizes = sizes
-        self.sensitivity = sensitivity
-        self.cells_per_user = cells_per_user
-        self._used = False
+        _Sealed.__init__(self, gate)
+        _set(self, "budgets", budgets)
+        _set(self, "sizes", sizes)
+        _set(self, "sensitivity", sensitivity)
+        _set(self, "cells_per_user", cells_per_user)
 
     def for_sampling(self, threshold: int) -> SamplingPermit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
@@ -175,14 +247,9 @@ class Permit:
         self._use()
         return ResponsePermit(_GATE, self, cells)
 
-    def _use(self) -> None:
-        if self._used:
-            raise PermitMisused("a permit pays for one measurement")
-        self._used = True
 
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
+@final
+class Reservation(_Sealed):
     """What the ledger set aside for one slot: the most the slot may charge (spec 4).
 
     Attributes:
@@ -193,13 +260,20 @@ class Reservation:
         publication: the permit for a publication, if one is offered.
     """
 
-    slot: int
-    probe_budgets: IntArray
-    publication_budgets: IntArray
+    __slots__ = ("probe", "probe_budgets", "publication", "publication_budgets", "slot")
+
     probe: Permit | None
+    probe_budgets: IntArray
     publication: Permit | None
+    publication_budgets: IntArray
+    slot: int
 
-
-def _check(gate: object) -> None:
-    if gate is not _GATE:
-        raise PermitMisused("permits come from Ledger.reserve")
+    def __init__(
+        self, gate: object, slot: int, budgets: tuple[IntArray, IntArray], permits: tuple[Permit | None, Permit | None]
+    ) -> None:
+        _Sealed.__init__(self, gate)
+        _set(self, "slot", slot)
+        _set(self, "probe_budgets", budgets[0])
+        _set(self, "publication_budgets", budgets[1])
+        _set(self, "probe", permits[0])
+        _set(self, "publication", permits[1])

@@ -29,13 +29,14 @@ class Polish:
     whole: bool = False
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """The polished histogram, read-only."""
-        if self.known_total is not None:
-            values = _onto_total(values, float(self.known_total), nonnegative=self.nonnegative)
-        elif self.nonnegative:
-            values = np.maximum(values, 0.0)
-        if self.whole:
-            values = np.rint(values) if self.known_total is None else _round_to_total(values, self.known_total)
+        """The polished histogram, read-only; finite for every finite one."""
+        with np.errstate(all="ignore"):  # also where the caller's numpy raises
+            if self.known_total is not None:
+                values = _onto_total(values, float(self.known_total), nonnegative=self.nonnegative)
+            elif self.nonnegative:
+                values = np.maximum(values, 0.0)
+            if self.whole:
+                values = np.rint(values) if self.known_total is None else _round_to_total(values, self.known_total)
         values.setflags(write=False)
         return values
 
@@ -48,8 +49,10 @@ def _onto_total(values: FloatArray, total: float, *, nonnegative: bool) -> Float
     descending = np.sort(values)[::-1]
     shifts = (np.cumsum(descending) - total) / np.arange(1, len(values) + 1)
     positive = np.flatnonzero(descending - shifts > 0.0)
-    if not len(positive):  # a total of 0
-        return np.zeros_like(values)
+    if not len(positive):  # a total of 0, or values beside which it is lost
+        alone = np.zeros_like(values)
+        alone[values.argmax()] = total
+        return alone
     projected: FloatArray = np.maximum(values - shifts[positive[-1]], 0.0)
     return projected
 
@@ -57,7 +60,7 @@ def _onto_total(values: FloatArray, total: float, *, nonnegative: bool) -> Float
 def _round_to_total(values: FloatArray, total: int) -> FloatArray:
     """Round down, then give what is missing to the largest fractions."""
     floors = np.floor(values)
-    missing = round(total - float(floors.sum()))
+    missing = min(max(round(total - float(floors.sum())), 0), len(floors))  # beyond 2^53 a sum of floats is not exact
     order = np.argsort(floors - values, kind="stable")
     floors[order[:missing]] += 1.0
     return floors

@@ -11,6 +11,7 @@ from typing import Any
 
 from wevent.core.arrays import IntArray, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO, parse_nano
+from wevent.core.limits import MAX_USERS
 from wevent.errors import InvalidPopulation, InvalidRequirement
 
 _MAX_WINDOW = 10_000_000  # the ledger keeps a charge per slot of the window
@@ -195,6 +196,12 @@ class Population:
             )
         for requirement, size in sizes.items():
             _check_class(requirement, size)
+        if sum(map(int, sizes.values())) > MAX_USERS:  # of Python integers: it does not wrap
+            raise InvalidPopulation(
+                f"at most {MAX_USERS} registered users in all classes together",
+                "more",
+                "Sums of counts and noise would not fit 64 bits: publish parts of them as streams of their own.",
+            )
         self.classes = tuple(sorted(sizes))
         self.sizes = frozen_ints([int(sizes[requirement]) for requirement in self.classes])
         self._index = {requirement: row for row, requirement in enumerate(self.classes)}
@@ -254,9 +261,9 @@ def _check_class(requirement: object, size: object) -> None:
         whole = operator.index(size)  # type: ignore[arg-type]
     except TypeError:
         whole = -1
-    if isinstance(size, bool) or not 0 <= whole < 2**40:
+    if isinstance(size, bool) or not 0 <= whole <= MAX_USERS:
         raise InvalidPopulation(
-            "a whole number of registered users, at least 0",
+            f"a whole number of registered users, from 0 to {MAX_USERS}",
             f"{size!r} for {requirement!r}",
             "Count the users registered with this requirement, present or not.",
             requirement=requirement,

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.core.dissimilarity import measure_dissimilarity
+from wevent.core.dissimilarity import compared, measure_dissimilarity
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import (
     Estimate,
@@ -25,6 +25,7 @@ from wevent.core.mechanism import (
     ThresholdRule,
 )
 from wevent.core.permit import Reservation
+from wevent.core.total import plan_ahead, smooth
 from wevent.errors import InsufficientBudget
 
 OutcomeKind = Literal["published", "repeated", "nullified"]
@@ -77,13 +78,13 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     if reservation.publication is None:
         return Outcome("nullified" if offer is Idle.NULLIFIED else "repeated", reservation)
     plan = pieces.estimator.plan(reservation.publication)
-    if plan.threshold == 0:  # no class has a positive budget
+    if plan.threshold == 0:  # no class has enough budget
         return Outcome("repeated", reservation, plan=plan)
 
     dissimilarity = None
     if reservation.probe is not None:
         dissimilarity = measure_dissimilarity(reservation.probe, counts, history.measurement, noise)
-        if dissimilarity <= _limit(pieces.rule, plan, reservation):
+        if dissimilarity is None or dissimilarity <= _limit(pieces.rule, plan, reservation):
             return Outcome("repeated", reservation, plan=plan, dissimilarity=dissimilarity)
 
     measurement = pieces.estimator.measure(reservation.publication, plan, counts, noise)
@@ -96,21 +97,22 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
 def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) -> tuple[History, Estimate]:
     """The history after the slot, and what is published for it. Post-processing of public numbers only.
 
+    ▲ Total: whatever was drawn, it returns finite numbers and raises nothing. A slot that fails after its draw would be
+    drawn anew, and whether it fails must not depend on what was drawn (spec 10).
+
     Rows that are not charged have no members: they did not exist at this publication. What a probe will compare with is
     the measurement itself, in whole numbers, whatever the smoother makes of it.
     """
-    smoothed, estimate = pieces.smoother.advance(history.smoothed, outcome.measurement)
+    smoothed, estimate = smooth(pieces.smoother, history, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
         unchanged = history.last_fresh, history.last_charges, history.measurement
         return History(slot, *unchanged, smoothed, history.memory), estimate
     charges = np.where(ledger.charged, outcome.charges, -1)
-    values = outcome.measurement.values
-    if pieces.rule is not None and values.dtype != np.int64:  # a probe adds whole noise to whole distances
-        values = np.rint(values).astype(np.int64)
+    values = outcome.measurement.values if pieces.rule is None else compared(outcome.measurement.values)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)
     if pieces.planner is not None:
-        after.memory = pieces.planner.reflect(ledger, after)
+        after.memory = plan_ahead(pieces.planner, ledger, after)
     return after, estimate
 
 

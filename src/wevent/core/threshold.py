@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.budget import NANO
+from wevent.core.budget import NANO, least_threshold
 from wevent.core.permit import Permit
 
 _FEW = 32  # below this many classes plain floats beat numpy
 
 
 class Threshold(NamedTuple):
-    """The chosen θ in nano-epsilons (0: no class has a positive budget) and the error expected of it."""
+    """The chosen θ in nano-epsilons (0: no class has enough budget) and the error expected of it."""
 
     nano: int
     error: float
@@ -73,7 +73,8 @@ def _sums_before(values: FloatArray) -> FloatArray:
 def choose_threshold(permit: Permit) -> Threshold:
     """OBS: the threshold with the smallest reporting error, the smallest such if several (paper, Algorithm 1).
 
-    It reads the permit's budgets e_g and the registered class sizes n_g (never the number present), Δ and k.
+    It reads the permit's budgets e_g and the registered class sizes n_g (never the number present), Δ and k. A budget so
+    small that its noise would be cut off (`least_threshold`) is no candidate.
     """
     return _choose(permit.budgets.tobytes(), permit.sizes.tobytes(), permit.sensitivity, permit.cells_per_user)
 
@@ -86,9 +87,10 @@ def _choose(budgets: bytes, sizes: bytes, sensitivity: int, cells_per_user: int)
     candidates, errors = reporting_errors(
         budget_array, size_array, sensitivity=sensitivity, cells_per_user=cells_per_user
     )
-    if not len(candidates):
+    first = int(candidates.searchsorted(least_threshold(sensitivity)))
+    if first == len(candidates):
         return Threshold(0, math.inf)
-    best = int(errors.argmin())
+    best = first + int(errors[first:].argmin())
     return Threshold(int(candidates[best]), float(errors[best]))
 
 
@@ -96,11 +98,12 @@ def _choose_among_few(budgets: list[int], sizes: list[int], sensitivity: int, ce
     """The same prefix sums as `reporting_errors` in plain floats: six times faster for ten classes."""
     best = Threshold(0, math.inf)
     users = kept = squares = 0.0
+    least = least_threshold(sensitivity)
     top = max(budgets) / (NANO * cells_per_user)
     for budget, size in sorted(zip(budgets, sizes, strict=True)):
         exponent = budget / (NANO * cells_per_user)
         growth = math.exp(exponent - top) * -math.expm1(-exponent)
-        if budget:
+        if budget >= least:
             variance = kept / growth - squares / (growth * growth)
             bias = users - kept / growth
             noise = sensitivity * NANO / budget

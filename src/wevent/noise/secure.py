@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import IntArray, UintArray
-from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit
+from wevent.core.limits import MAX_SCALE
+from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit, redeem
+
+_BLOCK = 1 << 20  # words of random bits drawn at once: 8 MB
 
 
 class SecureNoise:
@@ -23,10 +26,12 @@ class SecureNoise:
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
         """Integer Laplace noise through OpenDP; costs what the permit's θ says for sensitivity Δ."""
+        redeem(permit, NoisePermit)
         return np.array(_laplace_measurement(permit.scale)([0] * size), dtype=np.int64)
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
         """Binomial(C[g, j], p_g), exact for p_g rounded down to 64 bits; classes with p_g = 1 are kept whole."""
+        redeem(permit, SamplingPermit)
         kept = counts.copy()
         sampled = ~permit.certain
         part = counts[sampled]
@@ -36,6 +41,7 @@ class SecureNoise:
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
         """Every user's answer: the truth with p, else one of the d other answers by rejection from uniform bits."""
+        redeem(permit, ResponsePermit)
         classes, answers = counts.shape
         truths = np.repeat(permit.truths, answers)
         kept = exact_binomial(counts.ravel(), truths).reshape(counts.shape)
@@ -85,9 +91,30 @@ def uniform_below(bound: int, size: int) -> IntArray:
 
 
 def _count_ones(bits: IntArray) -> IntArray:
-    """For each entry n ≥ 1, the number of ones among n fresh fair bits."""
+    """For each entry n ≥ 1, the number of ones among n fresh fair bits; a block of words at a time.
+
+    So memory does not grow with the number of users, and no count of theirs decides whether a slot can be drawn.
+    """
     words = (bits + 63) >> 6
     ends = np.cumsum(words)
+    ones = np.zeros(len(bits), dtype=np.int64)
+    first = 0
+    while first < len(bits):
+        before = int(ends[first] - words[first])
+        last = int(np.searchsorted(ends, before + _BLOCK, side="right"))
+        if last > first:
+            ones[first:last] = _count_at_once(bits[first:last], words[first:last], ends[first:last] - before)
+        else:  # an entry that is larger than a block
+            whole, rest = divmod(int(bits[first]), 64 * _BLOCK)
+            last = first + 1
+            ones[first] = sum(int(np.bitwise_count(_words(_BLOCK)).sum(dtype=np.int64)) for _ in range(whole))
+            if rest:
+                ones[first] += _count_ones(np.array([rest]))[0]
+        first = last
+    return ones
+
+
+def _count_at_once(bits: IntArray, words: IntArray, ends: IntArray) -> IntArray:
     fresh = _words(int(ends[-1]))
     unused = ((words << 6) - bits).astype(np.uint64)  # 0 … 63 bits of each entry's last word
     fresh[ends - 1] >>= unused
@@ -102,8 +129,8 @@ def _words(number: int) -> UintArray:
 @lru_cache(maxsize=256)
 def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
     """OpenDP's discrete Laplace for 64-bit integer vectors; OpenDP is loaded at the first use."""
-    if not 0.0 < scale < float("inf") or scale < np.finfo(np.float64).tiny:
-        raise ValueError("a noise scale must be positive, finite and normal: others add no noise")
+    if not np.finfo(np.float64).tiny <= scale <= MAX_SCALE:
+        raise ValueError("a noise scale must be positive, normal and at most 2^52: other noise is none or is cut off")
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit
+from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit, redeem
 
 
 class SeededNoise:
@@ -28,6 +28,7 @@ class SeededNoise:
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
         """The difference of two geometric numbers with q = exp(−1/scale) is integer Laplace."""
+        redeem(permit, NoisePermit)
         success = -np.expm1(-1.0 / permit.scale)
         draws = self._generator.geometric(success, (2, size))
         noise: IntArray = draws[0] - draws[1]
@@ -35,10 +36,12 @@ class SeededNoise:
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
         """numpy's binomial with float probabilities."""
+        redeem(permit, SamplingPermit)
         return self._generator.binomial(counts, permit.float_probabilities()[:, None])
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
         """Keep the truth with p − q, else answer uniformly over all d + 1 answers: the same law at class level."""
+        redeem(permit, ResponsePermit)
         truths = permit.float_truths()
         lies = (1.0 - truths) / permit.cells
         kept = self._generator.binomial(counts, np.maximum(truths - lies, 0.0)[:, None])

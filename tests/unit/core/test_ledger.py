@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wevent import InsufficientBudget, Population, Requirement
+from wevent import InsufficientBudget, InvalidState, Population, Requirement
 from wevent.core.ledger import Ledger
-from wevent.core.permit import NoisePermit, Permit, PermitMisused, ResponsePermit, SamplingPermit
+from wevent.core.permit import NoisePermit, Permit, PermitMisused, Reservation, ResponsePermit, SamplingPermit
 
 SHORT, LONG = Requirement(2, 1), Requirement(5, 2)
 BOTH = Population({SHORT: 10, LONG: 20})
@@ -92,12 +93,112 @@ def test_a_reservation_is_for_its_slot() -> None:
     assert ledger.slot == 2
 
 
-@pytest.mark.parametrize(
-    "budgets", [ints(1), ints(1, 2, 3), ints(-1, 2), np.array([0.5, 1.0]), np.array([1, 1], dtype=np.int32)]
-)
-def test_malformed_budgets_are_a_bug_of_the_policy(budgets: np.ndarray) -> None:
+LARGEST = np.iinfo(np.int64).max
+
+
+class Deceiving(np.ndarray):
+    """Never larger and never smaller than anything, until it is spent."""
+
+    def __gt__(self, other: object) -> np.ndarray:  # type: ignore[override]
+        return np.zeros(self.shape, dtype=np.bool_)
+
+    __lt__ = __gt__  # type: ignore[assignment]
+
+
+MALFORMED = {
+    "one too few": ints(1),
+    "one too many": ints(1, 2, 3),
+    "a column": ints(1, 2).reshape(2, 1),
+    "negative": ints(-1, 2),
+    "as negative as can be": ints(0, -LARGEST - 1),
+    "floats": np.array([0.5, 1.0]),
+    "not a number": np.array([np.nan, 1.0]),
+    "32 bits": np.array([1, 1], dtype=np.int32),
+    "without a sign": np.array([1, 2**63], dtype=np.uint64),
+    "another byte order": np.array([1, 1], dtype=">i8"),
+    "objects": np.array([1, 10**30], dtype=object),
+    "a list": [1, 1],
+    "a number": 1,
+    "masked": np.ma.masked_array(ints(1, 1), mask=[True, False]),
+    "a deceiving array": ints(LARGEST, LARGEST).view(Deceiving),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_budgets_are_a_bug_of_the_policy(case: str) -> None:
+    ledger = Ledger(BOTH)
+    for probe, publication in ((None, MALFORMED[case]), (MALFORMED[case], None), (ints(1, 1), MALFORMED[case])):
+        with pytest.raises(PermitMisused, match="non-negative int64"):
+            ledger.reserve(probe, publication)  # type: ignore[arg-type]
+    assert ledger.slot == 1
+
+
+@pytest.mark.parametrize("part", [1, SHORT.nano, 2**62, 2**62 + 1, LARGEST - 1, LARGEST])
+@pytest.mark.parametrize("other", [SHORT.nano + 1, 2**62, LARGEST - SHORT.nano, LARGEST])
+def test_no_two_parts_wrap_round_the_gate(part: int, other: int) -> None:
+    """A sum of 64 bits would come out negative, and less than anything that remains."""
+    ledger = Ledger(BOTH)
+    for probe, publication in ((part, other), (other, part)):
+        with pytest.raises(InsufficientBudget) as caught:
+            ledger.reserve(ints(probe, 0), ints(publication, 0))
+        assert (caught.value.requested, caught.value.remaining) == (part + other, SHORT.nano)
+        with pytest.raises(InsufficientBudget):
+            ledger.reserve(ints(0, 0), ints(other, 0))
+
+
+def test_what_remains_cannot_wrap_either() -> None:
+    """A class that owes more than epsilon, as a journal of another gate may say, has less than nothing left."""
+    ledger = Ledger(BOTH)
+    for _ in range(4):
+        ledger.replay(ints(0, 0), ints(0, LONG.nano))
+    assert ledger.remaining().tolist()[1] == -3 * LONG.nano
+    for probe, publication in ((0, 1), (1, 0), (LARGEST, LARGEST), (0, LARGEST), (LARGEST, 0)):
+        with pytest.raises(InsufficientBudget):
+            ledger.reserve(ints(0, probe), ints(0, publication))
+
+
+@pytest.mark.parametrize("case", [*MALFORMED, "above the reservation", "the largest number"])
+def test_malformed_charges_are_refused_at_commit(case: str) -> None:
+    ledger = Ledger(BOTH)
+    reservation = ledger.reserve(ints(1, 1), ints(40, 50))
+    wrong = {"above the reservation": ints(40, 51), "the largest number": ints(40, LARGEST), **MALFORMED}[case]
     with pytest.raises(PermitMisused):
-        Ledger(BOTH).reserve(None, budgets)
+        ledger.commit(reservation, wrong)
+    assert ledger.slot == 1
+    assert ledger.spent().tolist() == [0, 0]
+
+
+def test_nobody_makes_a_reservation_but_the_gate() -> None:
+    ledger = Ledger(BOTH)
+    with pytest.raises(PermitMisused):
+        Reservation(None, 1, (ints(-9, 0), ints(0, 0)), (None, None))
+    forged = SimpleNamespace(slot=1, probe_budgets=ints(-9, 0), publication_budgets=ints(9, 9), publication=None)
+    with pytest.raises(PermitMisused):
+        ledger.commit(forged, ints(9, 9))  # type: ignore[arg-type]
+    assert ledger.remaining().tolist() == [SHORT.nano, LONG.nano]
+
+
+@pytest.mark.parametrize("case", [*MALFORMED, "above epsilon", "the largest number"])
+def test_malformed_charges_are_not_replayed(case: str) -> None:
+    ledger = Ledger(BOTH)
+    wrong = {"above epsilon": ints(0, LONG.nano + 1), "the largest number": ints(0, LARGEST), **MALFORMED}[case]
+    for probe, publication in ((wrong, ints(0, 0)), (ints(0, 0), wrong)):
+        with pytest.raises(InvalidState):
+            ledger.replay(probe, publication)
+    with pytest.raises(InvalidState, match="above epsilon"):
+        ledger.replay(ints(SHORT.nano, 0), ints(1, 0))
+    assert ledger.slot == 1
+    assert ledger.spent().tolist() == [0, 0]
+
+
+def test_the_ledgers_own_numbers_cannot_be_made_writeable() -> None:
+    """A policy reads them, and the gate takes `shares` on trust."""
+    ledger = Ledger(BOTH)
+    for name in ("windows", "epsilons", "halves", "shares", "sizes", "nothing"):
+        with pytest.raises(ValueError):
+            getattr(ledger, name).setflags(write=True)
+    with pytest.raises(ValueError, match="read-only"):
+        ledger.charged[0] = False
 
 
 def test_what_is_reserved_cannot_be_changed_afterwards() -> None:
@@ -108,6 +209,8 @@ def test_what_is_reserved_cannot_be_changed_afterwards() -> None:
     assert reservation.publication is not None
     with pytest.raises(ValueError, match="read-only"):
         reservation.publication.budgets[0] = 9
+    with pytest.raises(ValueError):
+        reservation.publication.budgets.setflags(write=True)
 
 
 def test_what_is_reserved_cannot_be_changed_through_a_read_only_view_either() -> None:

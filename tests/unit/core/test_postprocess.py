@@ -77,3 +77,25 @@ def test_the_input_stays_as_it_was_and_the_output_cannot_change() -> None:
         assert values.tolist() == [-1, 4]
         assert values.flags.writeable
         assert not polished.flags.writeable
+
+
+@given(
+    values=st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=8).map(np.array),
+    total=st.one_of(st.none(), st.integers(0, 2**40)),
+    nonnegative=st.booleans(),
+    whole=st.booleans(),
+)
+def test_any_finite_histogram_stays_finite(
+    values: np.ndarray, total: int | None, nonnegative: bool, whole: bool
+) -> None:
+    with np.errstate(all="raise"):
+        polished = Polish(nonnegative, total, whole)(values.copy())
+    assert np.isfinite(polished).all()
+    if nonnegative:
+        assert (polished >= 0).all()
+
+
+def test_a_total_that_is_lost_beside_the_values_goes_to_the_largest() -> None:
+    values = np.array([1.0, 1e25, -1e25])
+    assert Polish(nonnegative=True, known_total=100)(values).tolist() == [0, 100, 0]
+    assert Polish(nonnegative=True, known_total=100, whole=True)(values).tolist() == [0, 100, 0]

@@ -81,3 +81,16 @@ def test_an_undeclared_requirement_has_no_row() -> None:
     with pytest.raises(InvalidPopulation) as caught:
         Population({Requirement(40, 1.0): 3}).index(Requirement(41, 1.0))
     assert caught.value.requirement == Requirement(41, 1.0)
+
+
+def test_as_many_users_as_sums_of_64_bits_can_take() -> None:
+    """2^40 in all classes together: times a weight of 2^20, plus noise below 2^62, no measurement wraps."""
+    one, other = Requirement(40, 1.0), Requirement(120, 0.6)
+    assert Population({one: 2**40}).users == 2**40
+    assert Population({one: 2**39, other: np.int64(2**39)}).users == 2**40
+    for sizes in ({one: 2**40 + 1}, {one: 2**63}, {one: 2**39, other: 2**39 + 1}, {one: 2**40, other: 1}):
+        with pytest.raises(InvalidPopulation, match=str(2**40)):
+            Population(sizes)
+    many = {Requirement(1, f"{1 + row}e-3"): np.int64(2**40) for row in range(40)}
+    with pytest.raises(InvalidPopulation, match="together"):
+        Population(many)

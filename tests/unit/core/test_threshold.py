@@ -111,3 +111,15 @@ def test_the_sensitivity_enters_the_noise_squared() -> None:
     for sensitivity in (1, 2, 6):
         choice = choose_threshold(permit_for(budgets, [9], sensitivity=sensitivity))
         assert choice.error == pytest.approx(2 * (sensitivity / 0.5) ** 2)
+
+
+@pytest.mark.parametrize("more", [0, 40])  # few classes, and many: two ways to the same sums
+def test_a_budget_whose_noise_would_be_cut_off_is_no_candidate(more: int) -> None:
+    """k = 10^7: below three nano-epsilons the scale exceeds 2^52, however many users would be left out for it."""
+    sizes = [2**34] * (more + 2) + [1, 1]
+    for k, expected in ((10**6, 1), (10**7, 3)):
+        permit = permit_for([1] * (more + 2) + [3, 4], sizes, sensitivity=k, cells_per_user=k)
+        assert choose_threshold(permit).nano == expected
+        permit.for_sampling(expected)
+    permit = permit_for([1] * (more + 2) + [2, 2], sizes, sensitivity=10**7, cells_per_user=10**7)
+    assert choose_threshold(permit) == Threshold(0, math.inf)

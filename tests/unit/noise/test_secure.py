@@ -155,8 +155,31 @@ def test_opendp_is_loaded_when_secure_noise_is_first_used() -> None:
     assert "opendp" in used
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan"), 5e-324, 1e-310])
-def test_scales_that_would_add_no_noise_are_refused(scale: float) -> None:
+@pytest.mark.parametrize("block", [1, 2, 7])
+def test_bits_drawn_block_by_block_are_the_same_bits(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Memory does not grow with the users; a stream of words gives the same sample whatever the block."""
+    counts = np.array([1, 64, 65, 0, 1000, 3, 128, 4097])
+    probabilities = np.array([2**63, 2**62, 2**64 - 1, 5, 2**63 + 2**60, 2**63, 1, 3 * 2**62], dtype=np.uint64)
+
+    def drawn() -> tuple[list[int], int]:
+        generator, largest = random.Random(5), [0]
+
+        def words(size: int) -> bytes:
+            largest.append(size)
+            return generator.randbytes(size)
+
+        monkeypatch.setattr(os, "urandom", words)
+        return exact_binomial(counts, probabilities).tolist(), max(largest)
+
+    whole, _ = drawn()
+    monkeypatch.setattr("wevent.noise.secure._BLOCK", block)
+    parts, largest = drawn()
+    assert parts == whole
+    assert largest == 8 * block
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan"), 5e-324, 1e-310, 2.0**53, 1e19])
+def test_scales_whose_noise_would_be_none_or_cut_off_are_refused(scale: float) -> None:
     with pytest.raises(ValueError, match="noise scale"):
         _laplace_measurement(scale)
 

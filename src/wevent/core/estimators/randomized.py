@@ -28,8 +28,9 @@ class Randomized:
         users = permit.sizes[:, None]
         answers = np.hstack([counts, users - counts.sum(axis=1, keepdims=True)])  # the absent answer too
         reports = noise.respond(answers, spend)
-        truths = spend.float_truths()[:, None]
-        values = unbiased(reports[:, :-1], users, truths, spend.cells).sum(axis=0)
+        heard = permit.budgets > 0  # without a budget an answer says nothing
+        users, truths = users[heard], spend.float_truths()[heard, None]
+        values = unbiased(reports[heard, :-1], users, truths, spend.cells).sum(axis=0)
         lies = (1.0 - truths) / spend.cells
         variance = float((users * lies * (1.0 - lies) / (truths - lies) ** 2).sum())
         return Measurement(np.asarray(values), NoiseError("normal", math.sqrt(variance), variance))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
-from wevent.core.budget import NANO
+from wevent.core.budget import NANO, least_threshold
 from wevent.core.estimators.sampling import laplace_error
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
 from wevent.core.permit import WEIGHT_BITS, Permit, integer_weights, largest_budget, weighted_losses
@@ -28,7 +28,7 @@ class Weighting:
     def plan(self, permit: Permit) -> Plan:
         """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
         threshold = largest_budget(permit.budgets, permit.sizes)
-        if threshold == 0:
+        if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):  # too little for noise that is not cut off
             return Plan(0, float("inf"), permit.budgets)
         weights = integer_weights(permit.budgets, threshold)
         mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)

@@ -51,14 +51,15 @@ class Tracking:
         """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
             return self._level(np.maximum(ledger.epsilons // _FIRST, ledger.epsilons // ledger.windows), ledger)
-        period: int = history.memory
+        period: int = history.memory or 1  # nothing remembered: reflecting failed
         if history.slot - history.last_fresh < period:
             return Idle.NOT_DUE
         budgets = sustainable(ledger, period)
         wanted = steady(ledger, period)
         if self._unbiased:
             budgets, wanted = self._level(budgets, ledger), self._level(wanted, ledger)
-        if float((budgets * ledger.sizes).sum()) < _READY * float((wanted * ledger.sizes).sum()):
+        users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
+        if float(budgets @ users) < _READY * float(wanted @ users):
             return Idle.NOT_DUE
         if self._unbiased:
             return budgets

@@ -81,11 +81,16 @@ def period_errors(
     q, v = walk[:, trend], flicker[:, trend]
     observed = fresh + v
     index = np.sqrt(k**3 * q / observed)
-    root = np.clip((4.0 + index - np.sqrt(8.0 * index + index * index)) / 4.0, 1e-9, 1.0 - 1e-9)
-    alpha = 1.0 - root * root
-    beta = 2.0 * (2.0 - alpha) - 4.0 * np.sqrt(1.0 - alpha)
-    level_variance, cross = alpha * observed, beta * observed / k
-    slope_variance = beta / k**2 * (alpha - beta / 2.0) / (1.0 - alpha) * observed
+    reach = index + np.sqrt(8.0 * index + index * index)
+    root, rest = (
+        4.0 / (4.0 + reach),
+        reach / (4.0 + reach),
+    )  # r = √(1 − α) and 1 − r, neither by a difference: no cancelling
+    level_variance, cross = (
+        rest * (1.0 + root) * observed,
+        2.0 * rest * rest * observed / k,
+    )  # α = 1 − r², β = 2(1 − r)²
+    slope_variance = 4.0 * rest**3 / (k**2 * root) * observed  # β(α − β/2)/(1 − α)/k²
     trends = (
         level_variance
         + v

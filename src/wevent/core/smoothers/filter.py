@@ -6,6 +6,7 @@ single cells say too little: which models fit, what the cells of the null hold, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,7 +16,7 @@ from wevent.core.arrays import FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.first_look import first_look
-from wevent.core.smoothers.likelihood import laplace_on_gaussian
+from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
@@ -100,7 +101,11 @@ class Filter:
         )
 
     def advance(self, state: FilterState, measurement: Measurement | None) -> tuple[FilterState, Estimate]:
-        """One slot on; the estimate between measurements is the models' prediction."""
+        """One slot on; the estimate between measurements is the models' prediction.
+
+        Raises:
+            ArithmeticError: if the state would not be finite; then one starts anew from the measurement.
+        """
         state = _copy(state, deep=measurement is not None)
         state.gap += 1
         if measurement is None:
@@ -108,11 +113,15 @@ class Filter:
                 return state, Estimate(_frozen(np.zeros_like(state.slow)), None, None)
             mean, variance = _between(state)
             return state, _estimate(state, mean, variance)
+        measurement = measurement._replace(values=measurement.values.astype(np.float64))  # −(−2^63) is no int64
         state.users = measurement.users or state.users
         if not state.releases:
-            return state, self._begin(state, measurement)
-        self._surprise(state, measurement)
-        return state, self._update(state, measurement)
+            estimate = self._begin(state, measurement)
+        else:
+            self._surprise(state, measurement)
+            estimate = self._update(state, measurement)
+        _check_finite(state)
+        return state, estimate
 
     def dump(self, state: FilterState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
@@ -170,21 +179,25 @@ class Filter:
         spread = state.level_variance + flicker
         log_density, score, information = laplace_on_gaussian(values - state.level, spread + mixture, scale)
         target = state.level + spread * score
-        target_variance = spread - spread * spread * information
-        gain = state.level_variance * information
+        target_variance = corrected_variance(spread, information, mixture, scale)
+        corrected = corrected_variance(state.level_variance, information, flicker + mixture, scale)
+        kept = corrected / state.level_variance
+        gain = 1.0 - kept
         state.slope += state.cross_variance * score[trends:]
-        state.slope_variance -= state.cross_variance**2 * information[trends:]
-        state.cross_variance *= 1.0 - gain[trends:]
+        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:]
+        state.slope_variance = np.maximum(slope_variance, state.slope_variance * kept[trends:])
+        state.cross_variance *= kept[trends:]
         state.level += state.level_variance * score
-        state.level_variance *= 1.0 - gain
+        state.level_variance = corrected
         self._jump(state, measurement, log_density, target, target_variance)
 
         null_mean, null_variance = state.null_mean, state.null_variance
-        null = laplace_on_gaussian(values - null_mean, np.full(len(values), null_variance), scale)
+        unseen = np.full(len(values), null_variance)
+        null = laplace_on_gaussian(values - null_mean, unseen, scale)
         self._weigh(state, np.vstack([log_density, null[0]]))
         share = float(((state.weights[:-1] * gain).sum(axis=0) * state.scale).sum() / state.scale.sum())
         state.gain += 0.1 * (share - state.gain)
-        null_now = null_mean + null_variance * null[1], null_variance - null_variance**2 * null[2]
+        null_now = null_mean + null_variance * null[1], corrected_variance(unseen, null[2], 0.0, scale)
         return self._average(state, measurement, target, target_variance, null_now)
 
     def _predict(self, state: FilterState) -> None:
@@ -245,26 +258,34 @@ class Filter:
         bank, trends = self.bank, self.bank.levels
         weights, empty = state.weights[:-1], state.weights[-1]
         mean = (weights * target).sum(axis=0) + empty * null[0]
-        spread = (weights * (variance + target * target)).sum(axis=0) + empty * (null[1] + null[0] ** 2) - mean * mean
+        spread = (weights * (variance + (target - mean) ** 2)).sum(axis=0) + empty * (null[1] + (null[0] - mean) ** 2)
         level = (weights * state.level).sum(axis=0) + empty * state.null_mean
         slope = (weights[trends:] * state.slope).sum(axis=0)
         state.slow = level.copy() if not state.releases else state.slow + _POOL * (level - state.slow)
         state.scale = _scale(np.maximum(level, state.slow), state.users)
         _learn_null(state, measurement)
 
-        hidden = empty * (state.null_variance + state.null_mean**2)
+        hidden = empty * (state.null_variance + (state.null_mean - level) ** 2)
         flicker = (weights * bank.flicker[:, None]).sum(axis=0) * state.scale
-        now = (weights * (state.level_variance + state.level**2)).sum(axis=0) + hidden - level * level + flicker
+        now = (weights * (state.level_variance + (state.level - level) ** 2)).sum(axis=0) + hidden + flicker
         walk = (weights[:trends] * bank.walk[:trends, None]).sum(axis=0) * state.scale
-        drift = (weights[trends:] * (state.cross_variance + state.slope * state.level[trends:])).sum(axis=0)
-        linear = walk + 2.0 * drift - 2.0 * slope * level
-        square = (weights[trends:] * (state.slope_variance + state.slope**2)).sum(axis=0) - slope * slope
+        drift = (weights[trends:] * (state.cross_variance + state.slope * (state.level[trends:] - level))).sum(axis=0)
+        linear = walk + 2.0 * drift
+        square = (weights[trends:] * (state.slope_variance + (state.slope - slope) ** 2)).sum(axis=0)
+        square += (1.0 - weights[trends:].sum(axis=0)) * slope * slope  # the other models have no slope
         cubic = (weights[trends:] * bank.walk[trends:, None]).sum(axis=0) * state.scale
         state.path = np.vstack([level, slope, now, linear, square, cubic])
         state.composition = (1.0 - empty) * measurement.composition * state.scale
         state.gap = 0
         state.releases += 1
-        return _estimate(state, mean, np.maximum(spread, 0.0))
+        return _estimate(state, mean, spread)
+
+
+def _check_finite(state: FilterState) -> None:
+    """What is not finite in any model makes the averages of all so: these stand for the whole state."""
+    small = (*state.null_sums.tolist(), *state.calibration.tolist(), *state.jumps.tolist(), state.gain, state.inflation)
+    if not math.isfinite(sum(small, start=float(state.path.sum() + state.pooled.sum()))):
+        raise ArithmeticError("the filter's state is not finite")
 
 
 def _scale(level: FloatArray, users: int) -> FloatArray:

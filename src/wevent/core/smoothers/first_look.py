@@ -9,7 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray
 from wevent.core.mechanism import Measurement
-from wevent.core.smoothers.likelihood import laplace_on_gaussian
+from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 
 _ROUNDS = 30
 
@@ -45,7 +45,7 @@ def first_look(measurement: Measurement) -> FirstLook:
 
     present = membership[1:] / np.maximum(membership[1:].sum(axis=0), 1e-300)
     mean = (prior_variance * score)[1:]
-    spread = (prior_variance - prior_variance**2 * information)[1:]
+    spread = corrected_variance(prior_variance, information, 0.0, scale)[1:]
     level = (present * mean).sum(axis=0)
-    variance = (present * (spread + mean * mean)).sum(axis=0) - level * level
+    variance = (present * (spread + (mean - level) ** 2)).sum(axis=0)  # around the level: nothing cancels
     return FirstLook(np.maximum(level, 0.0), variance, np.clip(membership[0], 1e-6, 1.0 - 1e-6))

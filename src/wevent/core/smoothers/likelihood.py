@@ -42,6 +42,24 @@ def scaled_erfc(z: FloatArray) -> FloatArray:
     return value
 
 
+def corrected_variance(
+    variance: FloatArray, information: FloatArray, rest: FloatArray | float, scale: float
+) -> FloatArray:
+    """P − P²·G, what is left of the variance P after an observation; positive for every P > 0.
+
+    Where P is far above the noise the difference cancels. It is never below half of what Gaussian noise of the same variance
+    would leave, (rest + 2b²)·P / (P + rest + 2b²), which no posterior of Laplace noise falls below.
+
+    Args:
+        variance: P, what is to be corrected.
+        information: G of the observation, from `laplace_on_gaussian` with the variance P + rest.
+        rest: what is observed besides P.
+        scale: b of the noise.
+    """
+    noise = rest + 2.0 * scale * scale
+    return np.maximum(variance * (1.0 - variance * information), 0.5 * noise * (variance / (variance + noise)))
+
+
 def laplace_on_gaussian(
     residual: FloatArray, variance: FloatArray, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

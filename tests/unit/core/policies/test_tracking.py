@@ -14,6 +14,8 @@ from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Idle
 from wevent.core.policies.tracking import Tracking, capped, periods, steady, sustainable
+from wevent.core.smoothers.filter import Filter
+from wevent.core.step import first_history
 from wevent.errors import InsufficientBudget
 
 populations = st.lists(
@@ -259,3 +261,13 @@ def test_a_release_waits_until_half_of_its_budget_is_there() -> None:
 
 def test_never_looks_first() -> None:
     assert Tracking().probe(Ledger(Population({Requirement(4, 1): 1}))) is None
+
+
+def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
+    """Budget times users exceeds 64 bits from 2·10^8 users with an epsilon of 50 on; a sum that wraps may never be ready."""
+    offers = []
+    for factor in (1, 10**6, 2**26, 2**30):
+        ledger = Ledger(Population({Requirement(3, 50): 100 * factor, Requirement(5, 40): 900 * factor}))
+        history = replace(first_history(2, 2, Filter()), slot=7, last_fresh=5, memory=2)
+        offers.append(Tracking(unbiased=True).offer(ledger, history).tolist())
+    assert offers == [offers[0]] * 4
