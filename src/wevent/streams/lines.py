@@ -6,6 +6,7 @@ order and never reopen, whatever the wall clock does.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -71,6 +72,7 @@ class LineSource:
         self._inbox = inbox
         self._now_us = now_us
         self._decoder = LineDecoder(settings.columns, settings.cells, settings.timezone_us, settings.time_unit)
+        self._meaning = _meaning(settings, clock)
         self._open: dict[int, OpenSlot] = {}
         self._closed = 0  # slots up to this one are closed
         self._begun = 0  # slots up to this one have begun
@@ -117,18 +119,20 @@ class LineSource:
         slots = {slot: opened.dump() for slot, opened in self._open.items()}
         if not slots:
             return b""
-        return msgspec.msgpack.encode({"closed": self._closed, "begun": self._begun, "slots": slots})
+        return msgspec.msgpack.encode({"meaning": self._meaning, "begun": self._begun, "slots": slots})
 
     def restore_pending(self, pending: bytes) -> None:
         """Take back what `pending` gave; call it after `resume`.
 
         Raises:
-            InvalidInput: if these are other bytes.
+            InvalidInput: if these are other bytes, or were counted for other slots or cells.
         """
         if not pending:
             return
         try:
             saved = msgspec.msgpack.decode(pending, strict=False)
+            if saved["meaning"] != self._meaning:
+                raise ValueError("slots or cells of another meaning")
             limit = self._settings.max_cells_per_user
             opened = {int(slot): OpenSlot.load(limit, one) for slot, one in saved["slots"].items()}
             begun = int(saved["begun"])
@@ -239,6 +243,12 @@ class LineSource:
         if self._totals["malformed"] <= _SHOWN and self.report is not None:
             more = "; further ones are only counted" if self._totals["malformed"] == _SHOWN else ""
             self.report(f"Line {number} of this run's input is malformed and was skipped{more}.")
+
+
+def _meaning(settings: StreamSettings, clock: SlotClock) -> bytes:
+    """What slot numbers and cell columns stand for: kept events have nothing else."""
+    parts = [clock.origin_us, clock.length_us, settings.cells.declaration()]
+    return hashlib.sha256(msgspec.json.encode(parts, enc_hook=str)).digest()
 
 
 def _only(slots: Any, batch: Batch, chosen: Any) -> tuple[Any, Batch]:
