@@ -210,8 +210,8 @@ class Publication:
             pending = None
         if pending is None:
             _log.warning(
-                "events of the slot that was open when the last run ended cannot be read any more (their key is gone): "
-                "they are not counted (private: do not publish this line)"
+                "events of the slot that was open when the last run ended cannot be read any more (their key is gone, or "
+                "cells or slots have changed): they are not counted (private: do not publish this line)"
             )
 
     def _pending(self) -> bytes:

@@ -7,6 +7,7 @@ slots went out already. Nor may a run go on when its file was taken away under i
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from wevent.errors import InvalidOption, StaleJournal, StorageFailed
@@ -77,11 +78,11 @@ class Place:
         Raises:
             StorageFailed: before anything more is stored or goes out.
         """
-        if self._known_log is None and self._log.exists():
-            self._known_log = os.stat(self._log)
+        if self._known_log is None:
+            with suppress(FileNotFoundError):
+                self._known_log = os.stat(self._log)
         if (
-            same_file(self._path, self._known)
-            and os.stat(self._path).st_size >= self._known.st_size
+            same_file(self._path, self._known, shorter=False)
             and same_file(self._side, self._known_side)
             and (self._known_log is None or same_file(self._log, self._known_log))
         ):

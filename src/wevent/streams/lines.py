@@ -6,6 +6,7 @@ order and never reopen, whatever the wall clock does.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -71,6 +72,7 @@ class LineSource:
         self._now_us = now_us
         self._decoder = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
         self._splitter = LineSplitter()
+        self._meaning = _meaning(settings, clock)
         self._open: dict[int, OpenSlot] = {}
         self._awaited: tuple[int, Roster | None] = 0, None  # the slot that is counted next, and who can count in it
         self._closed = 0  # slots up to this one are closed
@@ -130,18 +132,20 @@ class LineSource:
         slots = {slot: opened.dump() for slot, opened in self._open.items()}
         if not slots:
             return b""
-        return msgspec.msgpack.encode({"closed": self._closed, "begun": self._begun, "slots": slots})
+        return msgspec.msgpack.encode({"meaning": self._meaning, "begun": self._begun, "slots": slots})
 
     def restore_pending(self, pending: bytes) -> None:
         """Take back what `pending` gave; call it after `resume`.
 
         Raises:
-            InvalidInput: if these are other bytes.
+            InvalidInput: if these are other bytes, or were counted for other slots or cells.
         """
         if not pending:
             return
         try:
             saved = msgspec.msgpack.decode(pending, strict=False)
+            if saved["meaning"] != self._meaning:
+                raise ValueError("slots or cells of another meaning")
             limit = self._settings.max_cells_per_user
             opened = {int(slot): OpenSlot.load(limit, one) for slot, one in saved["slots"].items()}
             begun = int(saved["begun"])
@@ -248,3 +252,9 @@ class LineSource:
                 "Repair the sender, or leave strict out to count and skip such lines.",
                 line=number,
             )
+
+
+def _meaning(settings: StreamSettings, clock: SlotClock) -> bytes:
+    """What slot numbers and cell columns stand for: kept events have nothing else."""
+    parts = [clock.origin_us, clock.length_us, settings.cells.declaration()]
+    return hashlib.sha256(msgspec.json.encode(parts, enc_hook=str)).digest()

@@ -137,6 +137,24 @@ def test_pending_events_survive_a_graceful_stop() -> None:
     second.restore_pending(b"")
 
 
+def test_pending_events_of_other_cells_or_slots_are_refused() -> None:
+    """A later epoch may declare other cells: what is kept are columns, which would be others then."""
+    first = live(line(10) + line(40, 2, 2), close="lines")
+    assert counts(first) == []
+    wall = Wall(DAY)
+    for cells, clock in ((3, CLOCK), (["a", "b", "c", "d"], CLOCK), (4, SlotClock(DAY, 30 * SECOND))):
+        inbox = ScriptedInbox((), wall, leave_open=False)
+        other = LineSource(settings(close="lines", cells=cells), clock, None, inbox=inbox, now_us=wall)
+        with pytest.raises(InvalidInput):
+            other.restore_pending(first.pending())
+
+
+def test_nothing_open_is_nothing_pending() -> None:
+    source = live(line(10) + close(60), close="lines")
+    assert len(counts(source)) == 1
+    assert source.pending() == b""
+
+
 def test_pending_of_released_slots_is_dropped() -> None:
     first = live(line(10), close="lines")
     assert counts(first) == []
