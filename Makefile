@@ -116,9 +116,10 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.stamp ## Property tests with many examples, and 1,000 kills of a publisher; long
+soak: $(VENV)/.stamp ## Property tests with many examples, 1,000 kills of a publisher, 1,000,000 hostile inputs; long
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
+	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
 
 .PHONY: clean
 clean: ## Remove environments, wheels and caches
