@@ -116,10 +116,13 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.stamp ## Property tests with many examples, 5,000 pairs of runs, and 1,000 kills of a publisher; long
+soak: $(VENV)/.stamp ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
+	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
+	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
+	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md
 
 .PHONY: clean
 clean: ## Remove environments, wheels and caches

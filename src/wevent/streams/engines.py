@@ -6,6 +6,7 @@ cells); events of unknown users or cells are dropped first and counted as reject
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from wevent.streams.clock import SlotClock
 from wevent.streams.folding import fold_text
 from wevent.streams.parquet import ParquetReader
 from wevent.streams.readers import Reader
+from wevent.streams.sql import connect
 
 
 class SlotRange(NamedTuple):
@@ -33,22 +35,20 @@ class SlotRange(NamedTuple):
 
 
 class Tables:
-    """The readers, and the roster and cells as tables that DuckDB can join with."""
+    """The readers, and the roster and cells as tables that DuckDB can join with, made when they are needed."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, readers: Sequence[Reader], cells: Cells, clock: SlotClock
-    ) -> None:
-        self.connection = connection
+    def __init__(self, readers: Sequence[Reader], cells: Cells, clock: SlotClock) -> None:
         self.readers = readers
         self.cells = cells
         self.clock = clock
-        self.plain = all(isinstance(one, ParquetReader) for one in readers)
-        parquet = [one for one in readers if isinstance(one, ParquetReader)]
-        self.integer_cells = cells.numbered and all(one.integer_cells for one in parquet)
-        self._integer_users = all(one.integer_users for one in parquet)
+        self.parquet = [one for one in readers if isinstance(one, ParquetReader)]
+        self.integer_cells = cells.numbered and all(one.integer_cells for one in self.parquet)
         self._loaded: Roster | None = None
-        labels = np.arange(len(cells)) if cells.numbered else np.array([str(label) for label in cells], dtype=object)
-        self._load("cells", {"label": labels, "place": np.arange(len(cells))})
+
+    @functools.cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Where queries run."""
+        return self.parquet[0].connection if self.parquet else connect()
 
     def load(self, roster: Roster) -> None:
         """Make `roster` the one that SQL sees; quick if it is already."""
@@ -57,12 +57,16 @@ class Tables:
         ids = roster.users
         if ids.dtype.kind not in "iu":
             ids = np.array([str(one) for one in Labels.of(ids).values()], dtype=object)
+        if self._loaded is None:
+            cells = self.cells
+            labels = np.arange(len(cells)) if cells.numbered else np.array([str(one) for one in cells], dtype=object)
+            self._load("cells", {"label": labels, "place": np.arange(len(cells))})
         self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
         self._loaded = roster
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
-        return roster.users.dtype.kind in "iu" and self._integer_users
+        return roster.users.dtype.kind in "iu" and all(one.integer_users for one in self.parquet)
 
     def _load(self, name: str, columns: dict[str, npt.NDArray[Any]]) -> None:
         self.connection.register("arriving", columns)
@@ -128,8 +132,8 @@ class NumpyEngine:
 
     def _fetch(self, roster: Roster, slots: SlotRange, limit: int) -> _Held:
         tables = self._tables
-        plain = tables.plain and tables.integer_users(roster) and tables.integer_cells
-        if not plain:
+        plain = len(tables.parquet) == len(tables.readers) and tables.integer_users(roster) and tables.integer_cells
+        if tables.parquet and not plain:
             tables.load(roster)
         parts, rejected = [], 0
         for reader in tables.readers:

@@ -13,6 +13,8 @@ from wevent.roster import Roster
 from wevent.streams.decoding import Batch
 from wevent.streams.folding import latest
 
+_TEXT_WEIGHT = 64  # characters that take as much room as an event
+
 
 class OpenSlot:
     """The events of a slot that is still open; they are in memory only, and no more of them than can still count.
@@ -22,7 +24,7 @@ class OpenSlot:
 
     Args:
         limit: k, how many cells a user may be in.
-        compact_above: with how many events to forget those that cannot count any more.
+        compact_above: with how many events (of long ids: fewer) to forget those that cannot count any more.
     """
 
     def __init__(self, limit: int, *, compact_above: int = 1_000_000) -> None:
@@ -36,7 +38,7 @@ class OpenSlot:
     def add(self, batch: Batch) -> None:
         """More events of this slot."""
         self._parts.append(batch)
-        self._size += len(batch.times)
+        self._size += _weight(batch)
         if self._size > self._full:
             self._compact()
 
@@ -98,5 +100,10 @@ class OpenSlot:
         texts: dict[str, int] = {}
         kept = latest(batch.users.keyed(texts), batch.cells, self._limit)
         self._parts = [Batch(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
-        self._size = len(kept)
+        self._size = _weight(self._parts[0])
         self._full = max(self._compact_above, 2 * self._size)
+
+
+def _weight(batch: Batch) -> int:
+    """How much room events take, in events with short ids."""
+    return len(batch.times) + sum(map(len, batch.users.texts)) // _TEXT_WEIGHT

@@ -20,7 +20,6 @@ from wevent.streams.parquet import ParquetReader, unreadable
 from wevent.streams.readers import open_readers
 from wevent.streams.settings import StreamSettings
 from wevent.streams.source import SlotCounts, check_time_unit
-from wevent.streams.sql import connect
 from wevent.streams.survey import Survey
 
 _RANGE_EVENTS = 2_000_000  # fetched at a time from Parquet: about 100 MB with what counting them needs
@@ -45,10 +44,9 @@ class FileSource:
         self._settings = settings
         self._clock = clock
         self._last = last
-        self._connection = connect()
-        self._readers = open_readers(self._connection, settings)
+        self._readers = open_readers(settings)
         self._files = sum(len(reader.files) for reader in self._readers)
-        self._tables = Tables(self._connection, self._readers, settings.cells, clock)
+        self._tables = Tables(self._readers, settings.cells, clock)
         self._numpy = NumpyEngine(self._tables)
         self._duckdb = DuckdbEngine(self._tables)
         self._survey: Survey | None = None
@@ -166,7 +164,6 @@ def span_of(settings: StreamSettings) -> tuple[int, int] | None:
 
     Unsafe: for `start_auto` only. It makes the slot clock depend on the events.
     """
-    connection = connect()
-    spans = [reader.span() for reader in open_readers(connection, settings)]
+    spans = [reader.span() for reader in open_readers(settings)]
     known = [span for span in spans if span is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None

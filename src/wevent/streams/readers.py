@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 
-import duckdb
-
 from wevent.streams.inputs import find_files, open_input
 from wevent.streams.parquet import ParquetReader, open_parquet
 from wevent.streams.settings import StreamSettings
+from wevent.streams.sql import connect
 from wevent.streams.text import TextReader
 
 Reader = ParquetReader | TextReader
 
 
-def open_readers(connection: duckdb.DuckDBPyConnection, settings: StreamSettings) -> list[Reader]:
+def open_readers(settings: StreamSettings) -> list[Reader]:
     """Readers of all input files, in input order; whatever is declared is checked here, before a slot is counted.
 
     Raises:
@@ -23,8 +22,9 @@ def open_readers(connection: duckdb.DuckDBPyConnection, settings: StreamSettings
     """
     files = [open_input(path) for path in find_files(settings.inputs)]
     readers: list[Reader] = []
+    connection = connect() if any(one.format == "parquet" for one in files) else None
     for kind, group in itertools.groupby(files, key=lambda one: one.format):
-        if kind == "parquet":
+        if connection is not None and kind == "parquet":
             readers += open_parquet(connection, list(group), settings)
         else:
             readers += [TextReader(one, settings) for one in group]
