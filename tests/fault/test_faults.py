@@ -84,11 +84,12 @@ class TestDisk:
         output = open_output(str(path.with_name("out.ndjson")))
         with pytest.raises(StorageFailed, match=r"full one .* make room and run the same command again"):
             Publication(journal, SyntheticSource(4000), output, running=Running(last=4000, batch=400)).run()
+        end = journal.head().committed + 48  # how many slots fit depends on how many one transaction gathered
         journal.close()
         output.close()
         assert audit_journal(path).ok
-        publish(path, 60)
-        assert_once(path, 60)
+        publish(path, end)
+        assert_once(path, end)
 
     def test_a_file_that_may_not_grow_keeps_the_journal_intact(self, path: Path) -> None:
         child = os.fork()
