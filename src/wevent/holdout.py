@@ -55,6 +55,8 @@ class Restore:
         proven: the slot through which the mark beside the journal reached; it proves something only if that is M.
         same_epoch: whether no epoch was lost, so strangers were counted as here.
         changed: a bit per bucket of ids, set if a membership in it changed after the backup; None: nothing is proven.
+        charged: the classes that were charged for these slots. Any other may have had members there, and was charged
+            for them in the lost journal only: it waits a window of its own (the class floor).
     """
 
     slot: int
@@ -62,6 +64,7 @@ class Restore:
     proven: int
     same_epoch: bool
     changed: bytes | None
+    charged: frozenset[Key] = frozenset()
 
     @property
     def proves(self) -> bool:
@@ -73,6 +76,18 @@ class Restore:
         if self.changed is None or not self.proves:
             return True
         return bool(self.changed[bucket >> 3] >> (bucket & 7) & 1)
+
+    def wait(self, key: Key, bucket: int, since: int) -> int:
+        """The first slot in which somebody may be counted under a requirement, as far as these slots go; 0: any.
+
+        Args:
+            key: the requirement.
+            bucket: the bucket of the id.
+            since: the slot boundary since which the registry knows the id.
+        """
+        if self.doubts(bucket) or (self.slot < since and not self.same_epoch):
+            return self.until(key[0])
+        return 0 if key in self.charged else self.slot + key[0]
 
     def until(self, window: int) -> int:
         """The first slot in which someone in doubt may be counted under a requirement with this window."""
@@ -108,11 +123,7 @@ class HoldOut:
                 lost epoch too.
         """
         waits = [one.last + max(one.key[0], key[0]) for one in past if one.key != key]
-        waits += [
-            one.until(key[0])
-            for one in self.restores
-            if one.slot < asked and (one.doubts(bucket) or (one.slot < since and not one.same_epoch))
-        ]
+        waits += [one.wait(key, bucket, since) for one in self.restores if one.slot < asked]
         return max(asked, self._opening(key[0]), *waits, asked)
 
     def as_stranger(self, slot: int) -> list[Past]:
@@ -131,7 +142,11 @@ class HoldOut:
         window, first = unknown[0], self.reigns[-1].first
         past = [one for one in self.as_stranger(first) if one.key != unknown]
         waits = [one.last + max(one.key[0], window) for one in past]
-        waits += [one.until(window) for one in self.restores if not (one.proves and one.same_epoch)]
+        for one in self.restores:
+            if not (one.proves and one.same_epoch):
+                waits.append(one.until(window))
+            elif unknown not in one.charged:
+                waits.append(one.slot + window)
         return max(1, self._opening(window), *waits, 1)
 
     def _opening(self, window: int) -> int:

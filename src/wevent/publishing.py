@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -247,7 +247,8 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
     if through < first:
         return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
-    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher), 0), **sizes}))
+    held = (Requirement.from_nano(*one.key) for one in journal.registry.members())
+    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
     group = Group.of(publisher.population)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)
     records = []
@@ -258,10 +259,13 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
     return Batch(records, None, publisher.state(), through)
 
 
-def _charged_rows(publisher: Publisher) -> list[Requirement]:
-    """Classes that may have had members elsewhere: all the ledger knows, as far as the mechanism can take them."""
+def _charged_rows(publisher: Publisher, held: Iterable[Requirement]) -> list[Requirement]:
+    """Classes that may have had members elsewhere: all the ledger knows and all that people hold or wait for.
+
+    As far as the mechanism can take them: a class that it cannot waits a window (`Restore.charged`).
+    """
     known = []
-    for row in publisher.ledger.rows:
+    for row in sorted({*publisher.ledger.rows, *held}):
         try:
             publisher.check_population(Population({row: 0}))
         except InvalidPopulation:

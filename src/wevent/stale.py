@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from wevent.errors import StaleJournal
 from wevent.holdout import Restore
+from wevent.journal.contract import Batch
 from wevent.journal.lock import lock_path, read_mark
 from wevent.journal.sqlite import SqliteJournal
 from wevent.publishing import charge_elsewhere
@@ -41,7 +42,7 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
-    known = known_released(journal, head.committed)
+    known = known_released(journal, head.committed, stated=released_through is not None)
     if released_through is None:
         refuse_stale(head.committed, known, copied=head.copied)
         return Settled(0, 0)
@@ -50,9 +51,11 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
     batch = charge_elsewhere(journal, released_through)
     held = 0
     if head.copied or batch.records:
-        restore = _restore(journal, released_through, widest_window) if batch.records else None
+        restore = _restore(journal, batch, widest_window) if batch.records else None
         held = journal.settle(batch, restore)
     journal.mark()
+    if journal.lock is not None:
+        journal.lock.sync()
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
         _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
@@ -71,16 +74,18 @@ def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
         raise _stale(f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
 
 
-def _restore(journal: SqliteJournal, through: int, widest_window: int | None) -> Restore:
-    """What is known of memberships in slots released elsewhere.
+def _restore(journal: SqliteJournal, batch: Batch, widest_window: int | None) -> Restore:
+    """What is known of memberships in slots released elsewhere, and which classes are charged for them.
 
     Raises:
         StaleJournal: if nobody says how wide windows were there.
     """
-    widest = max(epoch.terms.widest for epoch in journal.epochs())
+    through, widest = batch.records[-1].slot, max(epoch.terms.widest for epoch in journal.epochs())
+    classes = batch.records[-1].group.population.classes
+    charged = frozenset((one.window, one.nano) for one in classes)
     proof = journal.proof(through)
     if proof is not None:
-        return replace(proof, widest=max(proof.widest, widest, widest_window or 0))
+        return replace(proof, widest=max(proof.widest, widest, widest_window or 0), charged=charged)
     if widest_window is None:
         raise StaleJournal(
             f"a side file of this journal that reaches slot {through}, or --widest-window",
@@ -90,20 +95,28 @@ def _restore(journal: SqliteJournal, through: int, widest_window: int | None) ->
             committed=journal.head().committed,
             released=through,
         )
-    return Restore(through, max(widest, widest_window), 0, False, None)
+    return Restore(through, max(widest, widest_window), 0, False, None, charged)
 
 
-def known_released(journal: SqliteJournal, committed: int) -> int:
+def known_released(journal: SqliteJournal, committed: int, *, stated: bool = False) -> int:
     """The last slot that the side file of the lock saw committed, 0 if it knows nothing of this journal.
 
+    Args:
+        journal: opened for reading or writing.
+        committed: its last slot.
+        stated: whether the operator says through which slot releases went out.
+
     Raises:
-        StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately.
+        StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately. Or if
+            the journal no longer keeps that slot, so that nobody can tell, and nothing is stated.
     """
     mark = read_mark(lock_path(journal.path)) if journal.lock is None else journal.lock.before
     if mark.journal != journal.identity:
         return 0
     link = journal.link_at(mark.committed)
-    if link is not None and link.hex() != mark.link:
+    if link is None and 0 < mark.committed < committed and not stated:
+        raise _stale(f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed)
+    if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
         raise StaleJournal(
             f"the journal that committed slot {mark.committed} here",
             "a copy that went on by itself",

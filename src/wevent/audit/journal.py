@@ -138,7 +138,7 @@ class _Audit:
             [
                 Restore(*row)
                 for row in database.execute(
-                    "SELECT slot, widest, proven, same_epoch, changed FROM restores ORDER BY slot"
+                    "SELECT slot, widest, proven, same_epoch, charged, changed FROM restores ORDER BY slot"
                 )
             ],
             epochs,

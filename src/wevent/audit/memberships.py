@@ -44,6 +44,7 @@ class Restore(NamedTuple):
     widest: int
     proven: int
     same_epoch: int
+    charged: str
     changed: bytes | None
 
     def doubts(self, bucket: int) -> bool:
@@ -124,8 +125,8 @@ def _sum_of(journal: Journal) -> bytes:
     for user, window, nano, level, since, first, last in journal.rows:
         words = "-1," if level is None else f"{len(level)},{level}"
         texts.append(f"{window},{nano},{since},{first},{-1 if last is None else last},{words}{user}".encode())
-    for slot, widest, proven, same_epoch, changed in journal.restores:
-        text = f"restore,{slot},{widest},{proven},{same_epoch},".encode()
+    for slot, widest, proven, same_epoch, charged, changed in journal.restores:
+        text = f"restore,{slot},{widest},{proven},{same_epoch},{charged}".encode()
         texts.append(text + (b"-" if changed is None else b"+" + changed))
     digests = b"".join(_keyed(text, journal.salt, 32) for text in texts)
     return bytes(np.frombuffer(digests, dtype="<u8").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tobytes())
@@ -138,10 +139,11 @@ def _keyed(text: bytes, salt: bytes, size: int) -> bytes:
 def _restores(journal: Journal) -> Iterator[tuple[Restore, frozenset[Key]]]:
     """Every stretch of slots released elsewhere: what is known of it, and the classes that were charged for it."""
     known = {one.slot: one for one in journal.restores}
-    for run, following in zip(journal.runs, [*journal.runs[1:], None], strict=True):
-        if run.elsewhere and (following is None or not following.elsewhere) and run.last >= journal.ruled_from:
+    for place, run in enumerate(journal.runs):
+        following = journal.runs[place + 1 : place + 2]
+        if run.elsewhere and not any(one.elsewhere for one in following) and run.last >= journal.ruled_from:
             charged = frozenset((row[0], row[1]) for row in run.population)
-            yield known.pop(run.last, Restore(run.last, journal.widest, 0, 0, None)), charged
+            yield known.pop(run.last, Restore(run.last, journal.widest, 0, 0, "[]", None)), charged
     for restore in known.values():
         yield restore, frozenset()
 
@@ -304,7 +306,7 @@ def _check_barred(journal: Journal, people: list[tuple[int, list[Row]]], add: Ad
 def _complete(journal: Journal) -> tuple[int, int]:
     """The first slot whose histories are all still there, and how many slots that makes."""
     begin, widest = journal.ruled_from, 0
-    ends = [epoch.first - 1 for epoch in journal.epochs[1:]] + [journal.committed + 1]
+    ends = [epoch.first for epoch in journal.epochs[1:]] + [journal.committed + 1]  # the last boundary of each
     for epoch, end in zip(journal.epochs, ends, strict=True):
         widest = max(widest, epoch.widest)  # what had ended so long before a slot of this epoch may be forgotten
         begin = max(begin, end - widest + 1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -89,13 +90,19 @@ class Fingerprint:
 
     def add_restore(self, restore: Restore) -> None:
         """A restore was written down."""
-        text = f"restore,{restore.slot},{restore.widest},{restore.proven},{int(restore.same_epoch)},".encode()
+        text = f"restore,{restore.slot},{restore.widest},{restore.proven},{int(restore.same_epoch)},"
+        text += charged_text(restore.charged)
         changed = b"-" if restore.changed is None else b"+" + restore.changed
-        self._sum += _lanes([text + changed], self._salt)
+        self._sum += _lanes([text.encode() + changed], self._salt)
 
     def value(self) -> bytes:
         """The sum, as it is stored."""
         return self._sum.tobytes()
+
+
+def charged_text(charged: Iterable[Key]) -> str:
+    """The classes that were charged for slots released elsewhere, as they are stored."""
+    return json.dumps(sorted(charged), separators=(",", ":"))
 
 
 def _row_text(row: MemberRow) -> bytes:

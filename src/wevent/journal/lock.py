@@ -111,6 +111,13 @@ class WriterLock:
         self._mark = replace(self._mark, **known)
         self._write()
 
+    def sync(self) -> None:
+        """Force the side file to disk."""
+        try:
+            os.fsync(self.file)
+        except OSError as error:
+            raise self._failed(error) from None
+
     def overwrite(self, data: bytes, place: int) -> None:
         """Overwrite bytes of the side file, in place.
 

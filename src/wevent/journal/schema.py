@@ -21,7 +21,8 @@ CREATE TABLE members (
 ) WITHOUT ROWID;
 CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
 CREATE TABLE restores (
-  slot INTEGER PRIMARY KEY, widest INTEGER NOT NULL, proven INTEGER NOT NULL, same_epoch INTEGER NOT NULL, changed BLOB
+  slot INTEGER PRIMARY KEY, widest INTEGER NOT NULL, proven INTEGER NOT NULL, same_epoch INTEGER NOT NULL,
+  charged TEXT NOT NULL, changed BLOB
 );
 """
 
@@ -71,6 +72,7 @@ def begin_registry(connection: apsw.Connection, first: int) -> None:
     found.add_all(connection)
     facts = {
         "revision": 0,
+        "token": secrets.token_hex(8),  # of the revision: two copies that went on by themselves have different ones
         "registry": found.value(),
         "incarnation": secrets.token_hex(16),  # a copy of an older format proves nothing: it gets another one
         "registry_from": first,

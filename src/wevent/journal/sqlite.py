@@ -18,8 +18,10 @@ from wevent.holdout import Restore
 from wevent.journal import schema
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.copying import copy_journal
+from wevent.journal.evidence import Revision
 from wevent.journal.file import JournalFile
 from wevent.journal.lost import STARTED_OVER
+from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
 from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
@@ -232,9 +234,15 @@ class SqliteJournal:
         return bytes(self._fact("salt"))
 
     def link_at(self, slot: int) -> bytes | None:
-        """The hash chain's link at a committed slot that is still kept."""
-        row = maybe_row(self._database, "SELECT link FROM slots WHERE slot = ?", (slot,))
+        """The hash chain's link at a committed slot that is still kept, or right before the first one that is."""
+        query = "SELECT link FROM slots WHERE slot = ? UNION ALL SELECT anchor FROM head WHERE first = ? + 1 LIMIT 1"
+        row = maybe_row(self._database, query, (slot, slot))
         return None if row is None else bytes(row[0])
+
+    def is_elsewhere(self, slot: int) -> bool:
+        """Whether a slot is known to have been released by another copy of the journal."""
+        row = maybe_row(self._database, "SELECT kind FROM slots WHERE slot = ?", (slot,))
+        return row is not None and KINDS[row[0]] == "elsewhere"
 
     def settle(self, batch: Batch, restore: Restore | None = None) -> int:
         """A backup was told through which slot releases went out: from now on it is the journal. One transaction.
@@ -247,13 +255,10 @@ class SqliteJournal:
             How many members have to wait.
         """
         with clear_errors(self.path), self._transaction():
-            (before,) = only_row(self._database, "SELECT committed FROM head")
             self._append(batch, no_hook)
             held = 0
             if restore is not None:
-                classes = batch.records[-1].group.population.classes
-                charged = frozenset((one.window, one.nano) for one in classes)
-                held = self.registry.settle(restore, int(before), charged)
+                held = self.registry.settle(restore, holdout_of(self.epochs(), self.registry.restores()))
             self._database.execute("UPDATE head SET copied = 0, emitted = committed")
             self._put("incarnation", secrets.token_hex(16))  # other copies' evidence is not about this one
         self._standing = {}
@@ -286,6 +291,8 @@ class SqliteJournal:
         anchor = self.link_at(first - 1)
         if first <= head.first or anchor is None:
             return head.first
+        if self.lock is not None:
+            self.lock.sync()  # what is dropped can no longer be compared with an older mark
         with clear_errors(self.path), self._transaction():
             run = self._database.execute
             run("UPDATE head SET first = ?, anchor = ?", (first, anchor))
@@ -352,22 +359,23 @@ class SqliteJournal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _note_changes(self, buckets: Iterable[int] | None, revision: int) -> None:
+    def _note_changes(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
         assert self.lock is not None, "only the holder of the writer's lock puts changes in force"
-        self.lock.changes.continue_with(self.identity, str(self._fact("incarnation")), revision - 1)
-        self.lock.changes.note(buckets, revision)
+        self.lock.changes.continue_with(self.identity, str(self._fact("incarnation")), before)
+        self.lock.changes.note(buckets, after)
 
     def _doubt_older_restores(self) -> None:
-        """What the first format knew of slots released elsewhere proves nothing: everybody waits."""
+        """The first format proves nothing of slots released elsewhere, nor who was counted as a stranger: all wait."""
         with clear_errors(self.path), self._transaction():
             committed, elsewhere = only_row(
                 self._database,
-                "SELECT committed, (SELECT max(slot) FROM slots WHERE kind = ?) FROM head",
+                "SELECT committed, coalesce((SELECT max(slot) FROM slots WHERE kind = ?), 0) FROM head",
                 (KINDS.index("elsewhere"),),
             )
-            widest = max(epoch.terms.widest for epoch in self.epochs())
-            if elsewhere is not None and committed - elsewhere < widest:
-                self.registry.settle(Restore(committed, widest, 0, False, None), committed, frozenset())
+            holdout = holdout_of(self.epochs(), ())
+            doubtful = elsewhere > committed - holdout.widest or holdout.as_stranger(committed + 1)
+            if committed and doubtful:
+                self.registry.settle(Restore(committed, holdout.widest, 0, False, None), holdout)
 
     def _lay_out(self) -> None:
         """The tables of a new journal, and what it will always know of itself."""

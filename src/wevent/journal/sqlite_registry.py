@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,15 @@ from typing import Any
 import apsw
 
 from wevent.errors import StaleJournal
-from wevent.holdout import HoldOut, Key, Past, Restore, bucket_of, erased_id
+from wevent.holdout import HoldOut, Past, Restore, bucket_of, erased_id
 from wevent.journal.contract import Member
-from wevent.journal.fingerprint import Fingerprint, MemberRow, member_rows
+from wevent.journal.evidence import Revision
+from wevent.journal.fingerprint import Fingerprint, MemberRow, charged_text, member_rows
 from wevent.journal.storage import clear_errors, damaged, maybe_row, only_row, transaction
 from wevent.membership import Change, check_id
 
-Note = Callable[[Iterable[int] | None, int], None]
-"""Told which buckets of ids (None: any) change in which revision, before that is committed."""
+Note = Callable[[Iterable[int] | None, Revision, Revision], None]
+"""Told which buckets of ids (None: any) change from which revision to which, before that is committed."""
 
 
 class SqliteRegistry:
@@ -114,12 +117,15 @@ class SqliteRegistry:
         """Every restore of this journal, in slot order; none for the first format, which knew of none."""
         if int(self._database.pragma("user_version")) < 2:
             return ()
-        rows = self._database.execute("SELECT slot, widest, proven, same_epoch, changed FROM restores ORDER BY slot")
-        return tuple(Restore(slot, widest, proven, bool(same), changed) for slot, widest, proven, same, changed in rows)
+        query = "SELECT slot, widest, proven, same_epoch, changed, charged FROM restores ORDER BY slot"
+        return tuple(
+            Restore(slot, widest, proven, bool(same), changed, frozenset(map(tuple, json.loads(charged))))
+            for slot, widest, proven, same, changed, charged in self._database.execute(query)
+        )
 
-    def revision(self) -> int:
-        """How many times memberships have changed."""
-        return int(self._fact("revision"))
+    def revision(self) -> Revision:
+        """How many times memberships have changed, and a random token of that time."""
+        return Revision(int(self._fact("revision")), str(self._fact("token")))
 
     def check(self) -> None:
         """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.
@@ -148,33 +154,38 @@ class SqliteRegistry:
             self._database.execute("DELETE FROM changes")
             self._put("registry", work.fingerprint.value())
             if filled or work.changed:
-                revision = self.revision() + 1
-                self._put("revision", revision)
-                self._note(None if filled else work.changed, revision)  # on disk before anybody can rely on the change
+                before, after = self.revision(), self._advance()
+                self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
             return number
 
-    def settle(self, restore: Restore, before: int, charged: frozenset[Key]) -> int:
+    def settle(self, restore: Restore, holdout: HoldOut) -> int:
         """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction.
 
         Args:
             restore: what is known of these slots.
-            before: the last slot of this copy.
-            charged: the classes that were charged for them. A class that was not may have had members there who are
-                none yet in this copy: those wait a window of it, their own (the class floor).
+            holdout: the rule so far, without the restore.
 
         Returns:
             How many members wait.
         """
-        work = _Work(self._database, self._fact("salt"), self._fact("registry"), HoldOut((), (restore,)))
-        held = work.settle(restore, before, charged)
+        work = _Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+        work.forget(restore.slot + 1)  # as it was forgotten there: who is unknown may have been a stranger
+        held = work.settle(restore)
         work.fingerprint.add_restore(restore)
+        same, charged = int(restore.same_epoch), charged_text(restore.charged)
         self._database.execute(
-            "INSERT INTO restores VALUES (?, ?, ?, ?, ?)",
-            (restore.slot, restore.widest, restore.proven, int(restore.same_epoch), restore.changed),
+            "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?)",
+            (restore.slot, restore.widest, restore.proven, same, charged, restore.changed),
         )
         self._put("registry", work.fingerprint.value())
-        self._put("revision", self.revision() + 1)
+        self._advance()
         return held
+
+    def _advance(self) -> Revision:
+        after = Revision(self.revision().number + 1, secrets.token_hex(8))
+        self._put("revision", after.number)
+        self._put("token", after.token)
+        return after
 
     def _fact(self, name: str) -> Any:
         return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
@@ -252,15 +263,11 @@ class _Work:
         self._insert(MemberRow(change.user, *change.key, change.level, since, first, None))
         self.changed.add(bucket)
 
-    def settle(self, restore: Restore, before: int, charged: frozenset[Key]) -> int:
-        """End at M every membership that is in doubt there and let it begin anew after its wait."""
+    def settle(self, restore: Restore) -> int:
+        """End at M every membership that has to wait after it, and let it begin anew after its wait."""
         held = 0
         for row in list(member_rows(self._database, "WHERE last IS NULL")):
-            waits = row.first
-            if restore.doubts(bucket_of(row.user, self._salt)):
-                waits = max(waits, restore.until(row.window))
-            elif before < row.first <= restore.slot and row.key not in charged:
-                waits = max(waits, restore.slot + row.window)
+            waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)
             if waits > row.first:
                 self._remove(row)
                 if row.first <= restore.slot:
