@@ -65,7 +65,7 @@ class Labels:
         else:
             if not _beyond(keys):
                 return cls(keys)
-        if _all_text(values):
+        if all_plain_text(values):
             return cls(np.arange(_TEXTS, _TEXTS + len(values)), values)
         texts: list[str] = []
         each = (_key(value, texts) for value in values)
@@ -80,9 +80,18 @@ class Labels:
 
     @classmethod
     def joined(cls, columns: Sequence[Labels]) -> Labels:
-        """One column after the other; each text once."""
-        texts: dict[str, int] = {}
-        return cls(np.concatenate([column.keyed(texts) for column in columns]), list(texts))
+        """One column after the other, with the texts that occur in them and no others."""
+        keys: list[IntArray] = []
+        texts: list[str] = []
+        for column in columns:
+            where = np.flatnonzero(column.keys >= _TEXTS)
+            used = (column.keys[where] - _TEXTS).tolist()
+            keys.append(column.keys)
+            if used:
+                keys[-1] = column.keys.copy()
+                keys[-1][where] = np.arange(_TEXTS + len(texts), _TEXTS + len(texts) + len(used))
+                texts += [column.texts[place] for place in used]
+        return cls(np.concatenate(keys), texts)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -210,7 +219,7 @@ def _hashes(texts: Iterable[str]) -> IntArray:
     return np.fromiter(map(hash, texts), dtype=np.int64)
 
 
-def _all_text(values: Sequence[Any]) -> bool:
+def all_plain_text(values: Sequence[Any]) -> bool:
     """Whether all are texts that stand for themselves: none a whole number, none with a NUL."""
     try:
         joined = "\n".join(values)

@@ -9,7 +9,7 @@ import numpy as np
 from wevent.cells import Cells
 from wevent.core.arrays import IntArray
 from wevent.lookup import Labels
-from wevent.streams.fields import MAX_LABEL_BYTES, Fields, Mask, Numbers
+from wevent.streams.fields import MAX_LABEL_BYTES, Fields, Mask, Numbers, Texts
 from wevent.streams.settings import StreamSettings
 from wevent.streams.times import SlotReader, TimeReader
 
@@ -61,8 +61,8 @@ class Columns(NamedTuple):
 
     rows: IntArray
     times: tuple[IntArray, Mask]
-    users: Fields | Numbers
-    cells: Fields | Numbers
+    users: Fields | Numbers | Texts
+    cells: Fields | Numbers | Texts
     strange: IntArray
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
-from wevent.lookup import Labels
+from wevent.lookup import Labels, all_plain_text
 
 MAX_LABEL_BYTES = 256  # of a user id or a cell label
 _WHOLE_DIGITS = 18
@@ -106,3 +106,25 @@ class Numbers(NamedTuple):
     def labels(self) -> Labels:
         """As labels."""
         return Labels.of(self.keys)
+
+
+class Texts(NamedTuple):
+    """Python strings as labels, for where `Fields` stand otherwise."""
+
+    texts: list[str]
+
+    def where(self, chosen: IntArray | Mask) -> Texts:
+        """Some of them."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return Texts([self.texts[row] for row in rows.tolist()])
+
+    def label_sized(self) -> Mask:
+        """Which can be ids or labels, as of `Fields`."""
+        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts))
+        if lengths.max(initial=0) <= MAX_LABEL_BYTES // 4 and not any("\0" in text for text in self.texts):
+            return lengths > 0  # a character has at most four bytes
+        return Fields.of(self.texts).label_sized()
+
+    def labels(self) -> Labels:
+        """As labels."""
+        return Labels.of_values(self.texts) if all_plain_text(self.texts) else Fields.of(self.texts).labels()

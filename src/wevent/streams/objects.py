@@ -12,7 +12,7 @@ import numpy as np
 
 from wevent.cells import Cells
 from wevent.streams.decoding import Columns, Decoded, assemble
-from wevent.streams.fields import Fields, Numbers
+from wevent.streams.fields import Numbers, Texts
 from wevent.streams.splitting import line_ends, spoiled_lines
 from wevent.streams.times import SlotReader, TimeReader
 
@@ -74,11 +74,11 @@ class ObjectDecoder:
         return Columns(kept, times, users, cells, np.array(malformed, dtype=np.int64))
 
 
-def _labels(values: Sequence[Any]) -> Fields | Numbers:
+def _labels(values: Sequence[Any]) -> Numbers | Texts:
     try:
         return Numbers(np.frombuffer(array("q", values), dtype=np.int64) if values else np.empty(0, dtype=np.int64))
     except (TypeError, OverflowError):  # text among them, or numbers of more than 64 bits
-        return Fields.of([value if type(value) is str else str(value) for value in values])
+        return Texts([value if type(value) is str else str(value) for value in values])
 
 
 def _too_deep(lines: bytes, rows: Sequence[bytes]) -> list[int]:
