@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from wevent.cells import Cells
 from wevent.core.mechanism import Neighbours, ThresholdRule
@@ -20,6 +19,7 @@ from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite import SqliteJournal
 from wevent.journal.terms import PERMANENT, PIECES, SEEDED, Terms, levels_to_plain
 from wevent.membership import Change, check_allowed, differences
+from wevent.streams.requirements import Requirements
 
 
 class PublishSettings(Protocol):
@@ -68,13 +68,13 @@ class Wanted(NamedTuple):
     users: list[str]
     keys: list[tuple[int, int]]
     digest: bytes
+    words: list[str] | None = None
 
 
-def wanted_users(path: Path, levels: Levels | None, columns: tuple[npt.NDArray[Any], ...]) -> Wanted:
+def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
     """What a requirements file says, and a digest that tells whether it says something new."""
-    ids, windows, nanos = columns
-    keys = list(zip(np.asarray(windows).tolist(), np.asarray(nanos).tolist(), strict=True))
-    return Wanted([str(one) for one in ids.tolist()], keys, requirements_digest(path, levels))
+    keys = list(zip(asked.windows.tolist(), asked.nanos.tolist(), strict=True))
+    return Wanted([str(one) for one in asked.users.tolist()], keys, requirements_digest(path, levels), asked.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:
@@ -203,15 +203,15 @@ def import_users(journal: SqliteJournal, wanted: Wanted) -> int:
     return len(changes)
 
 
-def registered(journal: SqliteJournal, asked: Iterable[Change] = ()) -> dict[str, Key]:
-    """Who holds, or will hold, which requirement: members, then what is queued, then what is asked for."""
+def registered(journal: SqliteJournal, asked: Iterable[Change] = ()) -> dict[str, tuple[Key, str | None]]:
+    """Who holds, or will hold, which requirement, and in which words: members, then what is queued, then asked for."""
     if journal.is_new:
         return {}
-    current = {one.user: one.key for one in journal.registry.members()}
+    current = {one.user: (one.key, one.level) for one in journal.registry.members()}
     for change in (*journal.registry.queued(), *asked):
         current.pop(change.user, None)
         if change.key is not None:
-            current[change.user] = change.key
+            current[change.user] = change.key, change.level
     return current
 
 
@@ -221,11 +221,9 @@ def _import_changes(journal: SqliteJournal, wanted: Wanted, terms: Terms, asked:
         return []
     for key in sorted(set(wanted.keys)):
         check_requirement(terms, key)
-    current: dict[str, tuple[Key, str | None]] = {user: (key, None) for user, key in registered(journal, asked).items()}
-    target: dict[str, tuple[Key, str | None]] = dict(
-        zip(wanted.users, ((key, None) for key in wanted.keys), strict=True)
-    )
-    return differences(current, target)
+    words: Iterable[str | None] = itertools.repeat(None) if wanted.words is None else wanted.words
+    target = dict(zip(wanted.users, zip(wanted.keys, words, strict=False), strict=False))
+    return differences(registered(journal, asked), target)
 
 
 def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
@@ -252,7 +250,7 @@ def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
 def _relevelled(journal: SqliteJournal, levels: dict[str, dict[str, Any]]) -> Iterable[Change]:
     """An edited level table is a change for everybody who holds the level (spec 10)."""
     table = Levels(levels["privacy"], levels["window"])
-    for member in journal.registry.members():
-        if member.level is not None:
-            requirement = table.requirement(*member.level.split("/", 1))
-            yield Change("set", member.user, (requirement.window, requirement.nano), member.level)
+    for user, (_, words) in registered(journal).items():
+        if words is not None:
+            requirement = table.requirement(*words.split("/", 1))
+            yield Change("set", user, (requirement.window, requirement.nano), words)

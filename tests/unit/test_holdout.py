@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from wevent.holdout import BUCKETS, HoldOut, Past, Reign, Restore, bucket_of, erased_id
 
 A, B, C = (40, 10**9), (120, 6 * 10**8), (40, 5 * 10**8)
+ALL = frozenset({A, B, C})
 PLAIN = HoldOut((Reign(1, 120, None),))
 
 
@@ -103,7 +104,7 @@ class TestRestores:
         assert wait(A, 100, rule=rule) == 100  # before it
 
     def test_proof_is_per_bucket(self) -> None:
-        rule = HoldOut((Reign(1, 120, None),), (Restore(100, 120, 100, True, bits(7)),))
+        rule = HoldOut((Reign(1, 120, None),), (Restore(100, 120, 100, True, bits(7), ALL),))
         assert wait(A, 101, rule=rule, bucket=7) == 220
         assert wait(A, 101, rule=rule, bucket=8) == 101
 
@@ -112,16 +113,23 @@ class TestRestores:
         assert wait(A, 101, rule=rule) == 220
 
     def test_a_lost_epoch_makes_joiners_and_strangers_wait(self) -> None:
-        rule = HoldOut((Reign(1, 40, C),), (Restore(100, 130, 100, False, bits()),))
+        rule = HoldOut((Reign(1, 40, C),), (Restore(100, 130, 100, False, bits(), ALL),))
         assert wait(A, 101, rule=rule, since=101) == 230
         assert wait(A, 105, rule=rule, since=101) == 230  # a second wish does not make it known earlier
         assert wait(A, 101, rule=rule, since=100) == 101
         assert rule.strangers_from() == 230
 
     def test_strangers_go_on_where_all_is_proven(self) -> None:
-        proven = HoldOut((Reign(1, 40, C),), (Restore(100, 130, 100, True, bits(3)),))
+        proven = HoldOut((Reign(1, 40, C),), (Restore(100, 130, 100, True, bits(3), ALL),))
         assert proven.strangers_from() == 1
         assert HoldOut((Reign(1, 40, C),), (Restore(100, 130, 0, True, None),)).strangers_from() == 230
+
+    def test_a_class_that_was_not_charged_waits_a_window_of_its_own(self) -> None:
+        rule = HoldOut((Reign(1, 120, C),), (Restore(100, 130, 100, True, bits(), frozenset({A})),))
+        assert wait(A, 101, rule=rule) == 101
+        assert wait(B, 101, rule=rule) == 220
+        assert wait(B, 221, rule=rule) == 221
+        assert rule.strangers_from() == 140
 
     def test_a_wider_window_waits_longer(self) -> None:
         rule = HoldOut((Reign(1, 40, None), Reign(150, 500, None)), (Restore(100, 120, 0, False, None),))

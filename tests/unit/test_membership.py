@@ -99,3 +99,14 @@ def test_strangers_are_the_smallest_ids_among_strangers() -> None:
     counts = roster.count(["a", "b", "c", "d", "m"], [0, 1, 2, 3, 0], 4)
     assert counts.matrix.sum(axis=0).tolist() == [1, 1, 1, 0]
     assert counts.rejected == 2
+
+
+def test_a_whole_float_is_the_number_it_stands_for() -> None:
+    """A frame column with gaps is float: the same id, on the roster, barred, or neither."""
+    declared = [Requirement.from_nano(*A)]
+    unknown = unknown_class(declared, 9, "add_remove")
+    for users in (["1", "2"], ["1", "x"]):
+        roster = make_roster(users, [A, A], declared, unknown, Barred(["3"]))
+        counts = roster.count(np.array([1.0, 3.0, 4.0]), [0, 0, 0], 1)
+        assert sorted(counts.matrix[:, 0].tolist()) == [1, 1]
+        assert counts.rejected == 1

@@ -198,7 +198,7 @@ def _terms(
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
         if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
-            people |= set(registered(journal).values())  # acknowledged before the first slot: they stay
+            people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(
                 "requirements for a new journal",

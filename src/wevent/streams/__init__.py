@@ -9,13 +9,14 @@ from wevent.streams.clock import SlotClock
 from wevent.streams.files import FileSource, span_of
 from wevent.streams.inbox import PipeInbox, standard_input
 from wevent.streams.lines import LineSource, wall_clock_us
-from wevent.streams.requirements import read_requirements
+from wevent.streams.requirements import Requirements, read_requirements
 from wevent.streams.settings import StreamSettings
 from wevent.streams.source import SlotCounts, Source
 
 __all__ = [
     "FileSource",
     "LineSource",
+    "Requirements",
     "SlotClock",
     "SlotCounts",
     "Source",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -20,15 +20,28 @@ from wevent.streams.tables import load_rows
 _CANONICAL = r"0|-?[1-9]\d{0,17}"
 
 
-def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
-    """Ids, windows and nano-epsilons from a file with `user,window,epsilon` or `user,privacy,window`.
+class Requirements(NamedTuple):
+    """Who asks for what, a row per user.
+
+    Attributes:
+        users: ids, int64 if every one is a plain whole number, else text.
+        windows: in slots.
+        nanos: nano-epsilons.
+        words: the levels asked for, such as "High/Small"; None for numbers.
+    """
+
+    users: npt.NDArray[Any]
+    windows: IntArray
+    nanos: IntArray
+    words: list[str] | None
+
+
+def read_requirements(path: str | Path, levels: Levels | None = None) -> Requirements:
+    """What a file with `user,window,epsilon` or `user,privacy,window` asks for.
 
     Args:
         path: CSV, TSV, NDJSON (also with .gz) or Parquet. Ids are taken as they are, spaces included, as in events.
         levels: what the words for privacy and window stand for.
-
-    Returns:
-        Ids as int64 if every one is a plain whole number, else as text; windows and nano-epsilons as int64.
 
     Raises:
         InvalidInput: for a missing file, a missing column, no rows, or a row with an empty field.
@@ -49,7 +62,10 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> tuple[n
     ).fetchnumpy()["code"]
     windows = np.array([one.window for one in requirements], dtype=np.int64)[codes]
     nanos = np.array([one.nano for one in requirements], dtype=np.int64)[codes]
-    return _ids(connection), windows, nanos
+    words = [f"{e}/{w}" for w, e in pairs]
+    return Requirements(
+        _ids(connection), windows, nanos, [words[code] for code in codes.tolist()] if as_levels else None
+    )
 
 
 def read_column(path: str | Path, column: str) -> list[str]:
