@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MEMBERSHIPS = ("tests/fault/test_memberships.py",)
+INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
+LOST = ("tests/fault/test_lost_journal.py",)
+LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/test_sealed.py")
+GATE = ("tests/unit/core/test_ledger.py",)
+PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
+TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
+BOUNDS = ("tests/unit/test_options.py", "tests/unit/core", "tests/unit/noise", "tests/unit/test_publisher.py")
 
 
 class Mutant(NamedTuple):
@@ -29,15 +36,15 @@ MUTANTS = [
     Mutant(
         "restore: a membership in doubt goes on",
         "journal/sqlite_registry.py",
-        "if restore.doubts(bucket_of(row.user, self._salt)):",
-        "if False:",
+        "waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)",
+        "waits = 0",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a joiner in doubt waits for nothing",
         "holdout.py",
-        "if one.slot < asked and (one.doubts(bucket)",
-        "if one.slot < asked and (False",
+        "waits += [one.wait(key, bucket, since) for one in self.restores if one.slot < asked]",
+        "",
         MEMBERSHIPS,
     ),
     Mutant(
@@ -70,9 +77,44 @@ MUTANTS = [
     ),
     Mutant(
         "restore: no class floor",
+        "holdout.py",
+        "return 0 if key in self.charged else self.slot + key[0]",
+        "return 0",
+        MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: what people wait for is not charged",
+        "publishing.py",
+        "for row in sorted({*publisher.ledger.rows, *held}):",
+        "for row in sorted({*publisher.ledger.rows}):",
+        MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: revisions of another copy prove",
+        "journal/evidence.py",
+        "return known == (revision.number, int(revision.token, 16))",
+        "return known[0] == revision.number",
+        MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: what was forgotten elsewhere is remembered",
         "journal/sqlite_registry.py",
-        "elif before < row.first <= restore.slot and row.key not in charged:",
-        "elif False:",
+        "work.forget(restore.slot + 1)",
+        "work.forget(0)",
+        MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: a crash before the mark closes the journal",
+        "stale.py",
+        " and not journal.is_elsewhere(mark.committed)",
+        "",
+        MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: a copy that dropped the marked slot is believed",
+        "stale.py",
+        "if link is None and 0 < mark.committed < committed and not stated:",
+        "if False:",
         MEMBERSHIPS,
     ),
     Mutant(
@@ -92,7 +134,7 @@ MUTANTS = [
     Mutant(
         "restore: changes are not noted in the side file",
         "journal/sqlite.py",
-        "        self.lock.changes.note(buckets, revision)\n",
+        "        self.lock.changes.note(buckets, after)\n",
         "",
         MEMBERSHIPS,
     ),
@@ -154,5 +196,123 @@ MUTANTS = [
         "if _sum_of(journal) != journal.stored:",
         "if False:",
         MEMBERSHIPS,
+    ),
+    Mutant(
+        "records: a NUL does not spoil its line",
+        "streams/splitting.py",
+        'if b"\\0" in lines:\n        found',
+        "if False:\n        found",
+        INPUTS,
+    ),
+    Mutant(
+        "records: a lone carriage return does not spoil its line",
+        "streams/splitting.py",
+        'found.append(returns[characters[returns + 1] != ord("\\n")])',
+        "pass",
+        INPUTS,
+    ),
+    Mutant(
+        "records: quotes may stand anywhere",
+        "streams/delimited.py",
+        "legal = 2 * quoted.sum(axis=1) == number",
+        "legal = number >= 0",
+        INPUTS,
+    ),
+    Mutant(
+        "records: bytes that are no text do not spoil their line",
+        "streams/splitting.py",
+        "if not lines.isascii() and not _is_text(lines):",
+        "if False:",
+        INPUTS,
+    ),
+    Mutant(
+        "gate: the parts are added before they are compared",
+        "core/ledger.py",
+        "        exceeding = probe_budgets > self._remaining\n        if publication is not None:\n"
+        "            exceeding |= publication_budgets > self._remaining - probe_budgets\n",
+        "        exceeding = probe_budgets + publication_budgets > self._remaining\n",
+        GATE,
+    ),
+    Mutant(
+        "lost: a missing journal begins anew beside its mark",
+        "journal/lost.py",
+        "if lost and not start_over:",
+        "if False:",
+        LOST,
+    ),
+    Mutant(
+        "lost: outputs are not looked at before the first slot",
+        "cli/publish.py",
+        "        output.check(journal, 0 if journal.is_new else journal.head().committed)\n",
+        "",
+        (*LOST, "tests/fault/test_wrong_outputs.py"),
+    ),
+    Mutant(
+        "events: pending ones are stored in clear",
+        "journal/sqlite.py",
+        "pending = self._keys.seal(batch.pending)",
+        "pending = batch.pending",
+        LEFT,
+    ),
+    Mutant("events: old keys stay", "journal/sqlite.py", "        self._keys.committed()\n", "", LEFT),
+    Mutant(
+        "noise: a seeded journal is published from",
+        "cli/publish.py",
+        "        refuse_seeded(journal)\n",
+        "",
+        ("tests/unit/journal/test_seeded.py",),
+    ),
+    Mutant(
+        "noise: unnamed noise goes on seeded",
+        "journal/rebuild.py",
+        "    noise = SecureNoise() if noise is None else noise\n",
+        "",
+        ("tests/unit/journal/test_seeded.py",),
+    ),
+    Mutant(
+        "pft: nothing stands between smoother and commit",
+        "core/total.py",
+        "        return (after, estimate) if held or _is_finite(estimate) else None\n",
+        "        return after, estimate\n",
+        TOTAL,
+    ),
+    Mutant(
+        "pft: a smoother's exception ends the slot",
+        "core/total.py",
+        "    except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on\n        return None\n",
+        "    except ZeroDivisionError:\n        return None\n",
+        TOTAL,
+    ),
+    Mutant(
+        "noise: scales may reach the ends of 64 bits",
+        "core/permit.py",
+        "if scale > MAX_SCALE:  # it could be cut off",
+        "if scale == math.inf:",
+        PERMITS,
+    ),
+    Mutant(
+        "noise: a publication with too little budget is drawn",
+        "core/estimators/weighting.py",
+        "if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):",
+        "if threshold < 1:",
+        BOUNDS,
+    ),
+    Mutant("noise: more cells per user than cells", "options.py", "    if k > cells:\n", "    if False:\n", BOUNDS),
+    Mutant(
+        "permits: anything with the right attributes",
+        "core/permit.py",
+        "    if type(permit) is not kind:\n",
+        "    if False:\n",
+        PERMITS,
+    ),
+    Mutant(
+        "permits: drawn with again and again", "core/permit.py", "    permit._use()\n\n\n@final", "\n\n@final", PERMITS
+    ),
+    Mutant(
+        "backup: replaces what is there",
+        "journal/copying.py",
+        "if os.path.lexists(target) and not replace:",
+        "if False:",
+        ("tests/unit/cli/test_backup.py",),
     ),
 ]
