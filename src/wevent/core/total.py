@@ -20,8 +20,8 @@ def smooth(smoother: Smoother, history: History, measurement: Measurement | None
     """The smoother's next state and what is published, finite for every measurement.
 
     First from what the smoother knows (once more where the caller's numpy raises); if that fails, from this measurement
-    alone, as if it were the first; if that fails too, the measurement as it is (without one, the last), and the smoother learns
-    nothing from it. Live and replayed slots take the same way: it is a function of past outputs.
+    alone, as if it were the first; if that fails too, the measurement as it is (without one, the last), and the smoother
+    learns nothing from it. Live and replayed slots take the same way: it is a function of past outputs.
     """
     found = _advanced(smoother, history.smoothed, measurement)
     if found is None:
