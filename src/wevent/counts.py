@@ -47,7 +47,7 @@ def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int
         matrix = _as_integers(matrix, sizes, cells)
     outside = matrix.view(np.uint64) > sizes.view(np.uint64)[:, None]  # seen as unsigned, a negative entry is huge
     rows = np.add.reduce(matrix, axis=1)
-    if any_true(outside) or any_true(rows > sizes * cells_per_user):
+    if any_true(outside) or any_true(rows > (sizes if cells_per_user == 1 else sizes * cells_per_user)):
         _explain(matrix, rows, sizes, cells_per_user)
     return matrix
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import wevent
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
 from wevent.core.limits import MAX_USERS
+from wevent.core.smoothers.filter import FilterState
 
 ENDS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 0, 1, -1)
 draws = st.one_of(st.sampled_from(ENDS), st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000))
@@ -91,6 +92,13 @@ def publishers(draw: st.DrawFn, mechanism: str) -> tuple[Publisher, Publisher, l
     return pair[0], pair[1], slots
 
 
+def check_no_fallback(publisher: Publisher, fresh: int) -> None:
+    """The built-in filter needs no guard: it has taken every measurement there was."""
+    state = publisher._history.smoothed
+    if isinstance(state, FilterState):
+        assert state.releases == fresh
+
+
 def check(release: Release) -> None:
     assert np.isfinite(release.histogram).all()
     assert release.dissimilarity is None or np.isfinite(release.dissimilarity)
@@ -111,9 +119,12 @@ def test_any_draw_gives_finite_numbers_and_the_same_when_replayed(mechanism: str
         return
     with warnings.catch_warnings(), np.errstate(over="raise", invalid="raise", divide="raise"):
         warnings.simplefilter("error")
+        fresh = 0
         for counts in slots:
             release = live.step(counts)
+            fresh += release.fresh
             check(release)
+            check_no_fallback(live, fresh)
             replayed.replay(release.probe_charges, release.publication_charges, live.measured)
     assert replayed.state() == live.state()
 
@@ -127,5 +138,9 @@ def test_a_billion_users_with_200_seeds(mechanism: str) -> None:
         publisher = Publisher(population, 5, mechanism, noise=SeededNoise(seed), **smoothing)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            fresh = 0
             for counts in ([5 * 10**8, 10**8, 10, 0, 10**3], [5 * 10**8, 10**8 + 7, 10, 0, 0], [0, 0, 0, 10**9, 0]):
-                check(publisher.step([counts]))
+                release = publisher.step([counts])
+                fresh += release.fresh
+                check(release)
+                check_no_fallback(publisher, fresh)

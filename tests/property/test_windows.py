@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wevent
-from tests.support.adversary import Run, drive, forced_publisher
+from tests.support.adversary import CELLS, Run, drive, forced_publisher
 from tests.support.spec_budgets import LOCAL, PERSONAL, SHARED, SpecBudgets
 from tests.support.window_checker import RequirementKey, violated_windows
 
@@ -92,7 +92,7 @@ def cases(draw: st.DrawFn, mechanism: str, *, updates: bool) -> Case:
             populations[slot] = population(draw(some))
     options: dict[str, object] = {"neighbours": draw(st.sampled_from(["add_remove", "replace"]))}
     if mechanism not in LOCAL:
-        options |= {"max_cells_per_user": draw(st.integers(1, 3)), "refund": draw(st.booleans())}
+        options |= {"max_cells_per_user": draw(st.integers(1, CELLS)), "refund": draw(st.booleans())}
     return Case(populations, draw(scripts()), options)
 
 

@@ -315,6 +315,16 @@ def test_an_exported_ledger_continues_the_same() -> None:
     assert copy.export() == ledger.export()
 
 
+@pytest.mark.parametrize("length", [0, 1, 13, 15, 28])
+def test_as_many_charges_are_loaded_as_there_are_places(length: int) -> None:
+    """One number for all would fit any number of places."""
+    ledger = Ledger(BOTH)
+    rows, _ = ledger.export()
+    with pytest.raises(InvalidState, match="bytes of charges"):
+        ledger.load(BOTH, 1, (rows, np.ones(length, dtype=np.int64).tobytes()))
+    assert ledger.spent().tolist() == [0, 0]
+
+
 def test_a_new_population_keeps_every_charge_with_its_requirement() -> None:
     ledger, other = Ledger(BOTH), Requirement(3, 1)
     spend(ledger, ints(1, 2), ints(10, 20))

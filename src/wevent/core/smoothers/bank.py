@@ -82,14 +82,9 @@ def period_errors(
     observed = fresh + v
     index = np.sqrt(k**3 * q / observed)
     reach = index + np.sqrt(8.0 * index + index * index)
-    root, rest = (
-        4.0 / (4.0 + reach),
-        reach / (4.0 + reach),
-    )  # r = √(1 − α) and 1 − r, neither by a difference: no cancelling
-    level_variance, cross = (
-        rest * (1.0 + root) * observed,
-        2.0 * rest * rest * observed / k,
-    )  # α = 1 − r², β = 2(1 − r)²
+    # r = √(1 − α) and 1 − r, neither by a difference, which would cancel; then α = 1 − r² and β = 2(1 − r)²
+    root, rest = 4.0 / (4.0 + reach), reach / (4.0 + reach)
+    level_variance, cross = rest * (1.0 + root) * observed, 2.0 * rest * rest * observed / k
     slope_variance = 4.0 * rest**3 / (k**2 * root) * observed  # β(α − β/2)/(1 − α)/k²
     trends = (
         level_variance

@@ -47,8 +47,8 @@ def corrected_variance(
 ) -> FloatArray:
     """P − P²·G, what is left of the variance P after an observation; positive for every P > 0.
 
-    Where P is far above the noise the difference cancels. It is never below half of what Gaussian noise of the same variance
-    would leave, (rest + 2b²)·P / (P + rest + 2b²), which no posterior of Laplace noise falls below.
+    Where P is 10⁸ times the noise and more, the difference cancels. There the noise is as good as Gaussian, and
+    (rest + 2b²)·P / (P + rest + 2b²) is left.
 
     Args:
         variance: P, what is to be corrected.
@@ -57,7 +57,8 @@ def corrected_variance(
         scale: b of the noise.
     """
     noise = rest + 2.0 * scale * scale
-    return np.maximum(variance * (1.0 - variance * information), 0.5 * noise * (variance / (variance + noise)))
+    part = 1.0 - variance * information
+    return np.where(part > 1e-8, variance * part, noise * (variance / (variance + noise)))
 
 
 def laplace_on_gaussian(

@@ -36,3 +36,15 @@ def test_every_registered_user_reports_absent_or_not() -> None:
     assert measurement.values == pytest.approx(expected)
     assert measurement.error.variance == pytest.approx(variance)
     assert measurement.error.law == "normal"
+
+
+def test_a_class_without_a_budget_says_nothing() -> None:
+    """Its answers are uniform: estimating from them would divide by nothing."""
+    permit = permit_for([0, 2 * 10**9], [10, 20])
+    alone = permit_for([2 * 10**9], [20])
+    measured, expected = (
+        Randomized().measure(one, Randomized().plan(one), np.array(counts), ScriptedNoise([]))
+        for one, counts in ((permit, [[3, 4], [0, 6]]), (alone, [[0, 6]]))
+    )
+    assert measured.values.tolist() == expected.values.tolist()
+    assert measured.error == expected.error

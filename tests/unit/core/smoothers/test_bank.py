@@ -89,3 +89,16 @@ def test_still_cells_want_long_periods_and_fast_ones_short() -> None:
     assert (np.diff(best) <= 0).all()
     assert best[0] == 64
     assert best[-1] <= 2
+
+
+def test_cells_of_a_trillion_users_have_finite_errors_that_grow_with_the_period() -> None:
+    """Where the noise is nothing beside what a trend moves, Kalata's α is 1 to the last digit."""
+    bank, periods = default_bank(), np.array([1, 10, 100, 1000])
+    with np.errstate(all="raise"):
+        errors = period_errors(bank, periods, np.full(4, 1e-3), np.zeros(4), np.array([2.5e11]))
+    assert np.isfinite(errors).all()
+    assert (np.diff(errors[:, bank.levels :, 0], axis=0) > 0).all()
+    for period, noise in ((10, 1e-3), (100, 1e-3)):
+        walk, flicker = bank.walk[bank.levels] * 2.5e11, bank.flicker[bank.levels] * 2.5e11
+        settled = settled_error(walk=walk, flicker=flicker, trend=True, period=period, noise=noise)
+        assert 0.4 < expected(bank.levels, period, noise, 2.5e11) / settled < 1.001  # too little of it, as above

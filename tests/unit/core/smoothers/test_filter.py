@@ -9,6 +9,7 @@ import pytest
 
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.filter import Filter, FilterState
+from wevent.core.smoothers.first_look import first_look
 
 
 def measured(
@@ -236,3 +237,40 @@ def test_a_cell_that_appears_from_nothing_is_seen_at_once(level: float) -> None:
     errors = np.array([estimate.values[1] for estimate in estimates[80:]]) - level
     assert np.abs(errors[0]) < 0.05 * level + 60.0
     assert np.abs(errors[2:]).max() < 0.01 * level + 60.0
+
+
+@pytest.mark.parametrize("users", [10**6, 10**9, 10**12])
+def test_a_first_look_states_the_error_of_the_noise_whatever_the_counts(users: int) -> None:
+    """Far above the noise a squared count swallows its variance: differences of squares would be anything."""
+    random = np.random.default_rng(4)
+    truth = np.array([0.5, 0.1, 0.02]) * users
+    for _ in range(50):
+        look = first_look(measured(truth, 72.0, random, users))
+        assert look.variance == pytest.approx([72.0] * 3, rel=0.5)
+        assert np.abs(look.level - truth).max() < 200
+
+
+def test_a_cell_at_the_ends_of_64_bits_is_a_cell_like_any_other() -> None:
+    """The absolute value of −2^63 is no int64."""
+    values = np.array([-(2**63), 2**63 - 1, 0])
+    for first in (values, np.zeros(3, dtype=np.int64)):
+        tracker = Filter()
+        state, _ = tracker.advance(tracker.start(3), Measurement(first, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
+        whole = tracker.advance(state, Measurement(values, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
+        state, _ = tracker.advance(
+            tracker.start(3), Measurement(first * 1.0, NoiseError("laplace", 6.0, 72.0), 0.0, 10)
+        )
+        floats = tracker.advance(state, Measurement(values * 1.0, NoiseError("laplace", 6.0, 72.0), 0.0, 10))
+        assert whole[1].values.tolist() == floats[1].values.tolist()
+        assert snapshot(whole[0]) == snapshot(floats[0])
+
+
+@pytest.mark.parametrize("users", [10**9, 10**12])
+def test_a_later_look_too(users: int) -> None:
+    random, tracker = np.random.default_rng(4), Filter()
+    truths = np.array([[0.5, 0.1, 0.02], [0.02, 0.5, 0.1]] * 20) * users
+    state = tracker.start(3)
+    for truth in truths:
+        state, estimate = tracker.advance(state, measured(truth, 72.0, random, users))
+        assert (estimate.std_error > 0.3 * 72**0.5).all()
+        assert (state.level_variance > 0.3 * 72).all()
