@@ -171,8 +171,9 @@ def encode_shown(shown: Shown) -> bytes:
     """Values, standard error and measurement, each as short as it can be without losing a bit."""
     measured: Any = None
     if shown.measured is not None:
-        same = np.array_equal(shown.measured.values, shown.values)
         kind = shown.measured.values.dtype.kind
+        exact = kind != "i" or bool((np.abs(shown.values) < 2.0**53).all())  # larger ones are rounded in a histogram
+        same = exact and np.array_equal(shown.measured.values, shown.values)
         own = None if same else _pack(shown.measured.values)
         measured = [kind, own, list(shown.measured.error), shown.measured.composition, shown.measured.users]
     error: Any = None
@@ -190,7 +191,7 @@ def decode_shown(slot: int, data: bytes) -> Shown:
     measured = None
     if measured_data is not None:
         kind, own, law, *weighed = measured_data  # composition and users
-        raw = values if own is None else _unpack(own)
+        raw = values if own is None else _stored(own)
         measured = Measurement(raw.astype(np.int64 if kind == "i" else np.float64), NoiseError(*law), *weighed)
     return Shown(slot, values, std_error, measured, {"data": data})
 
@@ -205,10 +206,15 @@ def _same(release: Release, last: Shown) -> bool:
 
 def _pack(values: npt.NDArray[Any]) -> bytes:
     """Whole numbers as int64, others as float64; compressed."""
-    whole = bool(np.all(np.abs(values) < 2.0**53)) and bool(np.all(values == np.floor(values)))
+    whole = values.dtype.kind == "i" or bool(np.all(np.abs(values) < 2.0**53) and np.all(values == np.floor(values)))
     raw = values.astype("<i8" if whole else "<f8").tobytes()
     return (b"i" if whole else b"f") + zlib.compress(raw, 6)
 
 
+def _stored(data: bytes) -> npt.NDArray[Any]:
+    """As they were packed: whole numbers stay whole, whatever their size."""
+    return np.frombuffer(zlib.decompress(data[1:]), dtype="<i8" if data[:1] == b"i" else "<f8")
+
+
 def _unpack(data: bytes) -> FloatArray:
-    return np.frombuffer(zlib.decompress(data[1:]), dtype="<i8" if data[:1] == b"i" else "<f8").astype(np.float64)
+    return _stored(data).astype(np.float64)
