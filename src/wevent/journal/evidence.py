@@ -13,15 +13,13 @@ a crash an entry may tell of a change that was not made: more doubt, never less.
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from wevent.holdout import BUCKETS
-from wevent.journal.places import read_at, write_at
 
 _PLACE = 1 << 16  # the mark and what else the side file holds lie before it
 _RECENT = 1 << 13  # revisions whose tokens are known; a backup that is older proves nothing
@@ -37,14 +35,27 @@ class Revision(NamedTuple):
     token: str
 
 
+class SideFile(Protocol):
+    """A side file that is open for writing."""
+
+    def read(self, number: int, place: int) -> bytes:
+        """Bytes from a place on."""
+
+    def overwrite(self, data: bytes, place: int) -> None:
+        """Overwrite bytes in place."""
+
+    def sync(self) -> None:
+        """Force them to disk."""
+
+
 class ChangeTable:
-    """The table in a side file that is open for writing.
+    """The table in a side file.
 
     Args:
-        file: its descriptor.
+        file: the side file.
     """
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: SideFile) -> None:
         self._file = file
         self._owner: tuple[str, str] | None = None
         self._clear(0)
@@ -90,7 +101,7 @@ class ChangeTable:
 
     def _load(self) -> bool:
         size = _HEAD.size + (BUCKETS + 2 * _RECENT) * 8
-        data = read_at(self._file, size, _PLACE)
+        data = self._file.read(size, _PLACE)
         if len(data) != size:
             return False
         name, journal, incarnation, floor, digest = _HEAD.unpack_from(data)
@@ -109,8 +120,8 @@ class ChangeTable:
         table = self._changed.tobytes() + self._numbers.tobytes() + self._tokens.tobytes()
         digest = _digest(journal, incarnation, self._floor, table)
         head = _HEAD.pack(_NAME, journal, incarnation, self._floor, digest)
-        write_at(self._file, head + table, _PLACE)
-        os.fsync(self._file)
+        self._file.overwrite(head + table, _PLACE)
+        self._file.sync()
 
 
 def _digest(journal: bytes, incarnation: bytes, floor: int, table: bytes) -> bytes:

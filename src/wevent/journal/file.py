@@ -12,7 +12,6 @@ from wevent.errors import InvalidJournal
 from wevent.journal import schema
 from wevent.journal.lock import WriterLock
 from wevent.journal.lost import STARTED_OVER, Place, check_lost
-from wevent.journal.places import read_at
 from wevent.journal.storage import check_pages, clear_errors, connect, only_row, transaction
 
 
@@ -70,7 +69,7 @@ class JournalFile:
 
     def read_side(self, number: int, place: int) -> bytes:
         """Bytes of the side file."""
-        return b"" if self.lock is None else read_at(self.lock.file, number, place)
+        return b"" if self.lock is None else self.lock.read(number, place)
 
     def write_side(self, data: bytes, place: int) -> None:
         """Overwrite bytes of the side file, in place.

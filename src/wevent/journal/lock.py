@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.evidence import ChangeTable
-from wevent.journal.places import write_at
+from wevent.journal.places import read_at, write_at
 
 try:
     import fcntl
@@ -93,7 +93,7 @@ class WriterLock:
             self.forget()  # a text that is torn at its first writing would look like one that says something
             self.release()
             raise
-        self.changes = ChangeTable(self.file)
+        self.changes = ChangeTable(self)
 
     def mark(self, **known: Any) -> None:
         """Write down how far the journal is, after a commit and before its releases go out.
@@ -117,6 +117,10 @@ class WriterLock:
             os.fsync(self.file)
         except OSError as error:
             raise self._failed(error) from None
+
+    def read(self, number: int, place: int) -> bytes:
+        """Bytes of the side file."""
+        return read_at(self.file, number, place)
 
     def overwrite(self, data: bytes, place: int) -> None:
         """Overwrite bytes of the side file, in place.
