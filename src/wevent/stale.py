@@ -1,9 +1,9 @@
 """Is this the journal, or an old copy of it? A stale journal must never draw a slot twice (spec 10).
 
-What can be noticed: a copy made by `wevent backup` is marked inside; the side file of the lock remembers the last slot
-committed here and the hash chain at it; and an output file may hold slots that the journal does not know. What cannot:
-a plain copy of the file, published from in another place where neither side file nor output is. Then only the operator
-knows.
+A copy made by `wevent backup` is marked inside; the side file of the lock remembers the last slot committed here and the
+hash chain at it; and an output file may hold slots that the journal does not know. A journal with slots and without its
+side file may be a copy of another place: then only the operator knows, and it stays closed until they say. What cannot be
+noticed: journal and side file copied, or rolled back, together.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
-    known = known_released(journal, head.committed, stated=released_through is not None)
+    known = known_released(journal, head.committed, stated=head.copied or released_through is not None)
     if released_through is None:
         refuse_stale(head.committed, known, copied=head.copied)
         return Settled(0, 0)
@@ -108,10 +108,15 @@ def known_released(journal: SqliteJournal, committed: int, *, stated: bool = Fal
 
     Raises:
         StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately. Or if
-            the journal no longer keeps that slot, so that nobody can tell, and nothing is stated.
+            nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there,
+            or the journal no longer keeps the slot that it knows.
     """
     mark = read_mark(lock_path(journal.path)) if journal.lock is None else journal.lock.before
     if mark.journal != journal.identity:
+        if committed and not stated:
+            raise _stale(
+                f"the side file of this journal beside it ({lock_path(journal.path).name})", "none", committed, None
+            )
         return 0
     link = journal.link_at(mark.committed)
     if link is None and 0 < mark.committed < committed and not stated:

@@ -127,8 +127,8 @@ MUTANTS = [
     Mutant(
         "restore: users changes a stale journal",
         "cli/users.py",
-        "        refuse_stale(head.committed",
-        "        (lambda *a, **b: None)(head.committed",
+        "        refuse_stale(head.committed, known, copied=head.copied)\n",
+        "",
         MEMBERSHIPS,
     ),
     Mutant(

@@ -128,7 +128,8 @@ def _changeable(path: Path) -> Iterator[SqliteJournal]:
     """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
     with SqliteJournal(path) as journal:
         head = journal.head()
-        refuse_stale(head.committed, known_released(journal, head.committed), copied=head.copied)
+        known = known_released(journal, head.committed, stated=head.copied)
+        refuse_stale(head.committed, known, copied=head.copied)
         yield journal
 
 

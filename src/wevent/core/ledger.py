@@ -22,6 +22,19 @@ Exported = tuple[list[tuple[int, int]], bytes]
 _INT64 = np.dtype(np.int64)
 
 
+class LedgerView:
+    """What a policy is handed of a ledger for one slot: numbers that cannot be changed, and nothing that spends."""
+
+    __slots__ = ("charged", "epsilons", "forecast", "halves", "publication_spent", "shares", "sizes", "windows")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.windows, self.epsilons = ledger.windows, ledger.epsilons
+        self.halves, self.shares, self.sizes = ledger.halves, ledger.shares, ledger.sizes
+        self.charged = ledger.charged
+        self.publication_spent: IntArray = np.frombuffer(ledger.publication_spent.tobytes(), dtype=np.int64)
+        self.forecast = lambda delays: ledger.forecast(delays)
+
+
 class Ledger:
     """Windowed charges of one stream of people.
 
@@ -108,6 +121,10 @@ class Ledger:
         replaced[slice(None) if self._members is None else self._members] = class_values
         return replaced
 
+    def view(self) -> LedgerView:
+        """What a policy may read in the open slot."""
+        return LedgerView(self)
+
     def reserve(self, probe: IntArray | None, publication: IntArray | None) -> Reservation:
         """Set aside the most the open slot may charge (spec 4): the gate.
 
@@ -156,6 +173,7 @@ class Ledger:
         else:
             charges = self.nothing if publication_charges is None else self._charged(reservation, publication_charges)
             self._store(reservation.probe_budgets, charges)
+            reservation.end()
         self.slot += 1
         self._retire()
 

@@ -277,3 +277,9 @@ class Reservation(_Sealed):
         _set(self, "publication_budgets", budgets[1])
         _set(self, "probe", permits[0])
         _set(self, "publication", permits[1])
+
+    def end(self) -> None:
+        """Its slot is committed: a permit that was not used by now never is."""
+        for permit in (self.probe, self.publication):
+            if permit is not None:
+                _set(permit, "_used", True)

@@ -69,8 +69,9 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     Reserves e¹ + e² for every class before a count is read. Charges e¹ in every slot that could reserve it, and for a
     publication e², or with `refund` what was really lost. Changes nothing: the caller commits the outcome.
     """
-    probe = pieces.policy.probe(ledger)  # None: this mechanism never looks first
-    offer = pieces.policy.offer(ledger, history)  # Idle: nullified, or not due
+    view = ledger.view()
+    probe = pieces.policy.probe(view)  # None: this mechanism never looks first
+    offer = pieces.policy.offer(view, history)  # Idle: nullified, or not due
     try:
         reservation = ledger.reserve(probe, None if isinstance(offer, Idle) else offer)
     except InsufficientBudget:
@@ -112,7 +113,7 @@ def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) 
     values = outcome.measurement.values if pieces.rule is None else compared(outcome.measurement.values)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)
     if pieces.planner is not None:
-        after.memory = plan_ahead(pieces.planner, ledger, after)
+        after.memory = plan_ahead(pieces.planner, ledger.view(), after)
     return after, estimate
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from wevent.errors import InvalidJournal
 from wevent.journal import schema
-from wevent.journal.lock import WriterLock
+from wevent.journal.lock import WriterLock, has_second_name
 from wevent.journal.lost import STARTED_OVER, Place, check_lost
 from wevent.journal.storage import check_pages, clear_errors, connect, only_row, transaction
 
@@ -49,6 +49,7 @@ class JournalFile:
             undo.callback(self._let_go)
             if self.lock is not None:
                 self.is_new = self._made = not path.exists()
+                _refuse_second_name(path)
                 if self._made or not path.stat().st_size:
                     check_lost(path, self.lock.before, None, start_over=start_over)
             self.database, self.is_new = connect(path, create=write)
@@ -116,3 +117,18 @@ class JournalFile:
                         Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
                 self.lock.forget()
         self.lock.release()
+
+
+def _refuse_second_name(path: Path) -> None:
+    """A file with two names has two locks and two write-ahead logs: it would be drawn from twice.
+
+    Raises:
+        InvalidJournal: if it has.
+    """
+    if has_second_name(path):
+        raise InvalidJournal(
+            "a journal with one name",
+            f"one with hard links ({path})",
+            "Remove the other names; a symbolic link may stay.",
+            path=str(path),
+        )

@@ -190,8 +190,10 @@ def read_mark(path: Path) -> Mark:
     """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
     try:
         with path.open("rb") as file:
-            text = file.read(_TEXT).strip(b" \0")
-        return msgspec.json.decode(text or b"{}", type=Mark)
+            text = file.read(_TEXT)
+        if text and not text.strip(b" \0"):  # made and never written, or wiped out by a power failure
+            return Mark(readable=False)
+        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
     except FileNotFoundError:
         return Mark()
     except (OSError, msgspec.MsgspecError):
@@ -222,6 +224,14 @@ def same_file(path: Path, known: os.stat_result, *, shorter: bool = True) -> boo
         return False
     same = (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
     return same and (shorter or found.st_size >= known.st_size)
+
+
+def has_second_name(path: Path) -> bool:
+    """Whether a file has hard links: under each name it would have a lock and a write-ahead log of its own."""
+    try:
+        return os.stat(path).st_nlink > 1
+    except OSError:
+        return False
 
 
 def _held(journal: Path, mark: Mark) -> JournalLocked:

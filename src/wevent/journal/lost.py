@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wevent.errors import InvalidOption, StaleJournal, StorageFailed
-from wevent.journal.lock import Mark, same_file
+from wevent.journal.lock import Mark, has_second_name, same_file
 
 STARTED_OVER = "started over"
 """What the privacy statement says of a journal that replaced a lost one."""
@@ -83,13 +83,14 @@ class Place:
                 self._known_log = os.stat(self._log)
         if (
             same_file(self._path, self._known, shorter=False)
+            and not has_second_name(self._path)
             and same_file(self._side, self._known_side)
             and (self._known_log is None or same_file(self._log, self._known_log))
         ):
             return
         raise StorageFailed(
             f"the journal {self._path} to stay in its place while it is published into",
-            "one that was removed, replaced or cut",
+            "one that was removed, replaced, cut, or given a second name",
             "Nothing more went out. Put it back, or restore a backup and say through which slot releases went out "
             "(publish --released-through SLOT).",
             path=str(self._path),

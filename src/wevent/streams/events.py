@@ -92,11 +92,11 @@ class OpenSlot:
     def _compact(self) -> None:
         """Keep of every id the last `limit` distinct declared cells: what else there is cannot count any more."""
         batch = self._sorted()
-        known = batch.cells >= 0
+        before = len(batch.times)
+        batch = batch.where(batch.cells >= 0)  # first: an event in an undeclared cell takes nobody's place
         if self._roster is not None:
-            known &= self._roster.countable(batch.users)
-        self.rejected += len(known) - int(np.count_nonzero(known))
-        batch = batch.where(known)
+            batch = batch.where(self._roster.countable(batch.users))
+        self.rejected += before - len(batch.times)
         texts: dict[str, int] = {}
         kept = latest(batch.users.keyed(texts), batch.cells, self._limit)
         self._parts = [Batch(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 from wevent.errors import InvalidInput
 from wevent.streams.delimited import DELIMITERS, split_line
-from wevent.streams.splitting import PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
+from wevent.streams.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -23,7 +23,6 @@ _FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
 }
-_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8 text
 _SHOWN = 20  # column names in a message
 
 
@@ -144,11 +143,11 @@ def _all_lines(path: str) -> Iterator[bytes]:
     for piece in _pieces(path):
         lines = splitter.feed(piece)
         if lines:
-            yield lines.removeprefix(_MARK) if first else lines
+            yield lines.removeprefix(BYTE_ORDER_MARK) if first else lines
             first = False
     last = splitter.finish()
     if last:
-        yield last.removeprefix(_MARK) if first else last
+        yield last.removeprefix(BYTE_ORDER_MARK) if first else last
 
 
 def _pieces(path: str) -> Iterator[bytes]:

@@ -123,15 +123,14 @@ class LineSource:
         return list(self._malformed)
 
     def pending(self) -> bytes:
-        """The events of open slots, to be kept until these close and no longer, b"" without any; nothing else holds them.
+        """The events of open slots, to be kept until these close and no longer; nothing else holds them.
 
-        After `stop` that includes what has arrived and was not looked at yet.
+        After `stop` that includes what has arrived and was not looked at yet. Never nothing: which slots have begun is
+        kept with or without events, and whether there are any shows nowhere.
         """
         for _ in range(self._inbox.waiting() if self._stopped else 0):
             self._take(self._inbox.get(0.0))
         slots = {slot: opened.dump() for slot, opened in self._open.items()}
-        if not slots:
-            return b""
         return msgspec.msgpack.encode({"meaning": self._meaning, "begun": self._begun, "slots": slots})
 
     def restore_pending(self, pending: bytes) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from wevent.cells import Cells
 from wevent.streams.decoding import Columns, Decoded, assemble
 from wevent.streams.fields import Numbers, Texts
-from wevent.streams.splitting import line_ends, spoiled_lines
+from wevent.streams.splitting import BYTE_ORDER_MARK, line_ends, spoiled_lines
 from wevent.streams.times import SlotReader, TimeReader
 
 MAX_DEPTH = 64  # of arrays and objects within each other in one line
@@ -42,6 +42,8 @@ class ObjectDecoder:
 
     def decode(self, lines: bytes) -> Decoded:
         """The events of whole lines, each with its end."""
+        if BYTE_ORDER_MARK in lines:  # some editors put one before text, and files are joined
+            lines = b"\n".join([row.removeprefix(BYTE_ORDER_MARK) for row in lines.split(b"\n")])
         rows = lines.split(b"\n")
         rows.pop()
         for spoiled in (*spoiled_lines(lines, line_ends(lines)).tolist(), *_too_deep(lines, rows)):
@@ -58,7 +60,9 @@ class ObjectDecoder:
         return assemble(self._columns(events, rows, strange), self._cells)
 
     def close(self, line: bytes) -> int | None:
-        """The time of a close line, None if it is none."""
+        """The time of a close line, None if it is none; a line that is spoiled closes nothing."""
+        if len(spoiled_lines(line, line_ends(line))):
+            return None
         try:
             return self._times.one(self._decode_close(line).close)
         except _MALFORMED:
@@ -83,13 +87,12 @@ def _labels(values: Sequence[Any]) -> Numbers | Texts:
 
 def _too_deep(lines: bytes, rows: Sequence[bytes]) -> list[int]:
     """Numbers of the lines with more than MAX_DEPTH arrays and objects within each other."""
-    if lines.count(b"{") + lines.count(b"[") <= len(rows) + MAX_DEPTH - 1:  # not even if one line had all the others
+    if lines.count(b"{") + lines.count(b"[") <= MAX_DEPTH:
         return []
-    deep = []
-    for number, row in enumerate(rows):
-        if row.count(b"{") + row.count(b"[") > MAX_DEPTH and _depth(row) > MAX_DEPTH:
-            deep.append(number)
-    return deep
+    characters = np.frombuffer(lines, dtype=np.uint8)
+    opening = np.flatnonzero((characters == ord("{")) | (characters == ord("[")))
+    brackets = np.bincount(line_ends(lines).searchsorted(opening), minlength=len(rows))
+    return [row for row in np.flatnonzero(brackets > MAX_DEPTH).tolist() if _depth(rows[row]) > MAX_DEPTH]
 
 
 def _depth(row: bytes) -> int:

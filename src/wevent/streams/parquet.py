@@ -61,7 +61,7 @@ class ParquetReader:
         near = self.near.format(low=low_us, high=high_us)
         return (
             f"SELECT * FROM (SELECT {self.time} AS t, {user} AS u, {cell} AS c FROM {self.scan} WHERE {near}) "
-            f"WHERE t >= {low_us} AND t < {high_us} AND u IS NOT NULL AND c IS NOT NULL"
+            f"WHERE t IS NOT NULL AND t >= {low_us} AND t < {high_us} AND u IS NOT NULL AND c IS NOT NULL"
         )
 
     def survey(self, clock: SlotClock, last: int) -> Survey:
@@ -168,7 +168,8 @@ def _label(column: str, kind: str) -> tuple[str, bool]:
     if kind in _INTEGERS:
         return f"CAST({column} AS BIGINT)", True
     if kind in _FLOATS:  # a frame column with gaps
-        return f"CASE WHEN {column} = floor({column}) AND abs({column}) < 9e15 THEN CAST({column} AS BIGINT) END", True
+        whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"  # no bound excludes NaN
+        return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END", True
     if kind == "VARCHAR":
         legal = f"strlen({column}) BETWEEN 1 AND {MAX_LABEL_BYTES} AND NOT contains({column}, chr(0))"
         return f"CASE WHEN {legal} THEN {column} END", False
@@ -191,7 +192,7 @@ def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
     if kind in _NAIVE_TYPES:
         moved = "make_timestamp({{{}}} + {})"
         bounds = moved.format("low", offset), moved.format("high", offset)
-        shifted = f"TRY_CAST(CAST(epoch_us({column}) AS HUGEINT) - {offset} AS BIGINT)"
+        shifted = f"TRY_CAST(CAST(epoch_us(TRY_CAST({column} AS TIMESTAMP)) AS HUGEINT) - {offset} AS BIGINT)"
         return _finite(column, shifted), f"{column} >= {bounds[0]} AND {column} < {bounds[1]}"
     if kind in _INTEGERS:
         bounds = f"{{low}} // {unit} - 1", f"{{high}} // {unit} + 1"
@@ -199,7 +200,7 @@ def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
         return f"TRY_CAST(CAST({column} AS HUGEINT) * {unit} AS BIGINT)", near
     if kind in _FLOATS:
         near = f"{column} BETWEEN {{low}} / {unit}.0 - 1 AND {{high}} / {unit}.0 + 1"
-        return f"TRY_CAST(round({column} * {unit}) AS BIGINT)", near
+        return f"CASE WHEN NOT isnan({column}) THEN TRY_CAST(round({column} * {unit}) AS BIGINT) END", near
     number = f"TRY_CAST(TRY_CAST({column} AS DECIMAL(24, 6)) * {unit} AS BIGINT)"
     if kind != "VARCHAR":
         return number, "true"

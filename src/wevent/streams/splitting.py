@@ -12,6 +12,7 @@ from wevent.core.arrays import IntArray
 
 MAX_LINE_BYTES = 1 << 20
 PIECE_BYTES = MAX_LINE_BYTES  # so that only the first line of a piece can be too long
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some editors put before UTF-8 text
 OVERLONG = b"\0\n"  # stands for a line that is too long: malformed like any other line with a NUL in it
 
 
