@@ -21,6 +21,7 @@ from wevent.audit import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.lines import csv_lines, ndjson_line
+from wevent.journal.lock import lock_path
 from wevent.outputs import open_output
 from wevent.publishing import Publication, Running
 from wevent.stale import settle_stale
@@ -258,6 +259,7 @@ class TestStaleBackup:
     def test_an_output_ahead_of_the_journal_is_noticed(self, path: Path) -> None:
         copy = path.with_name("copy.journal")
         shutil.copy(path, copy)
+        shutil.copy(lock_path(path), lock_path(copy))
         publish(path, 20)
         with pytest.raises(StaleJournal, match="the last one in"):
             publish(copy, 25)
@@ -265,6 +267,7 @@ class TestStaleBackup:
     def test_a_copy_that_went_on_by_itself_is_noticed(self, path: Path) -> None:
         copy = path.with_name("copy")
         shutil.copy(path, copy)
+        shutil.copy(lock_path(path), lock_path(copy))
         publish(path, 14)
         publish(copy, 30, out="b.ndjson")
         shutil.copy(copy, path)

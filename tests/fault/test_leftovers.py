@@ -157,7 +157,7 @@ def test_events_of_the_open_slot_survive_a_stop(folder: Path, how: signal.Signal
     send(child, close(4 * 60))
     wait_for(lambda: slots_of(folder / "out.ndjson")[-1:] == [4], "slot 4")
     assert rejected(end(child, signal.SIGTERM)) == STRANGERS + (5 if how == signal.SIGTERM else 0)
-    assert keys(folder) == set(), "nothing is pending: no key is left"
+    assert len(keys(folder)) == 1, "the key of what is open now, were it nothing"
 
 
 @pytest.mark.parametrize("harm", ["key", "blob", "side file"])
@@ -177,7 +177,7 @@ def test_events_that_cannot_be_read_any_more_are_lost_and_stop_nothing(folder: P
             database.execute("UPDATE head SET pending = ?", (sealed[:2000] + b"\0" + sealed[2001:],))
     else:
         side.unlink()
-    child = begin(folder)
+    child = begin(folder, *(("--released-through", "3") if harm == "side file" else ()))
     send(child, close(4 * 60))
     wait_for(lambda: slots_of(folder / "out.ndjson")[-1:] == [4], "slot 4")
     done = end(child, signal.SIGTERM)

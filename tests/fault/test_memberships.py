@@ -271,7 +271,8 @@ class TestRestoredBackup:
         end = (START + timedelta(minutes=1100)).isoformat()
         arguments = ("--slot", "60s", "--start", START.isoformat(), "--end", end, "--cells", "2", "--keep", "100")
         places = ("--journal", "copy.journal", "--out", "copy.ndjson")
-        assert stream("publish", "events.csv", *arguments, *places, *stream.options)[0] == 0
+        stated = ("--released-through", "300")
+        assert stream("publish", "events.csv", *arguments, *places, *stream.options, *stated)[0] == 0
         for ending in ENDINGS:
             Path("run.journal" + ending).unlink(missing_ok=True)
         shutil.copy("copy.journal", "run.journal")
@@ -324,7 +325,8 @@ class TestFirstFormat:
         assert code == 0
         assert "first format" in out
         assert stream.counts_from("u0") == 18
-        stream.publish(30)
+        assert "side file of this journal" in stream.publish(30, code=2)
+        stream.publish(30, "--released-through", "14")
         assert stream.counts_from("u0") == 22  # who was counted as a stranger is not known: everybody waits
         assert stream.sizes()[21][8, 6 * 10**8] == 0
         assert stream.audit() == []
