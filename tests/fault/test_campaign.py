@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fault.campaign.commands import load_everything
+from tests.fault.campaign.commands import load_everything, quick_folder
 from tests.fault.campaign.damage import TARGETS, harm, strike
 from tests.fault.campaign.kills import KINDS, kill
 from tests.fault.campaign.power import SCENARIOS, cut_power, rebuild
@@ -27,21 +29,28 @@ def _loaded() -> None:
     load_everything()
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = quick_folder()
+    yield made
+    shutil.rmtree(made)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_kills(tmp_path: Path, kind: str) -> None:
+def test_kills(folder: Path, kind: str) -> None:
     number = min(NUMBER, COSTLY.get(kind, NUMBER))
-    assert kill(kind, number, SEED, tmp_path, every=10)["faults"] == number
+    assert kill(kind, number, SEED, folder, every=10)["faults"] == number
 
 
 @pytest.mark.parametrize("names", [("first", "users"), ("live", "epoch")])
-def test_power_cuts(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_power_cuts(folder: Path, names: tuple[str, ...]) -> None:
     assert set(names) <= set(SCENARIOS)
-    assert cut_power(NUMBER // 2, SEED, tmp_path, names=names, each=NUMBER // 4)["faults"] == NUMBER // 2
+    assert cut_power(NUMBER // 2, SEED, folder, names=names, each=NUMBER // 4)["faults"] == NUMBER // 2
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "output"])
-def test_damage(tmp_path: Path, target: str) -> None:
-    result = strike(target, NUMBER, SEED, tmp_path, each=max(1, NUMBER // 4))
+def test_damage(folder: Path, target: str) -> None:
+    result = strike(target, NUMBER, SEED, folder, each=max(1, NUMBER // 4))
     assert result["faults"] == NUMBER
     assert result["harmless"] + sum(result["refused"].values()) > 0
 
@@ -49,25 +58,25 @@ def test_damage(tmp_path: Path, target: str) -> None:
 class TestItCanFail:
     """Draws may agree by chance, and moments be missed: a wrong way has many chances to be caught."""
 
-    def test_killing_catches_a_release_before_its_commit(self, tmp_path: Path) -> None:
+    def test_killing_catches_a_release_before_its_commit(self, folder: Path) -> None:
         with pytest.raises(Broken, match=r"different bytes|was refused"):
-            kill("live", 60, SEED, tmp_path, every=2, variant=emit_before_commit)
+            kill("live", 60, SEED, folder, every=2, variant=emit_before_commit)
 
-    def test_killing_catches_charges_in_a_transaction_of_their_own(self, tmp_path: Path) -> None:
+    def test_killing_catches_charges_in_a_transaction_of_their_own(self, folder: Path) -> None:
         with pytest.raises(Broken):
-            kill("live", 100, SEED, tmp_path, every=2, variant=charges_apart)
+            kill("live", 100, SEED, folder, every=2, variant=charges_apart)
 
-    def test_cutting_the_power_catches_a_commit_that_is_not_synced(self, tmp_path: Path) -> None:
+    def test_cutting_the_power_catches_a_commit_that_is_not_synced(self, folder: Path) -> None:
         with pytest.raises(Broken):
-            cut_power(60, SEED, tmp_path, names=("live",), variant="no sync")
+            cut_power(60, SEED, folder, names=("live",), variant="no sync")
 
-    def test_damage_catches_a_mark_that_is_not_written(self, tmp_path: Path) -> None:
+    def test_damage_catches_a_mark_that_is_not_written(self, folder: Path) -> None:
         with pytest.raises(Broken, match="different bytes"):
-            strike("log", 40, SEED, tmp_path, outs=("-",), variant=no_mark)
+            strike("log", 40, SEED, folder, outs=("-",), variant=no_mark)
 
-    def test_damage_catches_an_output_that_is_repaired_without_a_check(self, tmp_path: Path) -> None:
-        found = strike("output", 20, SEED, tmp_path, outs=("out.ndjson",), variant=unchecked_output)
-        right = strike("output", 20, SEED, tmp_path, outs=("out.ndjson",))
+    def test_damage_catches_an_output_that_is_repaired_without_a_check(self, folder: Path) -> None:
+        found = strike("output", 20, SEED, folder, outs=("out.ndjson",), variant=unchecked_output)
+        right = strike("output", 20, SEED, folder, outs=("out.ndjson",))
         assert sum(found["known"].values()) > sum(right["known"].values())
 
 

@@ -8,35 +8,12 @@ import multiprocessing
 import platform
 import random
 import sys
-import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from tests.fault.campaign.commands import load_everything
-from tests.fault.campaign.damage import TARGETS, strike
 from tests.fault.campaign.figures import as_text
-from tests.fault.campaign.kills import KINDS, kill
-from tests.fault.campaign.power import SCENARIOS, cut_power
-
-ALL = [f"kill {one}" for one in KINDS]
-ALL += [f"power cut {one}" for one in SCENARIOS]
-ALL += [f"damage {one}" for one in (*TARGETS, "output")]
-
-
-def run(kind: str, number: int, seed: int) -> dict[str, Any]:
-    """So many faults of one kind."""
-    load_everything()
-    folder = Path(tempfile.mkdtemp(prefix="wevent-campaign-"))
-    what, _, which = kind.removeprefix("power ").partition(" ")
-    if what == "kill":
-        result = kill(which, number, seed, folder)
-    elif what == "cut":
-        result = cut_power(number, seed, folder, names=(which,))
-    else:
-        result = strike(which, number, seed, folder)
-    folder.rmdir()
-    return result
+from tests.fault.campaign.running import ALL, run
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import re
 
 _KNOWN = {
     "an edited or torn line in the middle of an output is left as it is": r"^output: ",
-    "`releases` of a damaged journal ends in a traceback": r"cli/releases\.py.*(CorruptError|Error)",
+    "reading a damaged journal ends in a traceback": r"in (load|releases|head|_epoch|members)\n.*Error: ",
 }
 
 
