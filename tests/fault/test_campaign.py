@@ -21,7 +21,7 @@ from tests.fault.killing import Broken
 
 NUMBER = int(os.environ.get("WEVENT_FAULTS", "60"))
 SEED = int(os.environ.get("WEVENT_FAULTS_SEED", "1"))
-COSTLY = {"users": 30, "backup": 30, "parquet": 20}  # each costs several runs, or DuckDB
+COSTLY = {"users": 24, "backup": 24, "parquet": 16, "compaction": 40}  # each costs several runs, or DuckDB
 
 
 @pytest.fixture(scope="module", autouse=True)

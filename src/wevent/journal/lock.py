@@ -190,7 +190,7 @@ def read_mark(path: Path) -> Mark:
         return msgspec.json.decode(text or b"{}", type=Mark)
     except FileNotFoundError:
         return Mark()
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return Mark(readable=False)
 
 
