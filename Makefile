@@ -46,6 +46,17 @@ system: ## Check Python, and on Debian as root install python3-venv if it is mis
 	  "$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "'$(PYTHON)' cannot make virtual environments; install the venv package that belongs to it (Debian and Ubuntu: sudo apt-get install python3-venv) and run make again." >&2; exit 2; }; }
 
+.PHONY: strace
+strace: # Power cuts are replayed from what strace records
+	@command -v strace >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing strace, which the fault campaign records runs with"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq && apt-get install -y -qq strace >/dev/null; \
+	  fi; \
+	  command -v strace >/dev/null || { \
+	    echo "The fault campaign needs strace to replay power cuts; install it (Debian and Ubuntu: sudo apt-get install strace) and run make again." >&2; exit 2; }; }
+
 .PHONY: setup
 setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools
 	@echo "Ready: $(VENV)/bin/wevent --help"
@@ -107,7 +118,7 @@ $(TEST)/.stamp: $(WHEELS)/.stamp
 	@touch $@
 
 .PHONY: test
-test: $(TEST)/.stamp ## Everything: build the wheel, install it, analyse, run the whole suite against it
+test: $(TEST)/.stamp | strace ## Everything: build the wheel, install it, analyse, run the whole suite against it
 	$(call static_analysis,$(TEST))
 	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
 
@@ -116,11 +127,12 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.stamp ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
+soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
+	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign
 	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
 	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md
 

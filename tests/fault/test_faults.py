@@ -142,6 +142,15 @@ class TestDamage:
             publish(path, 13)
         assert not audit_journal(path).ok
 
+    def test_a_flipped_bit_in_a_stored_text(self, path: Path) -> None:
+        with SqliteJournal(path) as journal:
+            identity = journal.identity.encode()
+        data = path.read_bytes()
+        assert identity in data
+        path.write_bytes(data.replace(identity, identity[:-1] + bytes([identity[-1] ^ 0x80])))
+        with pytest.raises(InvalidJournal, match="damaged one"):
+            publish(path, 13)
+
     def test_a_truncated_file(self, path: Path) -> None:
         os.truncate(path, path.stat().st_size - 4096)
         with pytest.raises(InvalidJournal, match="damaged one"):

@@ -338,6 +338,15 @@ class TestLibrary:
             journal.begin(make_terms())
             assert journal.head().unsafe == ("started over",)
 
+    def test_a_side_file_whose_text_is_none_any_more(self, used: Path) -> None:
+        side = used / "run.journal.lock"
+        text = side.read_bytes()
+        place = text.index(b'"host":"') + len(b'"host":"')
+        side.write_bytes(text[:place] + b"\xe1" + text[place + 1 :])
+        assert not read_mark(side).readable
+        assert publish(used, 22).code == 0
+        assert slots_of(used / "out.ndjson") == list(range(1, 23))
+
     def test_a_journal_that_was_never_begun_leaves_no_file(self, tmp_path: Path) -> None:
         SqliteJournal(tmp_path / "run.journal", write=True).close()
         assert list(tmp_path.iterdir()) == []

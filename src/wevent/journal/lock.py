@@ -196,7 +196,7 @@ def read_mark(path: Path) -> Mark:
         return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
     except FileNotFoundError:
         return Mark()
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return Mark(readable=False)
 
 

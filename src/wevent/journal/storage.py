@@ -109,7 +109,7 @@ def clear_errors(path: Path) -> Iterator[None]:
         ) from None
     except apsw.NotADBError:
         raise _foreign(path) from None
-    except apsw.CorruptError:
+    except (apsw.CorruptError, UnicodeDecodeError):  # a text that is none any more
         raise damaged(path) from None
     except apsw.IOError as error:
         raise StorageFailed(

@@ -1,0 +1,40 @@
+"""The campaign's figures as a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+_HEAD = """# The fault campaign
+
+Made by `make soak` (`python -m tests.fault.campaign`); the numbers are in [campaign.json](campaign.json).
+
+A fault is harmless if the next `publish` succeeds with every released slot's bytes unchanged, each slot once, no gap, no
+window overspent by the campaign's own accountant, and a clean audit. It is named if `publish` refuses in one sentence
+with exit code 2 and changes nothing, or if `audit` finds it. After every kill a run that nobody killed succeeded. What
+is known stands below the table.
+
+| kind | faults | harmless | refused | named by audit | known | seconds |
+|---|---|---|---|---|---|---|
+"""
+
+
+def as_text(figures: dict[str, Any]) -> str:
+    """A table of kinds, then the sentences of refusals and what is known."""
+    text, sentences, known = _HEAD, Counter[str](), Counter[str]()
+    for kind, one in figures.items():
+        refused, unnoticed = one.get("refused", {}), one.get("known", {})
+        harmless = one.get("harmless", one["faults"])
+        row = (one["faults"], harmless, sum(refused.values()), one.get("named_by_audit", 0), sum(unnoticed.values()))
+        text += f"| {kind} | {' | '.join(f'{number:,}' for number in row)} | {one['seconds']:,.0f} |\n"
+        sentences.update(refused)
+        known.update(unnoticed)
+    text += f"\n{sum(one['faults'] for one in figures.values()):,} faults in all.\n"
+    text += _listed("Refusals by their sentence", sentences) + _listed("Known", known)
+    return text
+
+
+def _listed(title: str, counted: Counter[str]) -> str:
+    if not counted:
+        return ""
+    return f"\n## {title}\n\n" + "".join(f"- {number:,} × {what}\n" for what, number in counted.most_common())

@@ -1,0 +1,129 @@
+"""A small fault campaign, and that it can fail: every kind catches a wrong way to publish. `make soak` runs a large one."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fault.campaign.commands import load_everything, quick_folder
+from tests.fault.campaign.damage import TARGETS, harm, strike
+from tests.fault.campaign.kills import KINDS, kill
+from tests.fault.campaign.power import SCENARIOS, cut_power, rebuild
+from tests.fault.campaign.recording import Effect, Recording, state_after
+from tests.fault.campaign.witness import Witness
+from tests.fault.campaign.wrong import charges_apart, emit_before_commit, no_mark, unchecked_output
+from tests.fault.killing import Broken
+
+NUMBER = int(os.environ.get("WEVENT_FAULTS", "60"))
+SEED = int(os.environ.get("WEVENT_FAULTS_SEED", "1"))
+COSTLY = {"users": 24, "backup": 24, "parquet": 16, "compaction": 40}  # each costs several runs, or DuckDB
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded() -> None:
+    load_everything()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = quick_folder()
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills(folder: Path, kind: str) -> None:
+    number = min(NUMBER, COSTLY.get(kind, NUMBER))
+    assert kill(kind, number, SEED, folder, every=10)["faults"] == number
+
+
+@pytest.mark.parametrize("names", [("first", "users"), ("live", "epoch")])
+def test_power_cuts(folder: Path, names: tuple[str, ...]) -> None:
+    assert set(names) <= set(SCENARIOS)
+    assert cut_power(NUMBER // 2, SEED, folder, names=names, each=NUMBER // 4)["faults"] == NUMBER // 2
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "output"])
+def test_damage(folder: Path, target: str) -> None:
+    result = strike(target, NUMBER, SEED, folder, each=max(1, NUMBER // 4))
+    assert result["faults"] == NUMBER
+    assert result["harmless"] + sum(result["refused"].values()) > 0
+
+
+class TestItCanFail:
+    """Draws may agree by chance, and moments be missed: a wrong way has many chances to be caught."""
+
+    def test_killing_catches_a_release_before_its_commit(self, folder: Path) -> None:
+        with pytest.raises(Broken, match=r"different bytes|was refused"):
+            kill("live", 60, SEED, folder, every=2, variant=emit_before_commit)
+
+    def test_killing_catches_charges_in_a_transaction_of_their_own(self, folder: Path) -> None:
+        with pytest.raises(Broken):
+            kill("live", 100, SEED, folder, every=2, variant=charges_apart)
+
+    def test_cutting_the_power_catches_a_commit_that_is_not_synced(self, folder: Path) -> None:
+        with pytest.raises(Broken):
+            cut_power(60, SEED, folder, names=("live",), variant="no sync")
+
+    def test_damage_catches_a_mark_that_is_not_written(self, folder: Path) -> None:
+        with pytest.raises(Broken, match="different bytes"):
+            strike("log", 40, SEED, folder, outs=("-",), variant=no_mark)
+
+    def test_damage_catches_an_output_that_is_repaired_without_a_check(self, folder: Path) -> None:
+        found = strike("output", 20, SEED, folder, outs=("out.ndjson",), variant=unchecked_output)
+        right = strike("output", 20, SEED, folder, outs=("out.ndjson",))
+        assert sum(found["known"].values()) > sum(right["known"].values())
+
+
+class TestRebuilding:
+    """What a power cut may leave."""
+
+    recording = Recording(
+        {"a": b"old" * 400},
+        [
+            Effect("write", 0, 0, b"1" * 600),
+            Effect("sync", 0),
+            Effect("write", 0, 512, b"2" * 1024),
+            Effect("create", 7, name="b"),
+            Effect("write", 7, 0, b"3" * 10),
+        ],
+    )
+
+    def test_what_was_synced_is_there_and_what_was_not_may_be_torn_by_sectors(self) -> None:
+        seen = set()
+        for seed in range(400):
+            disk = rebuild(self.recording, 5, random.Random(seed))
+            assert disk["a"][:512] == b"1" * 512
+            sectors = [disk["a"][512:1024], disk["a"][1024:1536]]
+            seen.add((sectors[0] == b"2" * 512, sectors[1] == b"2" * 512, disk.get("b")))
+        assert {one[:2] for one in seen} == {(False, False), (True, False), (False, True), (True, True)}
+        assert {one[2] for one in seen} == {None, b"", b"3" * 10}
+
+    def test_everything_kept_is_the_folder_after(self) -> None:
+        assert state_after(self.recording) == {"a": b"1" * 512 + b"2" * 1024, "b": b"3" * 10}
+
+
+def test_damage_changes_something_almost_always() -> None:
+    data = bytes(range(256)) * 8
+    assert sum(harm(data, random.Random(seed), len(data)) != data for seed in range(50)) >= 48
+
+
+def test_the_witness_notices_other_bytes_gaps_and_overspending() -> None:
+    line = b'{"slot":%d,"classes":[[2,10]],"charges":[%d]}\n'
+    witness = Witness()
+    witness.hear(line % (1, 5) + line % (2, 5) + line % (1, 5))
+    witness.check()
+    with pytest.raises(Broken, match="different bytes"):
+        witness.hear(line % (2, 4))
+    witness.hear(line % (3, 6))
+    with pytest.raises(Broken, match="overspent"):
+        witness.check()
+    gap = Witness()
+    gap.hear(line % (1, 5) + line % (3, 5))
+    with pytest.raises(Broken, match="missing"):
+        gap.check()
