@@ -16,13 +16,15 @@ import msgspec
 from wevent.errors import JournalLocked
 from wevent.holdout import Restore
 from wevent.journal import schema
+from wevent.journal.chain import SHOWN_ANCHOR, SlotChain, readable
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.copying import copy_journal
 from wevent.journal.evidence import Revision
 from wevent.journal.file import JournalFile
+from wevent.journal.lock import WriterLock
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.rebuild import holdout_of
-from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
+from wevent.journal.record import KINDS, Record, encode_charges
 from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
@@ -35,11 +37,6 @@ from wevent.journal.storage import (
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
 from wevent.membership import Change
-
-_SELECT = (
-    "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
-    " WHERE slot >= ? ORDER BY slot"
-)
 
 
 class _Planned(NamedTuple):
@@ -58,6 +55,7 @@ class SqliteJournal:
         path: the file; made on the first `begin` if it does not exist.
         write: take the writer's lock. Readers, and the registry's queue, need none.
         start_over: make a new journal where another one was lost.
+        held: the writer's lock, if the caller has it already and keeps it.
 
     Raises:
         InvalidJournal: if the file is no journal, damaged or newer.
@@ -66,9 +64,11 @@ class SqliteJournal:
         StorageFailed: if it cannot be opened or written.
     """
 
-    def __init__(self, path: str | Path, *, write: bool = False, start_over: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, write: bool = False, start_over: bool = False, held: WriterLock | None = None
+    ) -> None:
         self.path = Path(path)
-        self._file = JournalFile(self.path, write=write, start_over=start_over)
+        self._file = JournalFile(self.path, write=write or held is not None, start_over=start_over, held=held)
         self._database, self.lock = self._file.database, self._file.lock
         self._started_over = start_over
         self._keys = PendingKeys(self._file.read_side, self._file.write_side)
@@ -76,6 +76,7 @@ class SqliteJournal:
         self._epochs: dict[int, Epoch] = {}
         self._planned: _Planned | None = None
         self._shelf = Shelf(self._database)
+        self._chain = SlotChain(self._database, self.path, self._shelf, self._epoch)
         self._standing: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
         if self._file.migrated:
             self._doubt_older_restores()
@@ -127,7 +128,7 @@ class SqliteJournal:
         Raises:
             InvalidJournal: if state or slots are not what was stored.
         """
-        with clear_errors(self.path), self._snapshot():
+        with readable(self.path), self._snapshot():
             head = self.head()
             row = maybe_row(self._database, "SELECT slot, data, digest FROM states ORDER BY slot DESC LIMIT 1")
             start, state = 0, None
@@ -135,14 +136,12 @@ class SqliteJournal:
                 start, state = row[0], row[1]
                 if hashlib.sha256(state).digest() != row[2]:
                     raise damaged(self.path)
-            link = self._link(start)
             since, last = [], None
-            for record in self.releases(max(start, head.first)):
+            for record in self.releases(max(start, head.first)):  # each is confirmed by its link
                 last = record
                 if record.slot > start:
-                    link = record.digest(link)
                     since.append(record)
-            if (last.slot if last else 0) != head.committed or link != head.digest:
+            if (last.slot if last else 0) != head.committed or self._link(head.committed) != head.digest:
                 raise damaged(self.path)
             return Loaded(head, state, since, last, self._pending())
 
@@ -180,27 +179,16 @@ class SqliteJournal:
         at("position stored")
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """See `Journal.releases`."""
-        for slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown, _ in self._database.execute(
-            _SELECT, (first,)
-        ):
-            population = self._shelf.group(group)
-            classes = len(population.population)
-            yield Record(
-                slot,
-                KINDS[kind],
-                self._epoch(epoch),
-                population,
-                decode_charges(self._shelf.charges(probe), classes),
-                decode_charges(self._shelf.charges(publication), classes),
-                threshold,
-                dissimilarity,
-                self._shelf.shown(shown) if shown else None,
-            )
+        """See `Journal.releases`; each slot is checked against the hash chain before it is given out.
+
+        Raises:
+            InvalidJournal: at the first slot that is not what was stored.
+        """
+        return self._chain.records(first)
 
     def head(self) -> Head:
         """Where the journal stands."""
-        with clear_errors(self.path):
+        with readable(self.path):
             row = only_row(
                 self._database,
                 "SELECT committed, emitted, position, link, copied, first, (SELECT max(number) FROM epochs) FROM head",
@@ -235,9 +223,7 @@ class SqliteJournal:
 
     def link_at(self, slot: int) -> bytes | None:
         """The hash chain's link at a committed slot that is still kept, or right before the first one that is."""
-        query = "SELECT link FROM slots WHERE slot = ? UNION ALL SELECT anchor FROM head WHERE first = ? + 1 LIMIT 1"
-        row = maybe_row(self._database, query, (slot, slot))
-        return None if row is None else bytes(row[0])
+        return self._chain.link_at(slot)
 
     def is_elsewhere(self, slot: int) -> bool:
         """Whether a slot is known to have been released by another copy of the journal."""
@@ -295,6 +281,8 @@ class SqliteJournal:
             self.lock.sync()  # what is dropped can no longer be compared with an older mark
         with clear_errors(self.path), self._transaction():
             run = self._database.execute
+            if (shown := self._chain.keep_shown(first)) is not None:
+                self._put(SHOWN_ANCHOR, shown)
             run("UPDATE head SET first = ?, anchor = ?", (first, anchor))
             run("DELETE FROM slots WHERE slot < ?", (first,))
             run("DELETE FROM histograms WHERE slot < (SELECT min(shown) FROM slots WHERE shown > 0)")

@@ -66,7 +66,7 @@ def damaged(path: Path) -> InvalidJournal:
     return InvalidJournal(
         "a whole journal",
         f"a damaged one ({path})",
-        "Restore a backup and say through which slot releases went out (publish --released-through SLOT).",
+        "Restore a backup: wevent restore BACKUP JOURNAL --released-through SLOT.",
         path=str(path),
     )
 

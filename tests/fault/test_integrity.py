@@ -1,0 +1,110 @@
+"""What a disk changed by itself is named and never sent: slots of the journal, lines of an output (spec 10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.support.commands import Done, call, publish, write_stream
+
+SLOT = 6
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A folder whose journal has 20 slots."""
+    write_stream(tmp_path)
+    assert publish(tmp_path, 20).code == 0
+    return tmp_path
+
+
+def change(folder: Path, statement: str) -> None:
+    database = apsw.Connection(str(folder / "run.journal"))
+    database.execute(statement)
+    database.close()
+
+
+def change_histogram(folder: Path, kept: int = 0) -> None:
+    """One bit of the first histogram from slot SLOT on."""
+    database = apsw.Connection(str(folder / "run.journal"))
+    rows = database.execute(
+        "SELECT slot, data FROM histograms WHERE slot >= ? ORDER BY slot", (kept or SLOT,)
+    ).fetchall()
+    slot, data = rows[0]
+    from wevent.journal.record import decode_shown, encode_shown
+
+    shown = decode_shown(slot, data)
+    shown.text.clear()
+    shown.values[0] += 1
+    database.execute("UPDATE histograms SET data = ? WHERE slot = ?", (encode_shown(shown), slot))
+    database.close()
+
+
+def assert_damaged(done: Done) -> None:
+    assert done.code == 2, done
+    assert "damaged" in done.err
+    assert done.err.count("Error:") == 1
+
+
+class TestWhatIsSentAgain:
+    """`publish` compares with the hash chain before it sends a stored slot."""
+
+    def test_a_changed_slot_is_not_sent_to_a_file_that_lost_it(self, used: Path) -> None:
+        change_histogram(used)
+        lines = (used / "out.ndjson").read_bytes().splitlines(keepends=True)
+        (used / "out.ndjson").write_bytes(b"".join(lines[: SLOT - 2]))
+        assert_damaged(publish(used, 20))
+        assert_damaged(publish(used, 22))
+
+    def test_a_changed_threshold_is_not_sent(self, used: Path) -> None:
+        change(used, f"UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = {SLOT}")
+        (used / "out.ndjson").unlink()
+        assert_damaged(publish(used, 22))
+
+    def test_nor_to_standard_output(self, used: Path) -> None:
+        change(used, "UPDATE head SET emitted = 2")
+        change_histogram(used)
+        done = publish(used, 20, out="-")
+        assert_damaged(done)
+        assert done.out.count("\n") == 0
+
+    def test_nor_into_a_parquet_file(self, used: Path) -> None:
+        change_histogram(used)
+        assert_damaged(publish(used, 20, out="out.parquet"))
+        assert not (used / "out.parquet").exists()
+
+    @pytest.mark.parametrize("more", [(), ("--format", "csv"), ("--out", "again.csv"), ("--out", "again.parquet")])
+    def test_nor_exported(self, used: Path, more: tuple[str, ...]) -> None:
+        change_histogram(used)
+        assert_damaged(call(used, "releases", "run.journal", *more))
+
+    def test_a_histogram_that_later_slots_repeat_is_checked_with_the_slot_that_made_it(self, tmp_path: Path) -> None:
+        write_stream(tmp_path)
+        assert publish(tmp_path, 20, "--mechanism", "sample").code == 0  # fresh at 1, 9 and 17
+        change_histogram(tmp_path, 9)
+        assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
+
+    def test_also_after_that_slot_was_dropped(self, tmp_path: Path) -> None:
+        write_stream(tmp_path)
+        assert publish(tmp_path, 20, "--mechanism", "sample").code == 0
+        from wevent.journal import SqliteJournal
+
+        with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
+            journal.commit(journal_batch(journal))
+            first = journal.compact(9)
+            assert 9 < first <= 12
+        assert call(tmp_path, "releases", "run.journal", "--from", "12").code == 0
+        change_histogram(tmp_path, 9)
+        assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
+        assert_damaged(publish(tmp_path, 22, "--mechanism", "sample"))
+
+
+def journal_batch(journal):  # type: ignore[no-untyped-def]
+    """Stores a state, so that slots before it may be dropped."""
+    from wevent.journal.contract import Batch
+    from wevent.journal.rebuild import rebuild_publisher
+
+    state = rebuild_publisher(journal.load(), journal.epochs(), None).state()
+    return Batch((), None, state, journal.head().committed)
