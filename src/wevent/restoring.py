@@ -7,7 +7,6 @@ or behind beside a side file that knows better, or a copy that was not settled),
 from __future__ import annotations
 
 import os
-from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,6 @@ from wevent.journal.contract import Hook, no_hook
 from wevent.journal.lock import WriterLock
 from wevent.journal.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.sqlite import SqliteJournal
-from wevent.journal.storage import damaged
 from wevent.stale import plan_settling, settle_stale
 
 
@@ -123,9 +121,8 @@ def _check_copy(copy: Path, backup: Path, lock: WriterLock) -> tuple[str, int, s
                 released=mark.committed,
             )
         with SqliteJournal(copy, held=lock) as source:  # an older format is brought up to date, in the copy
-            head = source.load().head
-            _check_chain(source)
-            source.registry.check()
+            source.check()
+            head = source.head()
             return identity, head.committed, head.digest.hex()
     except InvalidJournal:
         raise InvalidJournal(
@@ -142,9 +139,8 @@ def _refuse_sound(journal: Path, identity: str, end: int) -> None:
         return
     try:
         with SqliteJournal(journal) as there:
-            head, found = there.load().head, there.identity
-            _check_chain(there)
-            there.registry.check()
+            there.check()
+            head, found = there.head(), there.identity
     except InvalidJournal:
         return
     if found != identity:
@@ -160,14 +156,6 @@ def _refuse_sound(journal: Path, identity: str, end: int) -> None:
             committed=head.committed,
             released=None,
         )
-
-
-def _check_chain(journal: SqliteJournal) -> None:
-    """Every slot that is kept, against the hash chain."""
-    kept = deque(journal.releases(1), maxlen=1)
-    head = journal.head()
-    if (kept[0].slot if kept else head.first - 1) != head.committed:
-        raise damaged(journal.path)
 
 
 def _check_stated(copy: Path, lock: WriterLock, stated: Stated, end: int) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import apsw
 import pytest
 
-from tests.support.commands import Done, call, publish, write_stream
+from tests.support import commands
+from tests.support.commands import Done, call, write_stream
 
 SLOT = 6
+
+
+def publish(folder: Path, minutes: int, mechanism: str = "pbu", out: str = "out.ndjson") -> Done:
+    """Every slot of pbu is fresh."""
+    return commands.publish(folder, minutes, "--mechanism", mechanism, out=out)
 
 
 @pytest.fixture
@@ -82,13 +89,13 @@ class TestWhatIsSentAgain:
 
     def test_a_histogram_that_later_slots_repeat_is_checked_with_the_slot_that_made_it(self, tmp_path: Path) -> None:
         write_stream(tmp_path)
-        assert publish(tmp_path, 20, "--mechanism", "sample").code == 0  # fresh at 1, 9 and 17
+        assert publish(tmp_path, 20, "sample").code == 0  # fresh at 1, 9 and 17
         change_histogram(tmp_path, 9)
         assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
 
     def test_also_after_that_slot_was_dropped(self, tmp_path: Path) -> None:
         write_stream(tmp_path)
-        assert publish(tmp_path, 20, "--mechanism", "sample").code == 0
+        assert publish(tmp_path, 20, "sample").code == 0
         from wevent.journal import SqliteJournal
 
         with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
@@ -98,7 +105,7 @@ class TestWhatIsSentAgain:
         assert call(tmp_path, "releases", "run.journal", "--from", "12").code == 0
         change_histogram(tmp_path, 9)
         assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
-        assert_damaged(publish(tmp_path, 22, "--mechanism", "sample"))
+        assert_damaged(publish(tmp_path, 22, "sample"))
 
 
 def journal_batch(journal):  # type: ignore[no-untyped-def]
@@ -108,3 +115,45 @@ def journal_batch(journal):  # type: ignore[no-untyped-def]
 
     state = rebuild_publisher(journal.load(), journal.epochs(), None).state()
     return Batch((), None, state, journal.head().committed)
+
+
+COMMANDS = (
+    ("status", "run.journal"),
+    ("status", "run.journal", "--statement"),
+    ("releases", "run.journal"),
+    ("users", "run.journal", "list"),
+    ("users", "run.journal", "export"),
+    ("users", "run.journal", "set", "8", "--window", "4", "--epsilon", "0.5"),
+    ("audit", "run.journal"),
+    ("backup", "run.journal", "copy.journal", "--force"),
+)
+
+
+def test_flipped_bits_end_in_one_sentence(used: Path) -> None:
+    whole = (used / "run.journal").read_bytes()
+    random = Random(20260101)
+    codes = set()
+    for turn in range(400):
+        damaged = bytearray(whole)
+        for _ in range(random.choice((1, 1, 3, 40))):
+            damaged[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+        for leftover in used.glob("run.journal-*"):
+            leftover.unlink()
+        (used / "run.journal").write_bytes(damaged)
+        command = COMMANDS[turn % len(COMMANDS)]
+        done = call(used, *command)  # a traceback would fail here
+        codes.add(done.code)
+        assert done.err.count("Error:") == (1 if done.code == 2 else 0), done
+        assert done.code in ((0, 1, 2) if command[0] == "audit" else (0, 2)), done
+    assert {0, 2} <= codes
+
+
+@pytest.mark.parametrize("command", [("users", "run.journal", "list"), ("users", "run.journal", "export")])
+def test_a_registry_that_does_not_add_up_is_not_listed(used: Path, command: tuple[str, ...]) -> None:
+    change(used, "UPDATE members SET nano = nano + 4000000 WHERE user = '7'")
+    assert_damaged(call(used, *command))
+
+
+def test_a_layout_that_is_not_ours(used: Path) -> None:
+    change(used, "ALTER TABLE changes RENAME COLUMN nano TO nbno")
+    assert_damaged(call(used, "status", "run.journal"))

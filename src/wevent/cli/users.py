@@ -39,6 +39,7 @@ def command(context: click.Context, journal: Path) -> None:
 def list_users(path: Path, as_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
     with SqliteJournal(path) as journal:
+        journal.registry.check()
         rows = [
             {"user": one.user, "window": one.key[0], "epsilon": one.key[1] / 1e9, "level": one.level, "from": one.first}
             for one in journal.registry.members()
@@ -119,6 +120,7 @@ def export(path: Path) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("user", "window", "epsilon"))
     with SqliteJournal(path) as journal:
+        journal.registry.check()
         for one in journal.registry.members():
             writer.writerow((one.user, one.key[0], f"{one.key[1] / 1e9:.9f}".rstrip("0").rstrip(".")))
 

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
-from wevent.errors import InvalidJournal
 from wevent.journal.record import KINDS, Record, decode_charges
 from wevent.journal.shelf import Shelf
-from wevent.journal.storage import clear_errors, damaged, maybe_row, only_row
+from wevent.journal.storage import damaged, maybe_row, only_row, readable
 from wevent.journal.terms import Epoch
 
 SHOWN_ANCHOR = "anchor_shown"
 """The fact that keeps the digest of the histogram which the first kept slot shows, if that slot did not make it."""
 
 _SELECT = "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
-_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error)
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Stored bytes that mean nothing are damage: one sentence, whatever broke over them.
-
-    Raises:
-        InvalidJournal: instead of any error of reading them.
-    """
-    try:
-        with clear_errors(path):
-            yield
-    except InvalidJournal:
-        raise
-    except (*_UNREADABLE, msgspec.MsgspecError, apsw.Error, MemoryError):
-        raise damaged(path) from None
 
 
 class SlotChain:

@@ -6,17 +6,19 @@ import hashlib
 import secrets
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
-from wevent.errors import JournalLocked
+from wevent.errors import JournalLocked, WeventError
 from wevent.holdout import Restore
 from wevent.journal import schema
-from wevent.journal.chain import SHOWN_ANCHOR, SlotChain, readable
+from wevent.journal.chain import SHOWN_ANCHOR, SlotChain
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.copying import copy_journal
 from wevent.journal.evidence import Revision
@@ -29,10 +31,12 @@ from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
 from wevent.journal.storage import (
+    check_pages,
     clear_errors,
     damaged,
     maybe_row,
     only_row,
+    readable,
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
@@ -344,8 +348,38 @@ class SqliteJournal:
     def __enter__(self) -> SqliteJournal:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close it. An error that nobody foresaw may come of damage: then that is said instead.
+
+        Raises:
+            InvalidJournal: if it does.
+        """
+        try:
+            if isinstance(error, Exception) and not isinstance(error, WeventError) and not self.is_new:
+                with readable(self.path):
+                    if isinstance(error, apsw.Error):
+                        raise error
+                    self.check()
+        finally:
+            self.close()
+
+    def check(self) -> None:
+        """Everything that can be checked: pages, every slot that is kept, the registry and its queue.
+
+        Raises:
+            InvalidJournal: if something is not what was stored.
+        """
+        with readable(self.path):
+            check_pages(self._database, self.path)
+            with self._snapshot():
+                kept = deque(self.releases(1), maxlen=1)
+                head = self.head()
+                if (kept[0].slot if kept else head.first - 1) != head.committed:
+                    raise damaged(self.path)
+            self.load()
+            self.registry.check()
+            self.registry.queued()
+            self._database.execute("SELECT * FROM facts").fetchall()  # text that is none
 
     def _note_changes(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
         assert self.lock is not None, "only the holder of the writer's lock puts changes in force"
