@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from random import Random
 
@@ -9,7 +11,7 @@ import apsw
 import pytest
 
 from tests.support import commands
-from tests.support.commands import Done, call, write_stream
+from tests.support.commands import Done, call, close, event, live, run, send, slots_of, start, wait_for, write_stream
 
 SLOT = 6
 
@@ -105,6 +107,7 @@ class TestWhatIsSentAgain:
         assert call(tmp_path, "releases", "run.journal", "--from", "12").code == 0
         change_histogram(tmp_path, 9)
         assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
+        (tmp_path / "out.ndjson").unlink()
         assert_damaged(publish(tmp_path, 22, "sample"))
 
 
@@ -115,6 +118,98 @@ def journal_batch(journal):  # type: ignore[no-untyped-def]
 
     state = rebuild_publisher(journal.load(), journal.epochs(), None).state()
     return Batch((), None, state, journal.head().committed)
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "not noted"])
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+class TestOutputs:
+    """All of an output is compared, not its ends alone; with what was noted of it, and without."""
+
+    def prepare(self, folder: Path, ending: str, noted: bool) -> tuple[str, Path]:
+        out = f"out.{ending}"
+        assert publish(folder, 20, out=out).code == 0
+        if not noted:
+            with (folder / "run.journal.lock").open("r+b") as side:
+                side.seek(1 << 14)
+                side.write(bytes(4096))
+        return out, folder / out
+
+    def lines(self, path: Path) -> list[bytes]:
+        return path.read_bytes().splitlines(keepends=True)
+
+    def test_an_edited_line_in_the_middle_is_named(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        middle = len(lines) // 2
+        slot = middle + 1 if ending == "ndjson" else (middle - 1) // 4 + 1
+        lines[middle] = lines[middle].replace(b"pbu", b"pbx")
+        path.write_bytes(b"".join(lines))
+        before = path.read_bytes()
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert f"the release of slot {slot} " in done.err
+        assert path.read_bytes() == before
+        assert call(used, "releases", "run.journal", "--out", out).code == 2
+
+    def test_a_missing_line_in_the_middle_is_named(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        first = 7 if ending == "ndjson" else 1 + 7 * 4
+        path.write_bytes(b"".join(lines[:first] + lines[first + (1 if ending == "ndjson" else 4) :]))
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert "the release of slot 8 " in done.err
+        assert "that of slot 9 in its place" in done.err
+
+    def test_a_repeated_line_is_refused(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        path.write_bytes(b"".join([*lines, lines[-1]]))
+        assert publish(used, 22, out=out).code == 2
+
+    @pytest.mark.parametrize("kept", [0, 1, 9, 14])
+    def test_a_missing_end_is_sent_again(self, used: Path, ending: str, noted: bool, kept: int) -> None:
+        out, path = self.prepare(used, ending, noted)
+        before, lines = path.read_bytes(), self.lines(path)
+        path.write_bytes(b"".join(lines[:kept]) + (lines[kept][:20] if kept else b""))
+        done = publish(used, 20, out=out)
+        assert done.code == 0, done
+        assert "sent again" in done.err
+        assert path.read_bytes() == before
+
+    def test_cut_and_gone_on(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        header = lines[:1] if ending == "csv" else []
+        path.write_bytes(b"".join(header + lines[-4:]))
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert "copytruncate" in done.err
+        assert "slot 1 " in done.err
+
+    def test_an_untouched_file_goes_on(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        before = path.read_bytes()
+        done = publish(used, 24, out=out)
+        assert done.code == 0, done
+        assert "sent again" not in done.err
+        assert path.read_bytes().startswith(before)
+        assert call(used, "releases", "run.journal", "--out", out).code == 0
+
+
+def test_an_output_cut_under_a_run_stops_it(used: Path) -> None:
+    arguments = live("--out", "live.ndjson", journal="live.journal")
+    with start(used, *arguments, stdin=subprocess.PIPE) as child:
+        send(child, *(event(60 * slot + 5, slot) + close(60 * slot + 60) for slot in range(3)))
+        wait_for(lambda: slots_of(used / "live.ndjson")[-1:] == [3], "slot 3")
+        os.truncate(used / "live.ndjson", 0)
+        _, err = child.communicate(event(200, 1) + close(240), timeout=60)
+    assert child.returncode == 2, err
+    assert "cut or written to by somebody else" in err
+    assert (used / "live.ndjson").stat().st_size == 0
+    again = run(used, *arguments)
+    assert again.code == 0, again
+    assert slots_of(used / "live.ndjson") == [1, 2, 3, 4]
 
 
 COMMANDS = (

@@ -42,6 +42,8 @@ from wevent.journal.storage import (
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
 from wevent.membership import Change
 
+_NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys, before the changes
+
 
 class _Planned(NamedTuple):
     """An epoch that is stored with its first slot, and what comes with it."""
@@ -309,6 +311,15 @@ class SqliteJournal:
             StorageFailed: if it cannot be written.
         """
         return copy_journal(self._database, self.path, target, replace=replace)
+
+    def read_note(self) -> bytes:
+        """See `Journal.read_note`."""
+        return self._file.read_side(_NOTE, _NOTE_AT)
+
+    def write_note(self, data: bytes) -> None:
+        """See `Journal.write_note`."""
+        if self.lock is not None and len(data) <= _NOTE:
+            self._file.write_side(data.ljust(_NOTE), _NOTE_AT)
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
