@@ -16,7 +16,7 @@ from wevent.errors import InvalidMembership, JournalLocked
 from wevent.holdout import Key
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.rebuild import holdout_of
-from wevent.membership import Change
+from wevent.membership import Change, check_id
 from wevent.opening import check_requirement
 from wevent.stale import known_released, refuse_stale
 
@@ -100,8 +100,9 @@ def erase(path: Path, user: str) -> None:
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--allow-removals", is_flag=True, help="Also if more than one in ten of the registered are not in it.")
 @click.pass_obj
-def import_file(path: Path, file: Path) -> None:
+def import_file(path: Path, file: Path, allow_removals: bool) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
     from wevent.opening import import_users, wanted_users
     from wevent.streams import read_requirements
@@ -109,7 +110,9 @@ def import_file(path: Path, file: Path) -> None:
     with _changeable(path) as journal:
         levels = _levels(journal.head().epoch.terms)
         wanted = wanted_users(file, levels, read_requirements(file, levels))
-        click.echo(f"{import_users(journal, wanted)} changes")
+        done = import_users(journal, wanted, allow_removals=allow_removals)
+        click.echo(f"{done.total} changes")
+        click.echo(f"requirements: {done}", err=True)
     _put_in_force(path)
 
 
@@ -135,6 +138,7 @@ def _changeable(path: Path) -> Iterator[SqliteJournal]:
 
 
 def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
+    check_id(user)
     with _changeable(path) as journal:
         terms = journal.head().epoch.terms
         key, level = _requirement(terms, *asked)
@@ -145,6 +149,7 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
 
 
 def _leave(path: Path, change: Change) -> None:
+    check_id(change.user)
     with _changeable(path) as journal:
         if change.action != "erase" or not journal.registry.remembers(change.user):
             _check_known(journal, change.user, known=True)
