@@ -96,8 +96,14 @@ def check_id(user: str) -> None:
     """Refuse an id that nobody can be registered under.
 
     Raises:
-        InvalidMembership: for an empty id, or one that looks like an erased one.
+        InvalidMembership: for an empty id, one that looks like an erased one, or one that is no text.
     """
+    try:
+        user.encode()
+    except UnicodeEncodeError:
+        raise InvalidMembership(
+            "an id in UTF-8", "other bytes", "Write it in UTF-8, as events and requirements have it."
+        ) from None
     if not user or user.startswith(ERASED):
         raise InvalidMembership(
             f"an id that is not empty and does not begin with {ERASED!r}",

@@ -21,6 +21,9 @@ from wevent.journal.terms import PERMANENT, PIECES, SEEDED, Terms, levels_to_pla
 from wevent.membership import Change, check_allowed, differences
 from wevent.streams.requirements import Requirements
 
+MOST_LEAVING = 10
+"""One in so many registered people may leave with a requirements file; more only if the operator says so."""
+
 
 class PublishSettings(Protocol):
     """The part of the settings that a journal pins, or that tells who its users are."""
@@ -69,6 +72,22 @@ class Wanted(NamedTuple):
     keys: list[tuple[int, int]]
     digest: bytes
     words: list[str] | None = None
+
+
+class Difference(NamedTuple):
+    """What importing a requirements file means: how many people join, change and leave; public numbers."""
+
+    joining: int = 0
+    changing: int = 0
+    leaving: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many changes that is."""
+        return sum(self)
+
+    def __str__(self) -> str:
+        return f"{self.joining} join, {self.changing} change, {self.leaving} leave"
 
 
 def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
@@ -162,8 +181,14 @@ def agree(journal: SqliteJournal, terms: Terms, *, new_epoch: bool) -> bool:
 
 
 def begin(
-    journal: SqliteJournal, terms: Terms, *, new_epoch: bool, wanted: Wanted | None = None, unsafe: tuple[str, ...] = ()
-) -> None:
+    journal: SqliteJournal,
+    terms: Terms,
+    *,
+    new_epoch: bool,
+    wanted: Wanted | None = None,
+    unsafe: tuple[str, ...] = (),
+    allow_removals: bool = False,
+) -> Difference:
     """Begin a new journal with these terms, go on under the same ones, or begin an epoch the operator asked for.
 
     A new epoch, and all that comes with it, is stored in the transaction of its first slot (`SqliteJournal.begin`).
@@ -174,33 +199,44 @@ def begin(
         new_epoch: whether other terms than those in force are meant.
         wanted: who should be registered; None leaves the registry as it is.
         unsafe: what weakens the promise.
+        allow_removals: whether many may leave at once.
+
+    Returns:
+        What the registry was told to change for `wanted`.
 
     Raises:
         SettingsDiffer, InvalidOption: as of `agree`.
-        InvalidMembership: for a requirement that nobody may hold under these terms.
+        InvalidMembership: for a requirement that nobody may hold under these terms, or too many who leave.
     """
     if not agree(journal, terms, new_epoch=new_epoch):
+        done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
         journal.note_unsafe(unsafe)
-        if wanted is not None:
-            import_users(journal, wanted)
-        return
+        return done
     changes: list[Change] = []
+    done = Difference()
     pinned = pinned_terms(journal)
     if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
         changes += _relevelled(journal, terms.levels)
     if wanted is not None:
-        changes += _import_changes(journal, wanted, terms, changes)
+        imported, done = _import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
+        changes += imported
     journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest)
+    return done
 
 
-def import_users(journal: SqliteJournal, wanted: Wanted) -> int:
-    """Make the registry say what a file says; a file that was imported already changes nothing. Returns the changes."""
+def import_users(journal: SqliteJournal, wanted: Wanted, *, allow_removals: bool = False) -> Difference:
+    """Make the registry say what a file says; a file that was imported already changes nothing.
+
+    Raises:
+        InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
+    """
     if journal.imported() == wanted.digest:
-        return 0
-    changes = _import_changes(journal, wanted, journal.head().epoch.terms)
+        return Difference()
+    terms = journal.head().epoch.terms
+    changes, done = _import_changes(journal, wanted, terms, allow_removals=allow_removals)
     journal.registry.ask(changes)
     journal.note_imported(wanted.digest)
-    return len(changes)
+    return done
 
 
 def registered(journal: SqliteJournal, asked: Iterable[Change] = ()) -> dict[str, tuple[Key, str | None]]:
@@ -215,15 +251,42 @@ def registered(journal: SqliteJournal, asked: Iterable[Change] = ()) -> dict[str
     return current
 
 
-def _import_changes(journal: SqliteJournal, wanted: Wanted, terms: Terms, asked: Iterable[Change] = ()) -> list[Change]:
+def _import_changes(
+    journal: SqliteJournal,
+    wanted: Wanted,
+    terms: Terms,
+    asked: Iterable[Change] = (),
+    *,
+    allow_removals: bool,
+) -> tuple[list[Change], Difference]:
     """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
     if not journal.is_new and journal.imported() == wanted.digest:
-        return []
+        return [], Difference()
     for key in sorted(set(wanted.keys)):
         check_requirement(terms, key)
     words: Iterable[str | None] = itertools.repeat(None) if wanted.words is None else wanted.words
     target = dict(zip(wanted.users, zip(wanted.keys, words, strict=False), strict=False))
-    return differences(registered(journal, asked), target)
+    current = registered(journal, asked)
+    changes = differences(current, target)
+    leaving = sum(one.action == "remove" for one in changes)
+    joining = sum(one.user not in current for one in changes)
+    if not allow_removals and pinned_terms(journal) is not None:
+        _refuse_many_leaving(leaving, len(current))
+    return changes, Difference(joining, len(changes) - leaving - joining, leaving)
+
+
+def _refuse_many_leaving(leaving: int, registered: int) -> None:
+    """A file that was cut at the end of a line looks like one in which people left.
+
+    Raises:
+        InvalidMembership: if at least two people, and more than one in ten, are no longer in it.
+    """
+    if leaving >= 2 and leaving * MOST_LEAVING > registered:
+        raise InvalidMembership(
+            f"a requirements file with at least nine in ten of the {registered} who are registered",
+            f"one in which {leaving} of them are missing",
+            "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
+        )
 
 
 def check_requirement(terms: Terms, key: tuple[int, int]) -> None:

@@ -29,6 +29,13 @@ class Settled(NamedTuple):
     held_out: int
 
 
+class Plan(NamedTuple):
+    """What settling would store: the slots released elsewhere, charged, and what is known of memberships there."""
+
+    batch: Batch
+    restore: Restore | None
+
+
 def settle_stale(journal: SqliteJournal, released_through: int | None, widest_window: int | None = None) -> Settled:
     """Refuse a stale journal, or settle it as the operator says.
 
@@ -41,17 +48,14 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
-    head = journal.load().head  # a damaged journal is said to be damaged, not stale
-    known = known_released(journal, head.committed, stated=head.copied or released_through is not None)
     if released_through is None:
+        head = journal.load().head  # a damaged journal is said to be damaged, not stale
+        known = known_released(journal, head.committed, stated=head.copied)
         refuse_stale(head.committed, known, copied=head.copied)
         return Settled(0, 0)
-    if released_through < known:
-        raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
-    batch = charge_elsewhere(journal, released_through)
+    batch, restore = plan_settling(journal, released_through, widest_window)
     held = 0
-    if head.copied or batch.records:
-        restore = _restore(journal, batch, widest_window) if batch.records else None
+    if journal.head().copied or batch.records:
         held = journal.settle(batch, restore)
     journal.mark()
     if journal.lock is not None:
@@ -60,6 +64,20 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
         first, last = batch.records[0].slot, batch.records[-1].slot
         _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
     return Settled(len(batch.records), held)
+
+
+def plan_settling(journal: SqliteJournal, released_through: int, widest_window: int | None = None) -> Plan:
+    """What `settle_stale` would store; stores nothing.
+
+    Raises:
+        StaleJournal: if too little is stated.
+    """
+    head = journal.load().head
+    known = known_released(journal, head.committed, stated=True)
+    if released_through < known:
+        raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
+    batch = charge_elsewhere(journal, released_through)
+    return Plan(batch, _restore(journal, batch, widest_window) if batch.records else None)
 
 
 def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
@@ -136,8 +154,8 @@ def _stale(expected: str, received: str, committed: int, released: int | None) -
     return StaleJournal(
         expected,
         received,
-        "Say through which slot releases ever went out: publish --released-through SLOT. Those slots are charged with "
-        "the most they could have cost and never drawn again.",
+        "Say through which slot releases ever went out (--released-through SLOT, to `wevent restore BACKUP JOURNAL` or to "
+        "publish). Those slots are charged with the most they could have cost and never drawn again.",
         committed=committed,
         released=released,
     )

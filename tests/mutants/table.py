@@ -12,6 +12,9 @@ GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
 TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
 BOUNDS = ("tests/unit/test_options.py", "tests/unit/core", "tests/unit/noise", "tests/unit/test_publisher.py")
+RESTORE = ("tests/fault/test_restore.py",)
+INTEGRITY = ("tests/fault/test_integrity.py",)
+REMOVALS = ("tests/fault/test_removals.py",)
 
 
 class Mutant(NamedTuple):
@@ -314,5 +317,159 @@ MUTANTS = [
         "if os.path.lexists(target) and not replace:",
         "if False:",
         ("tests/unit/cli/test_backup.py",),
+    ),
+    Mutant(
+        "restore: what was left over stays beside the backup",
+        "journal/replacing.py",
+        'for ending in ("", *_BESIDE) if os.path.lexists',
+        'for ending in ("",) if os.path.lexists',
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a missing journal is not announced before it is moved",
+        "restoring.py",
+        "    if lock.before.committed != through or lock.before.journal != identity:\n",
+        "    if False:\n",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: the announced slot proves memberships",
+        "restoring.py",
+        'link=link, incarnation="")',
+        "link=link)",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a plain copy does not know that it is one",
+        "journal/replacing.py",
+        """_run_once(copy, "UPDATE head SET copied = 1, pending = x''")""",
+        "_run_once(copy)",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a whole journal is replaced",
+        "restoring.py",
+        "        _refuse_sound(journal, identity, end)",
+        "        pass",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a backup is not checked",
+        "restoring.py",
+        "            source.check()\n",
+        "",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a backup of another journal is taken",
+        "restoring.py",
+        "        if mark.committed and mark.journal != identity:\n",
+        "        if False:\n",
+        (*RESTORE, "tests/fault/test_failures_table.py"),
+    ),
+    Mutant(
+        "restore: too little is noticed after files were moved",
+        "restoring.py",
+        "        plan_settling(source, through, stated.widest_window)\n",
+        "        pass\n",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: a slot before the backup's end is taken",
+        "restoring.py",
+        "    if through < end:\n",
+        "    if False:\n",
+        RESTORE,
+    ),
+    Mutant(
+        "integrity: stored slots are not compared with the chain",
+        "journal/chain.py",
+        "                if link != row[9]:\n",
+        "                if False:\n",
+        INTEGRITY,
+    ),
+    Mutant(
+        "integrity: a repeated histogram is not compared with its slot",
+        "journal/chain.py",
+        "if record.shown is not None and record.shown.slot < known:",
+        "if False:",
+        INTEGRITY,
+    ),
+    Mutant(
+        "integrity: what a dropped slot made is not kept in mind",
+        "journal/sqlite.py",
+        "self._put(SHOWN_ANCHOR, shown)",
+        "pass",
+        INTEGRITY,
+    ),
+    Mutant(
+        "integrity: a layout that is not ours is read",
+        "journal/storage.py",
+        "        if found == schema.FORMAT and schema.columns",
+        "        if False and schema.columns",
+        INTEGRITY,
+    ),
+    Mutant(
+        "integrity: users lists a registry that does not add up",
+        "cli/users.py",
+        "        journal.registry.check()\n        rows = [",
+        "        rows = [",
+        INTEGRITY,
+    ),
+    Mutant(
+        "outputs: the middle is not compared",
+        "outputs/comparing.py",
+        "        if not text.startswith(part) or len(part) == len(text):\n            raise self._wrong(record.slot)\n",
+        "        if len(part) == len(text):\n            self._confirm(part, record.slot)\n            return None\n",
+        INTEGRITY,
+    ),
+    Mutant(
+        "outputs: a note is believed without a look at the file",
+        "outputs/comparing.py",
+        "if hashed is not None and hashed.hexdigest() == written.digest:",
+        "if hashed is not None:",
+        INTEGRITY,
+    ),
+    Mutant(
+        "outputs: what follows the last slot is left there",
+        "outputs/comparing.py",
+        "            if self._read(1):\n",
+        "            if False:\n",
+        (*INTEGRITY, "tests/fault/test_wrong_outputs.py"),
+    ),
+    Mutant(
+        "outputs: a file cut under a run goes on",
+        "outputs/text.py",
+        "            if self._file.seek(0, os.SEEK_END) != self._size:\n",
+        "            self._file.seek(0, os.SEEK_END)\n            if False:\n",
+        INTEGRITY,
+    ),
+    Mutant(
+        "requirements: a cut file removes people",
+        "opening.py",
+        "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
+        "    if False:\n",
+        REMOVALS,
+    ),
+    Mutant(
+        "requirements: nobody says how many leave",
+        "cli/publish.py",
+        "        if resumed and wanted is not None:\n",
+        "        if False:\n",
+        REMOVALS,
+    ),
+    Mutant(
+        "settings: a changed start is shown rounded",
+        "journal/terms.py",
+        'text = time_text if name == "origin_us" else _seconds_text',
+        "text = '{:g}'.format",
+        REMOVALS,
+    ),
+    Mutant(
+        "users: an id that is no text",
+        "cli/users.py",
+        "    check_id(user)\n",
+        "",
+        REMOVALS,
     ),
 ]

@@ -30,6 +30,7 @@ from wevent.errors import InvalidJournal
 _APPLICATION, _FORMAT = 0x77657674, 2
 _PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4
 _HEAD = struct.Struct("<QBqdQ")
+_BROKEN = (zlib.error, struct.error)
 _STRETCH = 16384  # slots that are added up at once
 _MOST = 1000  # findings that are listed one by one
 _PINNED = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
@@ -344,7 +345,16 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
             database.close()
     except InvalidJournal:
         raise
-    except (apsw.Error, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+    except (
+        apsw.Error,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        *_BROKEN,
+    ) as error:
         raise _unreadable(path, f"one that is damaged ({type(error).__name__})") from None
 
 

@@ -22,6 +22,7 @@ _COMMANDS = {
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
     "backup": "Copy a journal while it is in use.",
+    "restore": "Put a backup back in place of a journal that is damaged or lost.",
     "doctor": "Check that this machine can publish.",
     "demo": "Publish a synthetic city stream with every mechanism and compare.",
     "init": "Write a commented example that can be published at once.",

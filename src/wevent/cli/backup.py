@@ -18,8 +18,8 @@ from wevent.journal import SqliteJournal
 def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     """Copy a journal while it is in use.
 
-    The copy is marked: before anything can be published from it, say through which slot releases went out
-    (wevent publish --released-through SLOT). A journal that is behind must never draw a slot twice.
+    The copy is marked: nothing can be published from it before `wevent restore` is told through which slot releases
+    went out. A journal that is behind must never draw a slot twice.
     """
     with SqliteJournal(journal) as source:
         slot = source.backup(target, replace=force)

@@ -84,6 +84,9 @@ _STRICT = (
 @click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private.")
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
+@click.option(
+    "--allow-removals", is_flag=True, help="Also if more than one in ten of the registered are not in --requirements."
+)
 @click.option("--released-through", type=click.IntRange(0), help="For a restored backup: the last slot that went out.")
 @click.option(
     "--widest-window",
@@ -105,7 +108,7 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    names = ("declare", "new_epoch", "released_through", "widest_window", "start_over", "keep")
+    names = ("declare", "new_epoch", "allow_removals", "released_through", "widest_window", "start_over", "keep")
     ours = {name: options.pop(name) for name in names}
     settings = load_settings(config, {**options, "inputs": events or None})
     forbid_core_dumps()
@@ -142,7 +145,17 @@ def _publish(path: Path, settings: Settings, ours: dict[str, Any]) -> None:
         output.check(journal, 0 if journal.is_new else journal.head().committed)
         # 5. Terms, and who is registered: an epoch is stored with its first slot, first terms bind with the first slot.
         unsafe = ("start auto",) if settings.start_auto else ()
-        begin(journal, terms, new_epoch=ours["new_epoch"], wanted=wanted, unsafe=unsafe)
+        resumed = pinned_terms(journal) is not None
+        done = begin(
+            journal,
+            terms,
+            new_epoch=ours["new_epoch"],
+            wanted=wanted,
+            unsafe=unsafe,
+            allow_removals=ours["allow_removals"],
+        )
+        if resumed and wanted is not None:
+            console.print(f"Requirements: {done}.", markup=False, highlight=False, soft_wrap=True)
         # 6. Slot after slot: read, step, commit, emit.
         with _Shown(console) as shown:
             batch = 1 if settings.inputs == ("-",) else _FILE_BATCH

@@ -16,7 +16,7 @@ from wevent.errors import InvalidMembership, JournalLocked
 from wevent.holdout import Key
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.rebuild import holdout_of
-from wevent.membership import Change
+from wevent.membership import Change, check_id
 from wevent.opening import check_requirement
 from wevent.stale import known_released, refuse_stale
 
@@ -39,6 +39,7 @@ def command(context: click.Context, journal: Path) -> None:
 def list_users(path: Path, as_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
     with SqliteJournal(path) as journal:
+        journal.registry.check()
         rows = [
             {"user": one.user, "window": one.key[0], "epsilon": one.key[1] / 1e9, "level": one.level, "from": one.first}
             for one in journal.registry.members()
@@ -99,8 +100,9 @@ def erase(path: Path, user: str) -> None:
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--allow-removals", is_flag=True, help="Also if more than one in ten of the registered are not in it.")
 @click.pass_obj
-def import_file(path: Path, file: Path) -> None:
+def import_file(path: Path, file: Path, allow_removals: bool) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
     from wevent.opening import import_users, wanted_users
     from wevent.streams import read_requirements
@@ -108,7 +110,9 @@ def import_file(path: Path, file: Path) -> None:
     with _changeable(path) as journal:
         levels = _levels(journal.head().epoch.terms)
         wanted = wanted_users(file, levels, read_requirements(file, levels))
-        click.echo(f"{import_users(journal, wanted)} changes")
+        done = import_users(journal, wanted, allow_removals=allow_removals)
+        click.echo(f"{done.total} changes")
+        click.echo(f"requirements: {done}", err=True)
     _put_in_force(path)
 
 
@@ -119,6 +123,7 @@ def export(path: Path) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("user", "window", "epsilon"))
     with SqliteJournal(path) as journal:
+        journal.registry.check()
         for one in journal.registry.members():
             writer.writerow((one.user, one.key[0], f"{one.key[1] / 1e9:.9f}".rstrip("0").rstrip(".")))
 
@@ -134,6 +139,7 @@ def _changeable(path: Path) -> Iterator[SqliteJournal]:
 
 
 def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
+    check_id(user)
     with _changeable(path) as journal:
         terms = journal.head().epoch.terms
         key, level = _requirement(terms, *asked)
@@ -144,6 +150,7 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
 
 
 def _leave(path: Path, change: Change) -> None:
+    check_id(change.user)
     with _changeable(path) as journal:
         if change.action != "erase" or not journal.registry.remembers(change.user):
             _check_known(journal, change.user, known=True)

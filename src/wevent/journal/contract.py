@@ -124,3 +124,9 @@ class Journal(Protocol):
 
     def releases(self, first: int = 1) -> Iterator[Record]:
         """The committed slots from `first` on, in order."""
+
+    def read_note(self) -> bytes:
+        """What `write_note` wrote last, padded; anything after a crash. Nothing may rest on it that is not checked."""
+
+    def write_note(self, data: bytes) -> None:
+        """Write a few bytes beside the journal, if it is open for writing: how an output was left."""

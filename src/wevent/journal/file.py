@@ -22,6 +22,7 @@ class JournalFile:
         path: where it is.
         write: take the writer's lock.
         start_over: the operator says that a lost journal is to be replaced.
+        held: the writer's lock, if the caller has it already and keeps it.
 
     Attributes:
         database: the connection.
@@ -33,7 +34,7 @@ class JournalFile:
         InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
     """
 
-    def __init__(self, path: Path, *, write: bool, start_over: bool) -> None:
+    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WriterLock | None = None) -> None:
         if str(path) in (":memory:", "."):
             raise InvalidJournal(
                 "a journal on disk", f"{str(path)!r}", "Name a file: what is not stored is lost.", path=str(path)
@@ -45,7 +46,8 @@ class JournalFile:
         self.migrated = False
         self._made = False
         with ExitStack() as undo:
-            self.lock = WriterLock(path) if write else None
+            self._held = held is not None
+            self.lock = held if held is not None else WriterLock(path) if write else None
             undo.callback(self._let_go)
             if self.lock is not None:
                 self.is_new = self._made = not path.exists()
@@ -108,7 +110,7 @@ class JournalFile:
 
     def _let_go(self) -> None:
         """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""
-        if self.lock is None:
+        if self.lock is None or self._held:
             return
         if self.is_new:
             with suppress(OSError):

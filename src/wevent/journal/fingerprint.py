@@ -24,7 +24,8 @@ _LANES = "<u8"
 _AT_ONCE = 1 << 16
 _TEXT = (  # `_row_text` in SQL: millions of rows are added up at once
     "window || ',' || nano || ',' || since || ',' || first || ',' || coalesce(last, -1) || ',' ||"
-    " CASE WHEN level IS NULL THEN '-1,' ELSE length(level) || ',' || level END || user"
+    " CASE WHEN level IS NULL THEN '-1,' ELSE length(level) || ',' || level END ||"
+    " iif(typeof(user) = 'text', user, '?')"
 )
 
 

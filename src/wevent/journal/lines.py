@@ -5,7 +5,6 @@ NDJSON has one line per slot, CSV one line per slot and cell. Both are functions
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +13,7 @@ import msgspec
 
 from wevent.core.arrays import FloatArray
 from wevent.journal.record import Record, Shown
-from wevent.journal.terms import Terms
+from wevent.journal.terms import Terms, time_text
 
 CSV_HEADER = b"slot,time,cell,value,std_error,outcome,fresh,mechanism\n"
 
@@ -62,12 +61,6 @@ def csv_lines(record: Record) -> bytes:
 def slot_time(terms: Terms, slot: int) -> str:
     """Where a slot starts, in UTC."""
     return time_text(terms.origin_us + (slot - 1) * terms.length_us)
-
-
-def time_text(time_us: int) -> str:
-    """Microseconds since 1970 as text, in UTC."""
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=time_us)
-    return moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds") + "Z"
 
 
 def _json_part(shown: Shown, terms: Terms) -> bytes:

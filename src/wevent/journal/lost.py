@@ -50,8 +50,9 @@ def _lost(path: Path, mark: Mark, identity: str | None) -> StaleJournal:
     return StaleJournal(
         f"the journal that committed {known} at {path}, as its side file says",
         "no journal, or an empty one" if identity is None else "another journal",
-        f"Restore its backup and say publish --released-through {through} (or later). Or say --start-over: a new "
-        "journal over the same people. Epsilons then add up, and slots that went out go out again with other numbers.",
+        f"Restore its backup (wevent restore BACKUP {path} --released-through {through}, or later). Or say "
+        "--start-over: a new journal over the same people. Epsilons then add up, and slots that went out go out again "
+        "with other numbers.",
         committed=0,
         released=released,
     )
@@ -91,7 +92,7 @@ class Place:
         raise StorageFailed(
             f"the journal {self._path} to stay in its place while it is published into",
             "one that was removed, replaced, cut, or given a second name",
-            "Nothing more went out. Put it back, or restore a backup and say through which slot releases went out "
-            "(publish --released-through SLOT).",
+            "Nothing more went out. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
+            "SLOT.",
             path=str(self._path),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import apsw
@@ -103,6 +104,23 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(TABLES)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def columns(connection: apsw.Connection) -> list[Any]:
+    """Every table with its columns, types and keys: a flipped bit in a layout reads like another one."""
+    query = (
+        'SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk FROM sqlite_master AS tables,'
+        " pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' ORDER BY tables.name, columns.cid"
+    )
+    return list(connection.execute(query))
+
+
+@cache
+def expected_columns() -> list[Any]:
+    """`columns` of a journal of this format."""
+    connection = apsw.Connection(":memory:")
+    create(connection)
+    return columns(connection)
 
 
 def migrate(connection: apsw.Connection, found: int) -> None:

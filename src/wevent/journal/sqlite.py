@@ -6,40 +6,43 @@ import hashlib
 import secrets
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
-from wevent.errors import JournalLocked
+from wevent.errors import JournalLocked, WeventError
 from wevent.holdout import Restore
 from wevent.journal import schema
+from wevent.journal.chain import SHOWN_ANCHOR, SlotChain
 from wevent.journal.contract import Batch, Head, Hook, Loaded, no_hook
 from wevent.journal.copying import copy_journal
 from wevent.journal.evidence import Revision
 from wevent.journal.file import JournalFile
+from wevent.journal.lock import WriterLock
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.rebuild import holdout_of
-from wevent.journal.record import KINDS, Record, decode_charges, encode_charges
+from wevent.journal.record import KINDS, Record, encode_charges
 from wevent.journal.sealed import PendingKeys
 from wevent.journal.shelf import Shelf
 from wevent.journal.sqlite_registry import SqliteRegistry
 from wevent.journal.storage import (
+    check_pages,
     clear_errors,
     damaged,
     maybe_row,
     only_row,
+    readable,
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
 from wevent.membership import Change
 
-_SELECT = (
-    "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
-    " WHERE slot >= ? ORDER BY slot"
-)
+_NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys, before the changes
 
 
 class _Planned(NamedTuple):
@@ -58,6 +61,7 @@ class SqliteJournal:
         path: the file; made on the first `begin` if it does not exist.
         write: take the writer's lock. Readers, and the registry's queue, need none.
         start_over: make a new journal where another one was lost.
+        held: the writer's lock, if the caller has it already and keeps it.
 
     Raises:
         InvalidJournal: if the file is no journal, damaged or newer.
@@ -66,9 +70,11 @@ class SqliteJournal:
         StorageFailed: if it cannot be opened or written.
     """
 
-    def __init__(self, path: str | Path, *, write: bool = False, start_over: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, write: bool = False, start_over: bool = False, held: WriterLock | None = None
+    ) -> None:
         self.path = Path(path)
-        self._file = JournalFile(self.path, write=write, start_over=start_over)
+        self._file = JournalFile(self.path, write=write or held is not None, start_over=start_over, held=held)
         self._database, self.lock = self._file.database, self._file.lock
         self._started_over = start_over
         self._keys = PendingKeys(self._file.read_side, self._file.write_side)
@@ -76,6 +82,7 @@ class SqliteJournal:
         self._epochs: dict[int, Epoch] = {}
         self._planned: _Planned | None = None
         self._shelf = Shelf(self._database)
+        self._chain = SlotChain(self._database, self.path, self._shelf, self._epoch)
         self._standing: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
         if self._file.migrated:
             self._doubt_older_restores()
@@ -127,7 +134,7 @@ class SqliteJournal:
         Raises:
             InvalidJournal: if state or slots are not what was stored.
         """
-        with clear_errors(self.path), self._snapshot():
+        with readable(self.path), self._snapshot():
             head = self.head()
             row = maybe_row(self._database, "SELECT slot, data, digest FROM states ORDER BY slot DESC LIMIT 1")
             start, state = 0, None
@@ -135,14 +142,12 @@ class SqliteJournal:
                 start, state = row[0], row[1]
                 if hashlib.sha256(state).digest() != row[2]:
                     raise damaged(self.path)
-            link = self._link(start)
             since, last = [], None
-            for record in self.releases(max(start, head.first)):
+            for record in self.releases(max(start, head.first)):  # each is confirmed by its link
                 last = record
                 if record.slot > start:
-                    link = record.digest(link)
                     since.append(record)
-            if (last.slot if last else 0) != head.committed or link != head.digest:
+            if (last.slot if last else 0) != head.committed or self._link(head.committed) != head.digest:
                 raise damaged(self.path)
             return Loaded(head, state, since, last, self._pending())
 
@@ -180,27 +185,16 @@ class SqliteJournal:
         at("position stored")
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """See `Journal.releases`."""
-        for slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown, _ in self._database.execute(
-            _SELECT, (first,)
-        ):
-            population = self._shelf.group(group)
-            classes = len(population.population)
-            yield Record(
-                slot,
-                KINDS[kind],
-                self._epoch(epoch),
-                population,
-                decode_charges(self._shelf.charges(probe), classes),
-                decode_charges(self._shelf.charges(publication), classes),
-                threshold,
-                dissimilarity,
-                self._shelf.shown(shown) if shown else None,
-            )
+        """See `Journal.releases`; each slot is checked against the hash chain before it is given out.
+
+        Raises:
+            InvalidJournal: at the first slot that is not what was stored.
+        """
+        return self._chain.records(first)
 
     def head(self) -> Head:
         """Where the journal stands."""
-        with clear_errors(self.path):
+        with readable(self.path):
             row = only_row(
                 self._database,
                 "SELECT committed, emitted, position, link, copied, first, (SELECT max(number) FROM epochs) FROM head",
@@ -235,9 +229,7 @@ class SqliteJournal:
 
     def link_at(self, slot: int) -> bytes | None:
         """The hash chain's link at a committed slot that is still kept, or right before the first one that is."""
-        query = "SELECT link FROM slots WHERE slot = ? UNION ALL SELECT anchor FROM head WHERE first = ? + 1 LIMIT 1"
-        row = maybe_row(self._database, query, (slot, slot))
-        return None if row is None else bytes(row[0])
+        return self._chain.link_at(slot)
 
     def is_elsewhere(self, slot: int) -> bool:
         """Whether a slot is known to have been released by another copy of the journal."""
@@ -295,6 +287,8 @@ class SqliteJournal:
             self.lock.sync()  # what is dropped can no longer be compared with an older mark
         with clear_errors(self.path), self._transaction():
             run = self._database.execute
+            if (shown := self._chain.keep_shown(first)) is not None:
+                self._put(SHOWN_ANCHOR, shown)
             run("UPDATE head SET first = ?, anchor = ?", (first, anchor))
             run("DELETE FROM slots WHERE slot < ?", (first,))
             run("DELETE FROM histograms WHERE slot < (SELECT min(shown) FROM slots WHERE shown > 0)")
@@ -317,6 +311,15 @@ class SqliteJournal:
             StorageFailed: if it cannot be written.
         """
         return copy_journal(self._database, self.path, target, replace=replace)
+
+    def read_note(self) -> bytes:
+        """See `Journal.read_note`."""
+        return self._file.read_side(_NOTE, _NOTE_AT)
+
+    def write_note(self, data: bytes) -> None:
+        """See `Journal.write_note`."""
+        if self.lock is not None and len(data) <= _NOTE:
+            self._file.write_side(data.ljust(_NOTE), _NOTE_AT)
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""
@@ -356,8 +359,38 @@ class SqliteJournal:
     def __enter__(self) -> SqliteJournal:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close it. An error that nobody foresaw may come of damage: then that is said instead.
+
+        Raises:
+            InvalidJournal: if it does.
+        """
+        try:
+            if isinstance(error, Exception) and not isinstance(error, WeventError) and not self.is_new:
+                with readable(self.path):
+                    if isinstance(error, apsw.Error):
+                        raise error
+                    self.check()
+        finally:
+            self.close()
+
+    def check(self) -> None:
+        """Everything that can be checked: pages, every slot that is kept, the registry and its queue.
+
+        Raises:
+            InvalidJournal: if something is not what was stored.
+        """
+        with readable(self.path):
+            check_pages(self._database, self.path)
+            with self._snapshot():
+                kept = deque(self.releases(1), maxlen=1)
+                head = self.head()
+                if (kept[0].slot if kept else head.first - 1) != head.committed:
+                    raise damaged(self.path)
+            self.load()
+            self.registry.check()
+            self.registry.queued()
+            self._database.execute("SELECT * FROM facts").fetchall()  # text that is none
 
     def _note_changes(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
         assert self.lock is not None, "only the holder of the writer's lock puts changes in force"

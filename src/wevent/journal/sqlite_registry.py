@@ -90,7 +90,7 @@ class SqliteRegistry:
                 raise StaleJournal(
                     "the journal",
                     f"a backup that ends with slot {committed}",
-                    "The registry of a copy takes no change: restore it first (publish --released-through SLOT).",
+                    "The registry of a copy takes no change: restore it first (wevent restore).",
                     committed=committed,
                     released=None,
                 )
@@ -131,8 +131,10 @@ class SqliteRegistry:
         """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.
 
         Raises:
-            InvalidJournal: if they do not.
+            InvalidJournal: if they do not. The first format has no digests: nothing is checked.
         """
+        if int(self._database.pragma("user_version")) < 2:
+            return
         with clear_errors(self._path):
             found = Fingerprint(self._fact("salt"))
             found.add_all(self._database)

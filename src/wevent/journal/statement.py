@@ -7,9 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from wevent.core.mechanism import Options
-from wevent.journal.lines import time_text
 from wevent.journal.sqlite import SqliteJournal
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, time_text
 from wevent.membership import unknown_class
 
 _RELATIONS = {

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from wevent.databases import open_for_reading
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import schema
 
 _BUSY_TIMEOUT_MS = 10_000
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error)
 
 
 def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
@@ -29,7 +33,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
             f"a journal at {path}", "no such file", "Check the path; `wevent publish` makes one.", path=str(path)
         )
     _check_whole(path)
-    with clear_errors(path):
+    with readable(path):
         if create and not path.exists():  # ids of users are in it: nobody else may read it
             _make_private(path)
         connection = _open_for_writing(path) if create else open_for_reading(path)
@@ -46,6 +50,8 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
                 path=str(path),
                 format=found,
             )
+        if found == schema.FORMAT and schema.columns(connection) != schema.expected_columns():
+            raise damaged(path)
         return _prepared(connection, write=create), False
 
 
@@ -66,7 +72,7 @@ def damaged(path: Path) -> InvalidJournal:
     return InvalidJournal(
         "a whole journal",
         f"a damaged one ({path})",
-        "Restore a backup and say through which slot releases went out (publish --released-through SLOT).",
+        "Restore a backup: wevent restore BACKUP JOURNAL --released-through SLOT.",
         path=str(path),
     )
 
@@ -125,6 +131,22 @@ def clear_errors(path: Path) -> Iterator[None]:
             "Wait for the backup or import to end and run the same command again.",
             path=str(path),
         ) from None
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Stored bytes that mean nothing are damage: one sentence, whatever broke over them.
+
+    Raises:
+        InvalidJournal: instead of any error of reading them.
+    """
+    try:
+        with clear_errors(path):
+            yield
+    except InvalidJournal:
+        raise
+    except (*_UNREADABLE, msgspec.MsgspecError, apsw.Error, MemoryError):
+        raise damaged(path) from None
 
 
 def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:

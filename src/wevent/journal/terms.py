@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from functools import cached_property
 from typing import Any
@@ -137,7 +138,18 @@ def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
     }
 
 
-_TIMES = {"length_us": "slot", "origin_us": "start (since 1970)"}  # the names people know
+_TIMES = {"length_us": "slot", "origin_us": "start"}  # the names people know
+
+
+def time_text(time_us: int) -> str:
+    """Microseconds since 1970 as text, in UTC."""
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=time_us)
+    return moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds") + "Z"
+
+
+def _seconds_text(length_us: int) -> str:
+    whole, part = divmod(length_us, 1_000_000)
+    return f"{whole}.{part:06d}".rstrip("0").rstrip(".") + "s"
 
 
 def _shown(name: str, mine: Terms, its: Terms) -> str:
@@ -145,5 +157,6 @@ def _shown(name: str, mine: Terms, its: Terms) -> str:
     if len(f"{before}{after}") > 80:
         return f"{name} (differs)"
     if name in _TIMES:
-        name, before, after = _TIMES[name], f"{before / 1e6:g}s", f"{after / 1e6:g}s"
+        text = time_text if name == "origin_us" else _seconds_text
+        name, before, after = _TIMES[name], text(before), text(after)
     return f"{name} ({before!r} in the journal, {after!r} now)"

@@ -70,9 +70,32 @@ def of_another_journal(path: Path, slot: int) -> InvalidOutput:
     return InvalidOutput(
         f"the release of slot {slot} as the journal has it",
         f"another one in {path}",
-        "The file belongs to another journal, or was edited: choose another file. It is untouched.",
+        "The file belongs to another journal, or was edited: choose another file, or move it away (a new one gets every "
+        "release that the journal keeps). It is untouched.",
         path=str(path),
         slot=slot,
+    )
+
+
+def incomplete(path: Path, missing: int, found: int) -> InvalidOutput:
+    """What is said about a file in which releases are missing before others."""
+    return InvalidOutput(
+        f"the release of slot {missing} in {path}",
+        f"that of slot {found} in its place",
+        "Lines were removed, or the file was cut and went on (copytruncate): move it away, and a new one gets every "
+        "release that the journal keeps. It is untouched.",
+        path=str(path),
+        slot=missing,
+    )
+
+
+def changed_meanwhile(path: Path) -> InvalidOutput:
+    """What is said about a file that somebody else cut or wrote to during a run."""
+    return InvalidOutput(
+        f"{path} as this run left it",
+        "one that was cut or written to by somebody else",
+        "Releases are safe in the journal: move the file away and run the same command again; to rotate, rename it.",
+        path=str(path),
     )
 
 

@@ -1,15 +1,16 @@
 """A text file of releases: every release of the journal, each once, in slot order.
 
-Before a byte is written, the first release in the file and the last one are compared with the journal's. Only then is a
-torn end, which must be the beginning of what would be written there, cut off, and what is missing appended.
+Before a byte is written, all that the file holds is compared with the journal (`wevent.outputs.comparing`). Only then is
+a torn end, which must be the beginning of what would be written there, cut off, and what is missing appended.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -17,34 +18,10 @@ from wevent.journal.contract import Journal
 from wevent.journal.lines import CSV_HEADER, csv_lines, ndjson_line, slot_time
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
-from wevent.outputs.refusals import ahead, clear_errors, foreign, of_another_journal, refuse_special
+from wevent.outputs.comparing import LONGEST, Format, Found, Written, compare
+from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, refuse_special
 
 _TAIL = 1 << 16
-_LONGEST = 1 << 27  # a line of more bytes is no release
-
-
-class Format(NamedTuple):
-    """How releases are written as lines.
-
-    Attributes:
-        render: a record's bytes, whole lines.
-        header: the file's first line, empty if it has none.
-        slot_of: the slot that a line belongs to; ValueError if it is no line of this format.
-        opening: how every line of a slot begins, whatever was released.
-    """
-
-    render: Callable[[Record], bytes]
-    header: bytes
-    slot_of: Callable[[bytes], int]
-    opening: Callable[[Terms, int], bytes]
-
-
-class _Found(NamedTuple):
-    """What a file holds: the last slot (0: none), how many bytes stay, and what that slot still lacks."""
-
-    last: int = 0
-    keep: int = 0
-    lacking: bytes = b""
 
 
 class FileOutput:
@@ -59,6 +36,10 @@ class FileOutput:
         self.path = path
         self._form = form
         self._file: BinaryIO | None = None
+        self._journal: Journal | None = None
+        self._size = 0
+        self._hashed: Any = None
+        self._seen: tuple[Any, Found] | None = None  # what `check` found, for as long as the file stays as it was
 
     def check(self, journal: Journal, committed: int) -> None:
         """Refuse a file that is not this journal's; reads only.
@@ -67,11 +48,7 @@ class FileOutput:
             StaleJournal: if the file holds a slot that the journal does not know.
             InvalidOutput: if it is no file, or holds anything else than this journal's releases.
         """
-        refuse_special(self.path)
-        with clear_errors(self.path):
-            if self.path.exists():
-                with self.path.open("rb", buffering=0) as file:
-                    self._inspect(file, journal, committed)
+        self._look(journal, committed)
 
     def repair(self, journal: Journal, committed: int, emitted: int) -> int:
         """Cut off a torn end and append the missing releases, once `check` finds nothing.
@@ -79,18 +56,25 @@ class FileOutput:
         Raises:
             StaleJournal, InvalidOutput: as of `check`.
         """
-        self.check(journal, committed)
+        found = self._look(journal, committed)
         with clear_errors(self.path):
-            file = open(self.path, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
-            self._file = file
-            found = self._inspect(file, journal, committed)
-            file.truncate(found.keep)
-        self._write([found.lacking if found.keep else self._form.header])
+            self._file = open(self.path, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
+            self._file.truncate(found.keep)
+        self._journal, self._size, self._hashed = journal, found.keep, found.hashed.copy()
+        self._write([found.lacking if found.keep else self._form.header], found.last)
         return self._append_missing(journal, found.last)
 
     def emit(self, records: Iterable[Record]) -> None:
-        """Append whole lines."""
-        self._write([self._form.render(record) for record in records])
+        """Append whole lines.
+
+        Raises:
+            InvalidOutput: if somebody else cut the file or wrote to it.
+        """
+        texts, slot = [], 0
+        for record in records:
+            texts.append(self._form.render(record))
+            slot = record.slot
+        self._write(texts, slot)
 
     def close(self) -> None:
         """Force it to disk and close it."""
@@ -102,86 +86,51 @@ class FileOutput:
 
     def _append_missing(self, journal: Journal, last: int) -> int:
         sent = 0
-        pending: list[bytes] = []
+        pending: list[Record] = []
         for record in journal.releases(last + 1):
             if record.shown is None:
                 continue
-            pending.append(self._form.render(record))
+            pending.append(record)
             sent += 1
             if len(pending) == 1024:
-                self._write(pending)
+                self.emit(pending)
                 pending = []
-        self._write(pending)
+        if pending:
+            self.emit(pending)
         return sent
 
-    def _inspect(self, file: BinaryIO, journal: Journal, committed: int) -> _Found:
-        """What the file holds, if all of it that can be checked cheaply is this journal's."""
+    def _look(self, journal: Journal, committed: int) -> Found:
+        """What the file holds, if all of it is this journal's."""
+        refuse_special(self.path)
+        with clear_errors(self.path):
+            if not self.path.exists():
+                return Found(0, 0, b"", hashlib.sha256())
+            with self.path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                state = stat.st_ino, stat.st_size, stat.st_mtime_ns, committed
+                if self._seen is None or self._seen[0] != state:
+                    self._seen = state, self._inspect(file, journal, committed)
+                return self._seen[1]
+
+    def _inspect(self, file: BinaryIO, journal: Journal, committed: int) -> Found:
         header = self._form.header
         size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        start = file.read(len(header))
+        start = _read(file, 0, min(size, len(header)))
         if len(start) < len(header) and header.startswith(start):
-            return _Found()
+            return Found(0, 0, b"", hashlib.sha256())
         if start != header:
             raise foreign(self.path)
         whole, line = _last_line(file, size)
-        if size - whole > _LONGEST:
+        if size - whole > LONGEST:
             raise foreign(self.path)
-        if whole == len(header):
-            self._check_torn(_read(file, whole, size), journal, 1 if committed else 0)
-            return _Found(0, whole)
-        last = self._slot_of(line)
+        last = self._slot_of(line) if whole > len(header) else 0
         if last > committed:
             raise ahead(self.path, last, committed)
-        first = _first_line(file, len(header), whole)
-        self._check_line(first, self._slot_of(first), journal)
-        return self._check_end(file, whole, line, last, journal)
-
-    def _check_end(self, file: BinaryIO, whole: int, line: bytes, last: int, journal: Journal) -> _Found:
-        """The last release, and what stands torn behind it."""
-        size = file.seek(0, os.SEEK_END)
-        lines, place = self._check_line(line, last, journal)
-        present = lines[: place + 1]
-        start = whole - sum(map(len, present))
-        if start < len(self._form.header) or _read(file, start, whole) != b"".join(present):
-            raise of_another_journal(self.path, last)
-        torn, lacking = _read(file, whole, size), b"".join(lines[place + 1 :])
-        if lacking:
-            if not lacking.startswith(torn):
+        if not committed:
+            if size > len(header):
                 raise foreign(self.path)
-        else:
-            self._check_torn(torn, journal, last + 1)
-        return _Found(last, whole, lacking)
-
-    def _check_line(self, line: bytes, slot: int, journal: Journal) -> tuple[list[bytes], int]:
-        """A line of a slot must be one of those the journal has for it; returns these and its place among them."""
-        record = next(journal.releases(slot), None)
-        if record is None:
-            raise of_another_journal(self.path, slot)
-        if record.slot != slot or record.shown is None:  # dropped, or released elsewhere: only its start is known
-            if not line.startswith(self._form.opening(record.epoch.terms, slot)):
-                raise of_another_journal(self.path, slot)
-            return [line], 0
-        lines = self._form.render(record).splitlines(keepends=True)
-        if line not in lines:
-            raise of_another_journal(self.path, slot)
-        return lines, lines.index(line)
-
-    def _check_torn(self, torn: bytes, journal: Journal, slot: int) -> None:
-        """What has no line break must be the beginning of the next release, from `slot` on (0: there is none)."""
-        if not torn:
-            return
-        for record in journal.releases(slot) if slot else ():
-            text = self._form.opening(record.epoch.terms, record.slot)
-            if record.shown is not None:
-                text = self._form.render(record)
-            elif torn.startswith(text):
-                return
-            if text.startswith(torn):
-                return
-            if record.shown is not None:
-                break
-        raise foreign(self.path)
+            return Found(0, size, b"", hashlib.sha256(header))
+        return compare(file, self.path, self._form, journal)
 
     def _slot_of(self, line: bytes) -> int:
         try:
@@ -189,36 +138,33 @@ class FileOutput:
         except ValueError:
             raise foreign(self.path) from None
 
-    def _write(self, texts: list[bytes]) -> None:
+    def _write(self, texts: list[bytes], slot: int) -> None:
+        """Append, and note beside the journal what the file is now."""
         assert self._file is not None
+        assert self._journal is not None
+        text = b"".join(texts)
         with clear_errors(self.path):
-            self._file.seek(0, os.SEEK_END)
-            rest = memoryview(b"".join(texts))
+            if self._file.seek(0, os.SEEK_END) != self._size:
+                raise changed_meanwhile(self.path)
+            rest = memoryview(text)
             while rest:
-                rest = rest[self._file.write(rest) :]
+                number = self._file.write(rest)
+                self._size += number
+                rest = rest[number:]
+        self._hashed.update(text)
+        written = Written(os.path.realpath(self.path), slot, self._size, self._hashed.hexdigest())
+        self._journal.write_note(msgspec.json.encode(written))
 
 
 def _read(file: BinaryIO, start: int, end: int) -> bytes:
     file.seek(start)
-    parts = []
-    while start < end and (part := file.read(end - start)):
-        parts.append(part)
-        start += len(part)
-    return b"".join(parts)
-
-
-def _first_line(file: BinaryIO, start: int, end: int) -> bytes:
-    """The line that starts at a place; one ends before `end`."""
-    text = b""
-    while b"\n" not in text and len(text) < min(end - start, _LONGEST):
-        text = _read(file, start, min(start + max(_TAIL, 2 * len(text)), end))
-    return text[: text.find(b"\n") + 1]
+    return file.read(end - start)
 
 
 def _last_line(file: BinaryIO, size: int) -> tuple[int, bytes]:
     """Where the last line break is, and the line that ends there."""
     start, tail = size, b""
-    while start and tail.count(b"\n") < 2 and len(tail) < _LONGEST:
+    while start and tail.count(b"\n") < 2 and len(tail) < LONGEST:
         step = min(start, max(_TAIL, len(tail)))
         start -= step
         tail = _read(file, start, start + step) + tail

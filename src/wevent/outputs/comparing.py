@@ -1,0 +1,189 @@
+"""Does a text file hold this journal's releases, all of them and nothing else? Read once, from front to back.
+
+Slots that the journal keeps are compared byte for byte. Of dropped slots, and of those released elsewhere, only how
+their lines begin is known: they must be there in order. What was compared once need not be rendered again: beside the
+journal stands how long the file was and its digest after the last slot that was written (`Written`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from wevent.journal.contract import Journal
+from wevent.journal.record import Record
+from wevent.journal.terms import Terms
+from wevent.outputs.refusals import foreign, incomplete, of_another_journal
+
+LONGEST = 1 << 27  # a line of more bytes is no release
+_CHUNK = 1 << 20
+
+
+class Format(NamedTuple):
+    """How releases are written as lines.
+
+    Attributes:
+        render: a record's bytes, whole lines.
+        header: the file's first line, empty if it has none.
+        slot_of: the slot that a line belongs to; ValueError if it is no line of this format.
+        opening: how every line of a slot begins, whatever was released.
+    """
+
+    render: Callable[[Record], bytes]
+    header: bytes
+    slot_of: Callable[[bytes], int]
+    opening: Callable[[Terms, int], bytes]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """How a file was after a slot was written to it: its digest over so many bytes."""
+
+    path: str
+    slot: int
+    size: int
+    digest: str
+
+
+class Found(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        last: the last slot of which anything is there, 0 if none is.
+        keep: how many bytes stay; what follows is torn.
+        lacking: what the last slot still lacks.
+        hashed: over the bytes that stay.
+    """
+
+    last: int
+    keep: int
+    lacking: bytes
+    hashed: Any
+
+
+def read_written(journal: Journal, path: Path) -> Written | None:
+    """What is known of a file since it was written last, None if nothing is."""
+    try:
+        written = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Written)
+    except msgspec.MsgspecError:
+        return None
+    return written if written.path == os.path.realpath(path) else None
+
+
+def compare(file: BinaryIO, path: Path, form: Format, journal: Journal) -> Found:
+    """Compare a file, whose header is there, with a journal.
+
+    Raises:
+        InvalidOutput: naming the first slot that is missing or is not the journal's.
+        InvalidJournal: if a slot of the journal is not what was stored.
+    """
+    written = read_written(journal, path)
+    if written is not None:
+        hashed = _hash(file, written.size)
+        if hashed is not None and hashed.hexdigest() == written.digest:
+            return _Reading(file, path, form, hashed, written.size).compare(journal, written.slot)
+    start = len(form.header)
+    return _Reading(file, path, form, hashlib.sha256(form.header), start).compare(journal, 0)
+
+
+def _hash(file: BinaryIO, size: int) -> Any:
+    """A digest over the first bytes of a file, None if it has fewer."""
+    file.seek(0)
+    hashed = hashlib.sha256()
+    while size and (part := file.read(min(size, _CHUNK))):
+        hashed.update(part)
+        size -= len(part)
+    return None if size else hashed
+
+
+class _Reading:
+    """A file that is read from a place on."""
+
+    def __init__(self, file: BinaryIO, path: Path, form: Format, hashed: Any, start: int) -> None:
+        self._file, self._path, self._form = file, path, form
+        self._hashed, self._place = hashed, start
+        self._last = 0
+
+    def compare(self, journal: Journal, known: int) -> Found:
+        """Everything behind slot `known`, which is confirmed."""
+        self._last = known
+        for record in journal.releases(known + 1):
+            if known == 0:  # the first slot that is kept: the file may begin earlier
+                self._skip_dropped(record)
+                known = record.slot
+            if record.shown is None:
+                if self._is_torn_in(record.epoch.terms, record.slot):
+                    break
+            elif (end := self._take(record, self._form.render(record))) is not None:
+                return end
+        else:
+            if self._read(1):
+                raise self._wrong(self._last + 1)
+        return Found(self._last, self._place, b"", self._hashed)
+
+    def _take(self, record: Record, text: bytes) -> Found | None:
+        """The lines of a slot; if the file ends with or before them, what it holds."""
+        part = self._read(len(text))
+        if part == text:
+            self._confirm(part, record.slot)
+            return None
+        if not text.startswith(part) or len(part) == len(text):
+            raise self._wrong(record.slot)
+        whole = part.rfind(b"\n") + 1
+        if whole:
+            self._confirm(part[:whole], record.slot)
+            return Found(self._last, self._place, text[whole:], self._hashed)
+        return Found(self._last, self._place, b"", self._hashed)
+
+    def _skip_dropped(self, first: Record) -> None:
+        """Lines of slots that the journal no longer keeps: in order, and each with its time."""
+        before = 0
+        while (line := self._line()).endswith(b"\n"):
+            slot = self._slot_of(line)
+            if slot >= first.slot:
+                return
+            if slot < max(before, 1) or not line.startswith(self._form.opening(first.epoch.terms, slot)):
+                raise of_another_journal(self._path, slot)
+            before = slot
+            self._confirm(line, slot)
+
+    def _is_torn_in(self, terms: Terms, slot: int) -> bool:
+        """Skip lines of a slot that another copy released, if they are here; whether the file ends within one."""
+        opening = self._form.opening(terms, slot)
+        while (line := self._line()).startswith(opening) and line.endswith(b"\n"):
+            self._confirm(line, slot)
+        return line != b"" and not line.endswith(b"\n") and (line.startswith(opening) or opening.startswith(line))
+
+    def _wrong(self, expected: int) -> Exception:
+        """What is said of the line that is not the one of an expected slot."""
+        line = self._line()
+        found = self._slot_of(line)
+        if self._last < expected < found:
+            return incomplete(self._path, expected, found)
+        return of_another_journal(self._path, min(expected, found))
+
+    def _slot_of(self, line: bytes) -> int:
+        try:
+            return self._form.slot_of(line)
+        except ValueError:
+            raise foreign(self._path) from None
+
+    def _confirm(self, text: bytes, slot: int) -> None:
+        self._hashed.update(text)
+        self._place += len(text)
+        self._last = slot
+
+    def _line(self) -> bytes:
+        self._file.seek(self._place)
+        line = self._file.readline(LONGEST)
+        if len(line) == LONGEST:
+            raise foreign(self._path)
+        return line
+
+    def _read(self, number: int) -> bytes:
+        self._file.seek(self._place)
+        return self._file.read(number)

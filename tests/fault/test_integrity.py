@@ -1,0 +1,254 @@
+"""What a disk changed by itself is named and never sent: slots of the journal, lines of an output (spec 10)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+from tests.support import commands
+from tests.support.commands import Done, call, close, event, live, run, send, slots_of, start, wait_for, write_stream
+
+SLOT = 6
+
+
+def publish(folder: Path, minutes: int, mechanism: str = "pbu", out: str = "out.ndjson") -> Done:
+    """Every slot of pbu is fresh."""
+    return commands.publish(folder, minutes, "--mechanism", mechanism, out=out)
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A folder whose journal has 20 slots."""
+    write_stream(tmp_path)
+    assert publish(tmp_path, 20).code == 0
+    return tmp_path
+
+
+def change(folder: Path, statement: str) -> None:
+    database = apsw.Connection(str(folder / "run.journal"))
+    database.execute(statement)
+    database.close()
+
+
+def change_histogram(folder: Path, kept: int = 0) -> None:
+    """One bit of the first histogram from slot SLOT on."""
+    database = apsw.Connection(str(folder / "run.journal"))
+    rows = database.execute(
+        "SELECT slot, data FROM histograms WHERE slot >= ? ORDER BY slot", (kept or SLOT,)
+    ).fetchall()
+    slot, data = rows[0]
+    from wevent.journal.record import decode_shown, encode_shown
+
+    shown = decode_shown(slot, data)
+    shown.text.clear()
+    shown.values[0] += 1
+    database.execute("UPDATE histograms SET data = ? WHERE slot = ?", (encode_shown(shown), slot))
+    database.close()
+
+
+def assert_damaged(done: Done) -> None:
+    assert done.code == 2, done
+    assert "damaged" in done.err
+    assert done.err.count("Error:") == 1
+
+
+class TestWhatIsSentAgain:
+    """`publish` compares with the hash chain before it sends a stored slot."""
+
+    def test_a_changed_slot_is_not_sent_to_a_file_that_lost_it(self, used: Path) -> None:
+        change_histogram(used)
+        lines = (used / "out.ndjson").read_bytes().splitlines(keepends=True)
+        (used / "out.ndjson").write_bytes(b"".join(lines[: SLOT - 2]))
+        assert_damaged(publish(used, 20))
+        assert_damaged(publish(used, 22))
+
+    def test_a_changed_threshold_is_not_sent(self, used: Path) -> None:
+        change(used, f"UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = {SLOT}")
+        (used / "out.ndjson").unlink()
+        assert_damaged(publish(used, 22))
+
+    def test_nor_to_standard_output(self, used: Path) -> None:
+        change(used, "UPDATE head SET emitted = 2")
+        change_histogram(used)
+        done = publish(used, 20, out="-")
+        assert_damaged(done)
+        assert done.out.count("\n") == 0
+
+    def test_nor_into_a_parquet_file(self, used: Path) -> None:
+        change_histogram(used)
+        assert_damaged(publish(used, 20, out="out.parquet"))
+        assert not (used / "out.parquet").exists()
+
+    @pytest.mark.parametrize("more", [(), ("--format", "csv"), ("--out", "again.csv"), ("--out", "again.parquet")])
+    def test_nor_exported(self, used: Path, more: tuple[str, ...]) -> None:
+        change_histogram(used)
+        assert_damaged(call(used, "releases", "run.journal", *more))
+
+    def test_a_histogram_that_later_slots_repeat_is_checked_with_the_slot_that_made_it(self, tmp_path: Path) -> None:
+        write_stream(tmp_path)
+        assert publish(tmp_path, 20, "sample").code == 0  # fresh at 1, 9 and 17
+        change_histogram(tmp_path, 9)
+        assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
+
+    def test_also_after_that_slot_was_dropped(self, tmp_path: Path) -> None:
+        write_stream(tmp_path)
+        assert publish(tmp_path, 20, "sample").code == 0
+        from wevent.journal import SqliteJournal
+
+        with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
+            journal.commit(journal_batch(journal))
+            first = journal.compact(9)
+            assert 9 < first <= 12
+        assert call(tmp_path, "releases", "run.journal", "--from", "12").code == 0
+        change_histogram(tmp_path, 9)
+        assert_damaged(call(tmp_path, "releases", "run.journal", "--from", "12"))
+        (tmp_path / "out.ndjson").unlink()
+        assert_damaged(publish(tmp_path, 22, "sample"))
+
+
+def journal_batch(journal):  # type: ignore[no-untyped-def]
+    """Stores a state, so that slots before it may be dropped."""
+    from wevent.journal.contract import Batch
+    from wevent.journal.rebuild import rebuild_publisher
+
+    state = rebuild_publisher(journal.load(), journal.epochs(), None).state()
+    return Batch((), None, state, journal.head().committed)
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "not noted"])
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+class TestOutputs:
+    """All of an output is compared, not its ends alone; with what was noted of it, and without."""
+
+    def prepare(self, folder: Path, ending: str, noted: bool) -> tuple[str, Path]:
+        out = f"out.{ending}"
+        assert publish(folder, 20, out=out).code == 0
+        if not noted:
+            with (folder / "run.journal.lock").open("r+b") as side:
+                side.seek(1 << 14)
+                side.write(bytes(4096))
+        return out, folder / out
+
+    def lines(self, path: Path) -> list[bytes]:
+        return path.read_bytes().splitlines(keepends=True)
+
+    def test_an_edited_line_in_the_middle_is_named(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        middle = len(lines) // 2
+        slot = middle + 1 if ending == "ndjson" else (middle - 1) // 4 + 1
+        lines[middle] = lines[middle].replace(b"pbu", b"pbx")
+        path.write_bytes(b"".join(lines))
+        before = path.read_bytes()
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert f"the release of slot {slot} " in done.err
+        assert path.read_bytes() == before
+        assert call(used, "releases", "run.journal", "--out", out).code == 2
+
+    def test_a_missing_line_in_the_middle_is_named(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        first = 7 if ending == "ndjson" else 1 + 7 * 4
+        path.write_bytes(b"".join(lines[:first] + lines[first + (1 if ending == "ndjson" else 4) :]))
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert "the release of slot 8 " in done.err
+        assert "that of slot 9 in its place" in done.err
+
+    def test_a_repeated_line_is_refused(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        path.write_bytes(b"".join([*lines, lines[-1]]))
+        assert publish(used, 22, out=out).code == 2
+
+    @pytest.mark.parametrize("kept", [0, 1, 9, 14])
+    def test_a_missing_end_is_sent_again(self, used: Path, ending: str, noted: bool, kept: int) -> None:
+        out, path = self.prepare(used, ending, noted)
+        before, lines = path.read_bytes(), self.lines(path)
+        path.write_bytes(b"".join(lines[:kept]) + (lines[kept][:20] if kept else b""))
+        done = publish(used, 20, out=out)
+        assert done.code == 0, done
+        assert "sent again" in done.err
+        assert path.read_bytes() == before
+
+    def test_cut_and_gone_on(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        lines = self.lines(path)
+        header = lines[:1] if ending == "csv" else []
+        path.write_bytes(b"".join(header + lines[-4:]))
+        done = publish(used, 22, out=out)
+        assert done.code == 2, done
+        assert "copytruncate" in done.err
+        assert "slot 1 " in done.err
+
+    def test_an_untouched_file_goes_on(self, used: Path, ending: str, noted: bool) -> None:
+        out, path = self.prepare(used, ending, noted)
+        before = path.read_bytes()
+        done = publish(used, 24, out=out)
+        assert done.code == 0, done
+        assert "sent again" not in done.err
+        assert path.read_bytes().startswith(before)
+        assert call(used, "releases", "run.journal", "--out", out).code == 0
+
+
+def test_an_output_cut_under_a_run_stops_it(used: Path) -> None:
+    arguments = live("--out", "live.ndjson", journal="live.journal")
+    with start(used, *arguments, stdin=subprocess.PIPE) as child:
+        send(child, *(event(60 * slot + 5, slot) + close(60 * slot + 60) for slot in range(3)))
+        wait_for(lambda: slots_of(used / "live.ndjson")[-1:] == [3], "slot 3")
+        os.truncate(used / "live.ndjson", 0)
+        _, err = child.communicate(event(200, 1) + close(240), timeout=60)
+    assert child.returncode == 2, err
+    assert "cut or written to by somebody else" in err
+    assert (used / "live.ndjson").stat().st_size == 0
+    again = run(used, *arguments)
+    assert again.code == 0, again
+    assert slots_of(used / "live.ndjson") == [1, 2, 3, 4]
+
+
+COMMANDS = (
+    ("status", "run.journal"),
+    ("status", "run.journal", "--statement"),
+    ("releases", "run.journal"),
+    ("users", "run.journal", "list"),
+    ("users", "run.journal", "export"),
+    ("users", "run.journal", "set", "8", "--window", "4", "--epsilon", "0.5"),
+    ("audit", "run.journal"),
+    ("backup", "run.journal", "copy.journal", "--force"),
+)
+
+
+def test_flipped_bits_end_in_one_sentence(used: Path) -> None:
+    whole = (used / "run.journal").read_bytes()
+    random = Random(20260101)
+    codes = set()
+    for turn in range(400):
+        damaged = bytearray(whole)
+        for _ in range(random.choice((1, 1, 3, 40))):
+            damaged[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+        for leftover in used.glob("run.journal-*"):
+            leftover.unlink()
+        (used / "run.journal").write_bytes(damaged)
+        command = COMMANDS[turn % len(COMMANDS)]
+        done = call(used, *command)  # a traceback would fail here
+        codes.add(done.code)
+        assert done.err.count("Error:") == (1 if done.code == 2 else 0), done
+        assert done.code in ((0, 1, 2) if command[0] == "audit" else (0, 2)), done
+    assert {0, 2} <= codes
+
+
+@pytest.mark.parametrize("command", [("users", "run.journal", "list"), ("users", "run.journal", "export")])
+def test_a_registry_that_does_not_add_up_is_not_listed(used: Path, command: tuple[str, ...]) -> None:
+    change(used, "UPDATE members SET nano = nano + 4000000 WHERE user = '7'")
+    assert_damaged(call(used, *command))
+
+
+def test_a_layout_that_is_not_ours(used: Path) -> None:
+    change(used, "ALTER TABLE changes RENAME COLUMN nano TO nbno")
+    assert_damaged(call(used, "status", "run.journal"))
