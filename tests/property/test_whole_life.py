@@ -24,6 +24,7 @@ def test_no_promise_is_ever_broken(tmp_path: Path, seed: int) -> None:
     print(life.did)
     assert life.accountant.overspent() == []
     assert life.findings == []
+    assert life.epochs > 1, "epochs were asked for and none came into force"
 
 
 def test_the_accountant_adds_up() -> None:

@@ -106,6 +106,7 @@ class Life:
         self.wishes: dict[str, Key] = {}
         self.findings: list[dict[str, Any]] = []
         self.did: dict[str, int] = {}
+        self.epochs = 1
         self.terms = Terms(
             stream="life",
             origin_us=0,
@@ -143,11 +144,14 @@ class Life:
     def _publish(self, slots: int, at: Any = lambda step: None) -> None:
         with SqliteJournal(self.path, write=True) as journal:
             settle_stale(journal, None)
+            if journal.head().epoch.terms != self.terms:
+                journal.begin(self.terms)  # stored with its first slot; asked for again if that does not come
             last = journal.head().committed + slots
             batch = int(self.chance.integers(1, 4))
             keep = [None, 60][int(self.chance.integers(2))]
             running = Running(last=last, batch=batch, keep=keep, at=at)
             Publication(journal, self.source, self.output, running=running).run()
+            self.epochs = max(self.epochs, journal.head().epoch.number)
 
     def _ask(self, journal: SqliteJournal, number: int) -> None:
         changes = []
@@ -195,8 +199,6 @@ class Life:
         }
         self.terms = Terms(**{**{name: getattr(self.terms, name) for name in self.terms.__struct_fields__}, **fields})
         self.widest = max(self.widest, self.terms.widest)
-        with SqliteJournal(self.path, write=True) as journal:
-            journal.begin(self.terms)
 
     def _backup(self) -> None:
         folder = self.path.parent / f"backup{len(self.backups)}"
@@ -249,7 +251,7 @@ class Life:
         self.wishes = allowed
         with SqliteJournal(self.path, write=True) as journal:
             wanted = Wanted(list(allowed), list(allowed.values()), self.chance.bytes(16))
-            import_users(journal, wanted)
+            import_users(journal, wanted, allow_removals=True)
 
     DEEDS = {  # noqa: RUF012  what happens, and how often
         "change": 0.5,
