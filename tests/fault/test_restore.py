@@ -257,6 +257,38 @@ def test_a_plain_copy_can_be_restored_too(folder: Path) -> None:
     assert released(folder)[:20] == before
 
 
+def kill_restore(folder: Path, step: str, through: int, backup: str = "backup.journal") -> None:
+    """A restore that is killed after a step."""
+    program = (
+        "import os, sys; from pathlib import Path; from wevent.restoring import Stated, restore\n"
+        "at = lambda step: os.kill(os.getpid(), 9) if step == sys.argv[1] else None\n"
+        "restore(Path(sys.argv[3]), Path('run.journal'), Stated(int(sys.argv[2]), 8), at)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
+    command = [sys.executable, "-c", program, step, str(through), backup]
+    killed = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
+    assert killed.returncode == -9, killed.stderr
+
+
+def test_killed_it_leaves_nothing_that_proves_a_later_slot(folder: Path) -> None:
+    (folder / "run.journal").unlink()
+    kill_restore(folder, "announced", 25)
+    done = restore(folder, through=25)
+    assert done.code == 2, done
+    assert "--widest-window" in done.err
+    assert "60 of 60 members wait" in restore(folder, "--widest-window", "8", through=25).out
+
+
+def test_a_plain_copy_that_was_not_settled_knows_that_it_is_one(folder: Path) -> None:
+    shutil.copy(folder / "run.journal", folder / "plain.journal")
+    (folder / "run.journal").unlink()
+    kill_restore(folder, "moved in", 25, "plain.journal")
+    (folder / "run.journal.lock").unlink()
+    done = publish(folder, 25, out="fresh.ndjson")
+    assert done.code == 2, done
+    assert "a backup that ends with slot 20" in done.err
+
+
 @pytest.mark.parametrize("side_file", [True, False])
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path, step: str, side_file: bool) -> None:
@@ -264,19 +296,12 @@ def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path,
     flip(folder / "run.journal")
     if not side_file:
         (folder / "run.journal.lock").unlink()
-    program = (
-        "import os, sys; from pathlib import Path; from wevent.restoring import Stated, restore\n"
-        "at = lambda step: os.kill(os.getpid(), 9) if step == sys.argv[1] else None\n"
-        "restore(Path('backup.journal'), Path('run.journal'), Stated(20, 8), at)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
-    command = [sys.executable, "-c", program, step]
-    killed = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
-    assert killed.returncode == -9, killed.stderr
+    kill_restore(folder, step, 20)
     if step != "settled":  # a settled journal is whole: there is nothing left to do
         refused = publish(folder, 25)
         assert refused.code == 2, refused
         assert released(folder) == before
+        assert publish(folder, 25, out="fresh.ndjson").code == 2  # also where no output knows better
         again = restore(folder, "--widest-window", "8")
         assert again.code == 0, again
         assert ("none of 60" in again.out) == side_file

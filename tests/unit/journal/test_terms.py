@@ -112,7 +112,7 @@ def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
     terms = make_terms(mechanism="pba", declared=sorted([*CLASSES, wide.key]))
     with SqliteJournal(path, write=True) as journal:
         wanted = Wanted(["u0"], [wide.key], b"digest")
-        begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",))
+        begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",), allow_removals=True)
         assert journal.head().epoch.terms == terms
         publication = Publication(
             journal, SyntheticSource(40), open_output(str(path.with_suffix(".ndjson"))), running=Running(at=fail)
