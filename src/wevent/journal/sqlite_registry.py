@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,11 +16,13 @@ from wevent.holdout import HoldOut, Past, Restore, bucket_of, erased_id
 from wevent.journal.contract import Member
 from wevent.journal.evidence import Revision
 from wevent.journal.fingerprint import Fingerprint, MemberRow, charged_text, member_rows
-from wevent.journal.storage import clear_errors, damaged, maybe_row, only_row, transaction
+from wevent.journal.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
 from wevent.membership import Change, check_id
 
 Note = Callable[[Iterable[int] | None, Revision, Revision], None]
 """Told which buckets of ids (None: any) change from which revision to which, before that is committed."""
+
+_TOKEN = re.compile("[0-9a-f]{16}")
 
 
 class SqliteRegistry:
@@ -124,8 +127,16 @@ class SqliteRegistry:
         )
 
     def revision(self) -> Revision:
-        """How many times memberships have changed, and a random token of that time."""
-        return Revision(int(self._fact("revision")), str(self._fact("token")))
+        """How many times memberships have changed, and a random token of that time.
+
+        Raises:
+            InvalidJournal: if what is stored is neither.
+        """
+        with readable(self._path):
+            number, token = int(self._fact("revision")), str(self._fact("token"))
+            if number < 0 or not _TOKEN.fullmatch(token):
+                raise damaged(self._path)
+        return Revision(number, token)
 
     def check(self) -> None:
         """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.

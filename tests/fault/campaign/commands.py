@@ -131,6 +131,9 @@ class Commands:
             count = _Effects(effects)
             for number, step in enumerate(steps):
                 code = _run_step(step, notes, number, count)
+        except BaseException:  # noqa: BLE001  a child must never return into the campaign
+            code = 70
+            (notes / "0.err").write_text(f"The campaign itself failed:\n{traceback.format_exc()}")
         finally:
             os._exit(code)
 

@@ -84,7 +84,7 @@ class Users(Life):
             wanted[f"joined{self._joined}"] = self.chance.choice(_CLASSES)
         rows = [f"{user},{window},{nano / 1e9:g}" for user, (window, nano) in wanted.items()]
         (self.folder / "wanted.csv").write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
-        return ("import", "wanted.csv"), wanted
+        return ("import", "wanted.csv", "--allow-removals"), wanted  # of few people, one in ten is soon exceeded
 
 
 class Backups(Life):
