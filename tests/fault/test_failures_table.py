@@ -102,7 +102,6 @@ def folder_at(name: str) -> Callable[[Path], object]:
 
 
 NEWER = "PRAGMA user_version = 99"
-OLDER = all_of(copied("old.journal", "run.journal"), remove("run.journal.lock"))
 SEEDED = execute("""UPDATE facts SET value = '["seeded noise"]' WHERE name = 'unsafe'""")
 BAD_BACKUP = all_of(remove("run.journal"), execute("UPDATE slots SET kind = 1 - kind WHERE slot = 3", "backup.journal"))
 COPY = execute("UPDATE head SET copied = 1")
@@ -121,7 +120,7 @@ CAUSES = [
     Cause("the journal is from a newer wevent", PUBLISH, execute(NEWER)),
     Cause("the journal is a backup", PUBLISH, COPY),
     Cause("the journal is older than its side file", PUBLISH, copied("old.journal", "run.journal")),
-    Cause("the journal is older than the output", PUBLISH, OLDER),
+    Cause("the journal is without its side file", PUBLISH, remove("run.journal.lock")),
     Cause("no journal is named", PUBLISH[:-4], nothing),
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
     Cause("a journal in memory", changed("run.journal", ":memory:"), nothing),
