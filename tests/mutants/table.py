@@ -58,13 +58,6 @@ MUTANTS = [
         MEMBERSHIPS,
     ),
     Mutant(
-        "restore: another incarnation proves",
-        "journal/sqlite.py",
-        'self._put("incarnation", secrets.token_hex(16))  # other',
-        "pass  # other",
-        MEMBERSHIPS,
-    ),
-    Mutant(
         "restore: nobody need state the widest window",
         "stale.py",
         "    if widest_window is None:\n        raise StaleJournal(",
