@@ -12,13 +12,13 @@ import numpy as np
 
 from benchmarks import report
 from wevent.audit import audit_journal
-from wevent.counts import Counts
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms
-from wevent.membership import Change
 from wevent.noise import SeededNoise
-from wevent.outputs.text import NDJSON, FileOutput
-from wevent.publishing import Publication, Running
-from wevent.roster import Roster
+from wevent.outputs.text_output import NDJSON, FileOutput
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
 from wevent.streams.source import SlotCounts
 
 SLOTS = int(os.environ.get("WEVENT_ENDLESS_SLOTS", "1000000"))

@@ -24,9 +24,9 @@ import wevent
 from benchmarks import report
 from wevent.cli import cli
 from wevent.streams import FileSource, LineSource, SlotClock, Source
-from wevent.streams.files import _RANGE_EVENTS
-from wevent.streams.inbox import PipeInbox
-from wevent.streams.settings import StreamSettings
+from wevent.streams.files.file_source import _RANGE_EVENTS
+from wevent.streams.live.inbox import PipeInbox
+from wevent.streams.stream_settings import StreamSettings
 
 ORIGIN_US = 1_767_225_600_000_000
 CLOCK = SlotClock(ORIGIN_US, 60_000_000)

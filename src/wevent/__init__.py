@@ -1,11 +1,10 @@
 """wevent: live histograms of user event streams under personalised w-event differential privacy."""
 
-from wevent import local
-from wevent.catalogue import mechanisms, register
-from wevent.cells import Cells
 from wevent.core.mechanism import Mechanism
 from wevent.core.requirements import Levels, Population, Requirement
-from wevent.counts import Counts
+from wevent.counting.cells import Cells
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
 from wevent.errors import (
     InsufficientBudget,
     InvalidCells,
@@ -30,9 +29,10 @@ from wevent.errors import (
     WeventError,
 )
 from wevent.noise import SecureNoise, SeededNoise
-from wevent.publisher import Publisher
-from wevent.release import Release, to_columns
-from wevent.roster import Roster
+from wevent.publisher import local_client as local
+from wevent.publisher.catalogue import mechanisms, register
+from wevent.publisher.publisher import Publisher
+from wevent.publisher.release import Release, to_columns
 
 __version__ = "0.1.0"
 

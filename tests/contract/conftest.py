@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import wevent
-from wevent import catalogue
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.smoothers.hold import Hold
+from wevent.publisher import catalogue
 
 
 class EverySecond:

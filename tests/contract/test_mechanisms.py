@@ -26,8 +26,8 @@ from wevent import (
     SecureNoise,
     SeededNoise,
 )
-from wevent.catalogue import find_mechanism
-from wevent.state import load
+from wevent.publisher.catalogue import find_mechanism
+from wevent.publisher.state import load
 
 SHORT, MIDDLE, LONG = Requirement(1, "0.3"), Requirement(3, "1.000000007"), Requirement(7, 2)
 EVERYONE = Population({SHORT: 300, MIDDLE: 200, LONG: 100})

@@ -6,7 +6,7 @@ import dataclasses
 
 from wevent.journal import Batch, Record, SqliteJournal
 from wevent.journal.contract import Hook, no_hook
-from wevent.publishing import Publication
+from wevent.publishing.loop import Publication
 
 
 class EmitsBeforeCommit(Publication):

@@ -15,8 +15,8 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.errors import WeventError
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files import FileSource
-from wevent.streams.lines import LineSource
+from wevent.streams.files.file_source import FileSource
+from wevent.streams.live.line_source import LineSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 LAST = 3

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent import publishing
 from wevent.audit import audit_journal
 from wevent.journal import SqliteJournal
-from wevent.journal.lines import ndjson_line
 from wevent.noise import SecureNoise
 from wevent.outputs import StreamOutput, open_output
-from wevent.publishing import Publication, Running
+from wevent.outputs.lines import ndjson_line
+from wevent.publishing import loop
+from wevent.publishing.loop import Publication, Running
 
 STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
 
@@ -108,7 +108,7 @@ class Rounds:
         if child:
             return child
         try:
-            publishing.state_interval = lambda publisher: 5  # stored states are killed and resumed from, too
+            loop.state_interval = lambda publisher: 5  # stored states are killed and resumed from, too
             with self._journal(self.path, write=True) as journal:
                 output = StreamOutput(self.out.open("ab", buffering=0)) if self._stream else open_output(str(self.out))
                 running = Running(last=end, batch=self._batch, at=at)

@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
-from wevent.journal.lock import WriterLock
+from wevent.journal.sqlite.lock import WriterLock
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")

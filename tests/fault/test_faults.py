@@ -20,11 +20,11 @@ from tests.support.window_checker import violated_windows
 from wevent.audit import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.lines import csv_lines, ndjson_line
-from wevent.journal.lock import lock_path
+from wevent.journal.sqlite.lock import lock_path
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
-from wevent.stale import settle_stale
+from wevent.outputs.lines import csv_lines, ndjson_line
+from wevent.publishing.loop import Publication, Running
+from wevent.publishing.staleness import settle_stale
 
 
 def publish(path: Path, end: int, out: str = "out.ndjson", released: int | None = None, **running: Any) -> Any:
@@ -337,7 +337,7 @@ class TestSignals:
 
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
-        from wevent.cells import Cells
+        from wevent.counting.cells import Cells
         from wevent.streams import LineSource, SlotClock, StreamSettings
 
         minute = 60_000_000

@@ -28,9 +28,9 @@ from tests.support.commands import (
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms
 from wevent.errors import StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.lock import read_mark
+from wevent.journal.sqlite.lock import read_mark
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
+from wevent.publishing.loop import Publication, Running
 
 
 @pytest.fixture

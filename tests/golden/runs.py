@@ -13,9 +13,9 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent import Population, Publisher, Release, Requirement, SeededNoise, mechanisms
 from wevent.journal import SqliteJournal
-from wevent.membership import Change
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
 from wevent.streams import FileSource, LineSource, SlotClock
 
 SLOTS, HALF, CELLS = 40, 20, 5

@@ -31,7 +31,7 @@ every_trap = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 @pytest.fixture(autouse=True)
 def _own_catalogue(monkeypatch):
     """What is registered here is gone afterwards: no other test meets a broken mechanism."""
-    monkeypatch.setattr("wevent.catalogue._registered", {})
+    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
 
 
 def publisher_of(trap: Trap, policy, ledger) -> wevent.Publisher:

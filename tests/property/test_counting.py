@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files import FileSource
-from wevent.streams.lines import LineSource
+from wevent.streams.files.file_source import FileSource
+from wevent.streams.live.line_source import LineSource
 
 LAST = 5
 CLOCK = SlotClock(DAY, 60 * SECOND)

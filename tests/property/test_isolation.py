@@ -17,8 +17,8 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.experiments.streams.file import file_stream
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files import FileSource
-from wevent.streams.lines import LineSource
+from wevent.streams.files.file_source import FileSource
+from wevent.streams.live.line_source import LineSource
 
 LAST = 3
 CLOCK = SlotClock(DAY, 60 * SECOND)

@@ -16,17 +16,17 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roste
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.permit import PermitMisused
+from wevent.counting.lookup import Labels
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.lock import lock_path, read_mark
-from wevent.lookup import Labels
-from wevent.membership import Barred, make_roster, unknown_class
-from wevent.stale import settle_stale
+from wevent.journal.sqlite.lock import lock_path, read_mark
+from wevent.people.membership import Barred, make_roster, unknown_class
+from wevent.publishing.staleness import settle_stale
 from wevent.streams.clock import SlotClock
-from wevent.streams.decoding import Batch
-from wevent.streams.events import OpenSlot
-from wevent.streams.files import FileSource
-from wevent.streams.lines import LineSource
+from wevent.streams.files.file_source import FileSource
+from wevent.streams.live.line_source import LineSource
+from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.records.decoding import Batch
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 
@@ -153,7 +153,7 @@ class TestOneJournal:
     def path(self, tmp_path: Path) -> Path:
         from tests.support.synthetic import SyntheticSource, make_journal
         from wevent.outputs import open_output
-        from wevent.publishing import Publication, Running
+        from wevent.publishing.loop import Publication, Running
 
         path = tmp_path / "run.journal"
         with make_journal(path) as journal:

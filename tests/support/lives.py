@@ -15,16 +15,16 @@ import pytest
 
 from tests.support.accountant import Accountant, Key
 from wevent.audit import audit_journal
-from wevent.counts import Counts
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
 from wevent.errors import StaleJournal
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.lines import ndjson_line
 from wevent.journal.record import Record
-from wevent.membership import Change
-from wevent.opening import Wanted, import_users
-from wevent.publishing import Publication, Running
-from wevent.roster import Roster
-from wevent.stale import settle_stale
+from wevent.outputs.lines import ndjson_line
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
+from wevent.publishing.opening import Wanted, import_users
+from wevent.publishing.staleness import settle_stale
 from wevent.streams.source import SlotCounts
 
 KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wevent import Cells, Roster
-from wevent.streams.settings import StreamSettings
 from wevent.streams.source import SlotCounts
+from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
 DAY = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z

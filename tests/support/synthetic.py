@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Requirement
-from wevent.counts import Counts
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms
-from wevent.membership import Change
-from wevent.roster import Roster
+from wevent.people.membership import Change
 from wevent.streams.source import SlotCounts
 
 MINUTE_US = 60_000_000

@@ -33,8 +33,9 @@ from wevent import (
     UnknownMechanism,
     WeventError,
 )
+from wevent.core.ledger import Ledger
 from wevent.streams.clock import parse_length
-from wevent.streams.inputs import find_files
+from wevent.streams.files.inputs import find_files
 
 ONE = Requirement(4, 1)
 POPULATION = Population({ONE: 100, Requirement(8, 2): 50})
@@ -213,7 +214,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeventError], dict[str, Any]]] = 
 
 
 def overspend() -> None:
-    ledger = wevent.publisher.Ledger(Population({ONE: 1}))
+    ledger = Ledger(Population({ONE: 1}))
     ledger.reserve(None, np.array([ONE.nano + 1]))
 
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from wevent.audit.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
 from wevent.audit.windows import WindowSums
-from wevent.databases import open_for_reading
 from wevent.errors import InvalidJournal
+from wevent.journal.sqlite.reading import open_for_reading
 
 _APPLICATION, _FORMAT = 0x77657674, 2
 _PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wevent.catalogue import mechanisms as known_mechanisms
 from wevent.cli.pictures import PICTURE
 from wevent.cli.tables import print_table, short
 from wevent.experiments.assign import Assigner
@@ -23,6 +22,7 @@ from wevent.experiments.compare import Compared, Comparison, compare
 from wevent.experiments.options import parse_duration, parse_epsilons, parse_list, parse_windows
 from wevent.experiments.streams import StreamRequest, open_stream
 from wevent.experiments.streams.source import Recorded, Stream
+from wevent.publisher.catalogue import mechanisms as known_mechanisms
 
 
 def stream_options(command: Callable[..., Any]) -> Callable[..., Any]:

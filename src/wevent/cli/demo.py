@@ -25,7 +25,7 @@ def command(users: int, slots: int, plot: Path, as_json: bool) -> None:
 
     A simulation: the people are invented, so the truth may be shown. Real counts never are.
     """
-    from wevent.catalogue import mechanisms
+    from wevent.publisher.catalogue import mechanisms
 
     console = Console(stderr=True, quiet=as_json)
     city = CityStream.generate(users=users, slots=slots)

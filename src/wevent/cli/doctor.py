@@ -75,7 +75,7 @@ def _disk(folder: Path) -> str:
 
 def _lock(folder: Path) -> str:
     from wevent.errors import JournalLocked
-    from wevent.journal.lock import WriterLock
+    from wevent.journal.sqlite.lock import WriterLock
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         first = WriterLock(Path(place) / "probe")

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from wevent.catalogue import mechanisms
+from wevent.publisher.catalogue import mechanisms
 
 
 @click.command("mechanisms", epilog="Example: wevent mechanisms --json")

@@ -11,7 +11,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from wevent.catalogue import mechanisms as known_mechanisms
 from wevent.cli.pictures import PICTURE
 from wevent.cli.tables import print_table, short
 from wevent.experiments.choices import parse_choices
@@ -20,6 +19,7 @@ from wevent.experiments.plan import Plan, describe, make_plan, parse_class, popu
 from wevent.experiments.streams import StreamRequest, open_stream
 from wevent.experiments.streams.source import Stream
 from wevent.experiments.streams.synthetic import Daily
+from wevent.publisher.catalogue import mechanisms as known_mechanisms
 
 _DAY_S = 86_400.0
 

@@ -11,13 +11,15 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wevent.config import Settings, load_settings, read_config
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.lock import own_files
+from wevent.journal.sqlite.lock import own_files
 from wevent.noise import SecureNoise
-from wevent.opening import (
+from wevent.outputs import open_output, refuse_same_file
+from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.loop import Publication, Running, Summary
+from wevent.publishing.opening import (
     Wanted,
     agree,
     begin,
@@ -28,12 +30,10 @@ from wevent.opening import (
     requirements_digest,
     wanted_users,
 )
-from wevent.outputs import open_output, refuse_same_file
-from wevent.publishing import Publication, Running, Summary
-from wevent.stale import settle_stale
-from wevent.stopping import forbid_core_dumps
+from wevent.publishing.staleness import settle_stale
+from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
-from wevent.streams.inputs import find_files
+from wevent.streams.files.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 _EXAMPLE = (

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from wevent.journal import SqliteJournal
-from wevent.journal.lines import CSV_HEADER, csv_lines, ndjson_line
-from wevent.journal.lock import own_files
+from wevent.journal.sqlite.lock import own_files
 from wevent.outputs import open_output, refuse_same_file, standard_output
+from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 
 
 @click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")

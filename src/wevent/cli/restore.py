@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wevent.restoring import Restored, Stated, restore
+from wevent.publishing.restoring import Restored, Stated, restore
 
 
 @click.command("restore", epilog="Example: wevent restore backups/monday.journal run.journal --released-through 4711")

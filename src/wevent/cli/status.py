@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from wevent.journal import SqliteJournal
-from wevent.journal.lines import slot_time
-from wevent.journal.lock import holder
 from wevent.journal.rebuild import rebuild_publisher
+from wevent.journal.sqlite.lock import holder
 from wevent.journal.statement import privacy_statement
+from wevent.outputs.lines import slot_time
 
 _RECENT = 1000
 

@@ -13,12 +13,12 @@ import click
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
-from wevent.holdout import Key
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.rebuild import holdout_of
-from wevent.membership import Change, check_id
-from wevent.opening import check_requirement
-from wevent.stale import known_released, refuse_stale
+from wevent.people.holdout import Key
+from wevent.people.membership import Change, check_id
+from wevent.publishing.opening import check_requirement
+from wevent.publishing.staleness import known_released, refuse_stale
 
 
 @click.group("users", epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
@@ -104,7 +104,7 @@ def erase(path: Path, user: str) -> None:
 @click.pass_obj
 def import_file(path: Path, file: Path, allow_removals: bool) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
-    from wevent.opening import import_users, wanted_users
+    from wevent.publishing.opening import import_users, wanted_users
     from wevent.streams import read_requirements
 
     with _changeable(path) as journal:

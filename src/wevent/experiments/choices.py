@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wevent.catalogue import find_mechanism
 from wevent.core.mechanism import NoiseSource, ThresholdRule
 from wevent.core.requirements import Population
 from wevent.errors import InvalidOption
-from wevent.publisher import Publisher
+from wevent.publisher.catalogue import find_mechanism
+from wevent.publisher.publisher import Publisher
 
 
 @dataclass(frozen=True)

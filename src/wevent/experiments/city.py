@@ -8,7 +8,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Population
-from wevent.roster import Roster
+from wevent.counting.roster import Roster
 
 SLOTS_PER_DAY = 288  # five minutes each
 

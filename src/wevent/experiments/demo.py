@@ -11,7 +11,7 @@ import numpy as np
 from wevent.core.arrays import FloatArray
 from wevent.experiments.city import CityStream
 from wevent.experiments.metrics import worst_window_share
-from wevent.publisher import Publisher
+from wevent.publisher.publisher import Publisher
 
 
 @dataclass(frozen=True)

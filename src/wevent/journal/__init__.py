@@ -2,7 +2,7 @@
 
 from wevent.journal.contract import Batch, Head, Journal, Registry
 from wevent.journal.record import Record, Shown
-from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
 __all__ = ["Batch", "Epoch", "Head", "Journal", "Record", "Registry", "Shown", "SqliteJournal", "Terms"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from wevent.holdout import HoldOut, Key
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch
-from wevent.membership import Change
+from wevent.people.holdout import HoldOut, Key
+from wevent.people.membership import Change
 
 Hook = Callable[[str], None]
 """Called at each labelled step of the commit protocol; the kill tests hang in here."""

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
-from wevent.holdout import HoldOut, Reign, Restore
 from wevent.journal.contract import Loaded
 from wevent.journal.terms import PIECES, Epoch, Terms
-from wevent.membership import unknown_class
 from wevent.noise import SecureNoise
-from wevent.publisher import Publisher
+from wevent.people.holdout import HoldOut, Reign, Restore
+from wevent.people.membership import unknown_class
+from wevent.publisher.publisher import Publisher
 
 
 def declared_classes(terms: Terms) -> tuple[Requirement, ...]:

@@ -17,7 +17,7 @@ from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import Measurement, NoiseError
 from wevent.core.requirements import Population, Requirement
 from wevent.journal.terms import Epoch
-from wevent.release import Release
+from wevent.publisher.release import Release
 
 RecordKind = Literal["published", "repeated", "nullified", "elsewhere"]
 

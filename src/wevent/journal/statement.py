@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from wevent.core.mechanism import Options
-from wevent.journal.sqlite import SqliteJournal
+from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, time_text
-from wevent.membership import unknown_class
+from wevent.people.membership import unknown_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "

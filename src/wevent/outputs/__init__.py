@@ -10,10 +10,10 @@ from typing import BinaryIO, Protocol
 from wevent.errors import InvalidOutput
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record
-from wevent.outputs.parquet import ParquetOutput
+from wevent.outputs.parquet_output import ParquetOutput
 from wevent.outputs.refusals import refuse_same_file
-from wevent.outputs.standard import StreamOutput
-from wevent.outputs.text import CSV, NDJSON, FileOutput
+from wevent.outputs.standard_output import StreamOutput
+from wevent.outputs.text_output import CSV, NDJSON, FileOutput
 
 __all__ = [
     "FileOutput",

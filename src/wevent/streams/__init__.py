@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.files import FileSource, span_of
-from wevent.streams.inbox import PipeInbox, standard_input
-from wevent.streams.lines import LineSource, wall_clock_us
-from wevent.streams.requirements import Requirements, read_requirements
-from wevent.streams.settings import StreamSettings
+from wevent.streams.files.file_source import FileSource, span_of
+from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.streams.live.inbox import PipeInbox, standard_input
+from wevent.streams.live.line_source import LineSource, wall_clock_us
 from wevent.streams.source import SlotCounts, Source
+from wevent.streams.stream_settings import StreamSettings
 
 __all__ = [
     "FileSource",

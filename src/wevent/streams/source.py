@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from wevent.counts import Counts
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
 from wevent.errors import InvalidSettings
-from wevent.roster import Roster
 
 
 class SlotCounts(NamedTuple):

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms, register
-from wevent import publishing
 from wevent.audit import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, SqliteJournal
-from wevent.journal.lines import ndjson_line
 from wevent.journal.rebuild import holdout_of, rebuild_publisher
-from wevent.membership import Change
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
+from wevent.outputs.lines import ndjson_line
+from wevent.people.membership import Change
+from wevent.publishing import loop
+from wevent.publishing.loop import Publication, Running
 
 JOURNALS: dict[str, Callable[[Path], Any]] = {"sqlite": lambda folder: SqliteJournal(folder / "j.journal", write=True)}
 
@@ -59,7 +59,7 @@ def test_what_was_committed_is_read_again(fresh: Any, reopen: Callable[[], Any],
 def test_a_rebuilt_publisher_has_the_same_state(
     reopen: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, interval: int
 ) -> None:
-    monkeypatch.setattr(publishing, "state_interval", lambda publisher: interval)
+    monkeypatch.setattr(loop, "state_interval", lambda publisher: interval)
     journal = reopen()
     journal.begin(make_terms(mechanism=named))
     register(journal, 90)
@@ -157,7 +157,7 @@ def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:
 def test_a_run_that_keeps_few_slots_goes_on_as_before(
     reopen: Callable[[], Any], fresh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "state_interval", lambda publisher: 16)
+    monkeypatch.setattr(loop, "state_interval", lambda publisher: 16)
     publish(fresh, tmp_path / "o.ndjson", 600, batch=32, keep=20)
     assert 1 < fresh.head().first <= 600 - 20 + 1
     assert len((tmp_path / "o.ndjson").read_bytes().splitlines()) == 600

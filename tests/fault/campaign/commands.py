@@ -41,7 +41,7 @@ def unchanged() -> None:
 
 def die_after(slot: int) -> None:
     """From now on this process dies when a slot is out."""
-    from wevent.publishing import Publication
+    from wevent.publishing.loop import Publication
 
     emit = Publication._emit
 

@@ -242,7 +242,7 @@ class Restores(Life):
     def _restore_by_hand(self) -> None:
         """As the documentation says it: remove what is left over, put the copy there, say what went out."""
         from wevent.journal import SqliteJournal
-        from wevent.stale import settle_stale
+        from wevent.publishing.staleness import settle_stale
 
         for ending in ("-wal", "-shm"):
             Path(JOURNAL + ending).unlink(missing_ok=True)

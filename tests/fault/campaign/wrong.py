@@ -44,7 +44,7 @@ class _ChargesMuchLater(StoresChargesApart):
 
 def late_mark() -> None:
     """The side file is told how far the journal is when a run starts only: one that lost its end later goes unnoticed."""
-    from wevent.journal.sqlite import SqliteJournal
+    from wevent.journal.sqlite.journal import SqliteJournal
 
     mark, told = SqliteJournal.mark, list[SqliteJournal]()
 
@@ -58,7 +58,7 @@ def late_mark() -> None:
 
 def no_sync() -> None:
     """Commits are not forced to disk before the release goes out: after a power cut the slot is drawn again."""
-    from wevent.journal import storage
+    from wevent.journal.sqlite import storage
 
     prepared = storage._prepared
 
@@ -75,7 +75,7 @@ def unchecked_output() -> None:
     import hashlib
 
     from wevent.outputs.comparing import Found
-    from wevent.outputs.text import FileOutput
+    from wevent.outputs.text_output import FileOutput
 
     def found(output: FileOutput, file: Any, journal: Any, committed: int) -> Found:
         file.seek(0)

@@ -24,9 +24,9 @@ from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from tests.support.streams import ScriptedInbox, Wall, settings
 from wevent.cli import main
 from wevent.journal import SqliteJournal
-from wevent.membership import Change
 from wevent.outputs import Output, open_output
-from wevent.publishing import Publication, Running
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
 from wevent.streams import LineSource, SlotClock
 from wevent.streams.clock import format_time
 

@@ -18,7 +18,7 @@ from wevent.audit.windows import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
+from wevent.publishing.loop import Publication, Running
 
 
 @pytest.fixture

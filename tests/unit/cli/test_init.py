@@ -6,7 +6,7 @@ import pytest
 
 from wevent import Publisher, Roster
 from wevent.cli import main
-from wevent.config import load_settings
+from wevent.publishing.configuration import load_settings
 from wevent.streams import declared_clock, open_source, read_requirements
 
 

@@ -11,11 +11,11 @@ import pytest
 import wevent
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
-from wevent.catalogue import find_mechanism
 from wevent.core.mechanism import Estimate
 from wevent.core.policies.tracking import Tracking
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
+from wevent.publisher.catalogue import find_mechanism
 
 ONE = Population({Requirement(2, 1): 100})
 COUNTS = [[10, 20]]
@@ -23,7 +23,7 @@ COUNTS = [[10, 20]]
 
 @pytest.fixture(autouse=True)
 def _own_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wevent.catalogue._registered", {})
+    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
 
 
 class Raising(Hold):

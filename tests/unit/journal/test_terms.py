@@ -14,10 +14,10 @@ from wevent.errors import InvalidMembership, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
 from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Terms, decode_terms, encode_terms
-from wevent.membership import Change
-from wevent.opening import Wanted, agree, begin, check_requirement
 from wevent.outputs import open_output
-from wevent.publishing import Publication, Running
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
+from wevent.publishing.opening import Wanted, agree, begin, check_requirement
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.core.local import unbiased
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
 from wevent.core.permit import Permit
+from wevent.core.response import unbiased
 
 
 class Randomized:

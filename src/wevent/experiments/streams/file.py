@@ -17,11 +17,11 @@ from wevent.core.arrays import IntArray
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.streams.raw import by_user_and_slot
 from wevent.experiments.streams.source import Recorded
-from wevent.streams.delimited import DELIMITERS, split_fields
-from wevent.streams.fields import Fields, Mask
-from wevent.streams.inputs import open_text, read_lines, require_columns
-from wevent.streams.sql import file_list
-from wevent.streams.times import SlotReader, TimeReader
+from wevent.streams.files.inputs import open_text, read_lines, require_columns
+from wevent.streams.files.sql import file_list
+from wevent.streams.records.delimited import DELIMITERS, split_fields
+from wevent.streams.records.fields import Fields, Mask
+from wevent.streams.records.times import SlotReader, TimeReader
 
 _FULL_RANGE = 100_000  # whole-number cells below this stand for 0 … largest
 

@@ -1,0 +1,122 @@
+"""The cell domain: declared, never discovered from events (spec 1)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+from wevent.counting.lookup import Labels, Lookup, all_below
+from wevent.errors import InvalidCells
+
+MOST = 10_000_000
+"""More cells than a release can have."""
+
+
+class Cells(Sequence[Any]):
+    """The cells of a stream, in column order.
+
+    >>> list(Cells.of(["north", "south"]))
+    ['north', 'south']
+    >>> Cells.of(3)
+    Cells(3)
+    """
+
+    __slots__ = ("_labels", "_lookup", "numbered")
+
+    def __init__(self, labels: Sequence[Any], *, numbered: bool) -> None:
+        self.numbered = numbered
+        self._labels = labels
+        self._lookup: Lookup | None = None
+
+    @classmethod
+    def of(cls, cells: int | Sequence[Any] | npt.NDArray[Any] | Cells) -> Cells:
+        """A domain from a number of cells or a list of labels.
+
+        Raises:
+            InvalidCells: if there are none, or a label occurs twice.
+        """
+        if isinstance(cells, Cells):
+            return cells
+        if isinstance(cells, (bool, str, bytes)):
+            raise _invalid(f"{cells!r}")
+        try:
+            number = operator.index(cells)  # type: ignore[arg-type]
+        except TypeError:
+            return cls._of_labels(cells)
+        if number < 1:
+            raise _invalid(f"{number}", cells=number)
+        if number > MOST:
+            raise InvalidCells(
+                f"at most {MOST:,} cells",
+                f"{number:,}",
+                "Declare a coarser grid: every release has a value for every cell.",
+                cells=number,
+            )
+        return cls(range(number), numbered=True)
+
+    @classmethod
+    def _of_labels(cls, cells: Any) -> Cells:
+        try:
+            labels = list(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells).tolist()
+        except (TypeError, ValueError):
+            labels = None
+        if not isinstance(labels, list) or not labels:
+            raise _invalid("none" if labels == [] else f"{type(cells).__name__}")
+        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+        seen: set[str] = set()
+        for label in labels:
+            if (
+                not isinstance(label, (str, int, float)) or label != label
+            ):  # what a state can hold and give back unchanged
+                raise _invalid(f"a label of type {type(label).__name__}")
+            if str(label) in seen:
+                raise InvalidCells("each cell once", f"{label!r} twice", "Remove the repeated label.", duplicate=label)
+            seen.add(str(label))
+        return cls(tuple(labels), numbered=False)
+
+    def find(self, labels: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
+        """The column of each label, -1 if it is not declared."""
+        column = Labels.of(labels)
+        if self.numbered and all_below(column.keys, len(self)):
+            return column.keys
+        if self._lookup is None:
+            self._lookup = Lookup(np.arange(len(self)) if self.numbered else list(self._labels))
+        return self._lookup.find(column)
+
+    def declaration(self) -> int | list[Any]:
+        """What `of` was given: a number or the labels."""
+        return len(self) if self.numbered else list(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._labels[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._labels)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Cells):
+            return self.numbered == other.numbered and list(self) == list(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.numbered, tuple(self)))
+
+    def __repr__(self) -> str:
+        return f"Cells({self.declaration()!r})"
+
+
+def _invalid(received: str, **facts: Any) -> InvalidCells:
+    return InvalidCells(
+        "at least one cell: a number, or a list of labels that are text or numbers",
+        received,
+        "Declare the whole domain up front, as cells=100 or cells=['north', 'south'].",
+        **facts,
+    )

@@ -1,0 +1,319 @@
+"""Who holds which requirement, and one slot's events turned into class × cell counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.requirements import Levels, Population, Requirement
+from wevent.counting.cells import Cells
+from wevent.counting.counts import Counts
+from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
+from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
+
+
+class Roster:
+    """The registered users and their requirements.
+
+    Build one with `from_columns` or `from_levels`.
+
+    Args:
+        users: the ids, each once.
+        classes: for each user the row of their class in `population.classes`.
+        population: the classes and how many users hold each.
+        unknown_row: the class that unregistered users count in; None rejects their events.
+        unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
+        is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
+
+    Attributes:
+        population: the classes and how many users hold each.
+        users: the ids.
+        classes: the class row of each user.
+    """
+
+    def __init__(
+        self,
+        users: npt.NDArray[Any],
+        classes: IntArray,
+        population: Population,
+        *,
+        unknown_row: int | None = None,
+        unknown_limit: int = 0,
+        is_stranger: Callable[[list[str]], BoolArray] | None = None,
+    ) -> None:
+        self.population = population
+        self.users = users
+        self.classes = classes
+        self.unknown_row = unknown_row
+        self.unknown_limit = unknown_limit
+        self._is_stranger = is_stranger
+        self._users = Lookup(users)
+        self._starts: tuple[int, IntArray] | None = None
+        self._scratch: IntArray | None = None
+        if self._users.duplicates:
+            raise InvalidRoster(
+                "each user once",
+                f"{self._users.duplicates} repeated ids",
+                "Keep one row per user: a user has one requirement at a time.",
+                duplicates=self._users.duplicates,
+            )
+
+    @classmethod
+    def from_columns(cls, users: Any, windows: Any, epsilons: Any) -> Roster:
+        """One row per user: id, window and epsilon; anything `np.asarray` takes.
+
+        Raises:
+            InvalidRoster: for columns of different lengths, no rows, or a repeated user.
+            InvalidRequirement: for a window or epsilon that no promise can be built on.
+        """
+        return cls._from_pairs(users, windows, epsilons, Requirement)
+
+    @classmethod
+    def from_levels(cls, users: Any, privacy: Any, window: Any, levels: Levels | None = None) -> Roster:
+        """One row per user: id, privacy level and window level, in the words of `levels`."""
+        chosen = levels or Levels.default()
+        return cls._from_pairs(users, privacy, window, lambda left, right: chosen.requirement(str(left), str(right)))
+
+    @classmethod
+    def _from_pairs(cls, users: Any, left: Any, right: Any, requirement: Any) -> Roster:
+        columns = [_id_column(users), np.asarray(left), np.asarray(right)]
+        lengths = tuple(column.shape for column in columns)
+        if columns[0].ndim != 1 or len(set(lengths)) != 1 or not len(columns[0]):
+            raise InvalidRoster(
+                "three columns of the same length, at least one row",
+                f"shapes {', '.join(map(str, lengths))}",
+                "Give one row per user.",
+                lengths=lengths,
+            )
+        codes, pairs = _distinct_pairs(columns[1], columns[2])
+        requirements = [requirement(first, second) for first, second in pairs]
+        classes = sorted(set(requirements))
+        position = {one: row for row, one in enumerate(classes)}
+        row_of = np.array([position[one] for one in requirements], dtype=np.int64)
+        rows = row_of[codes]
+        sizes = np.bincount(rows, minlength=len(classes))
+        return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __repr__(self) -> str:
+        return f"<Roster of {len(self)} users in {len(self.population)} classes>"
+
+    def count(
+        self, users: Any, cells: Any, domain: int | Sequence[Any] | Cells, *, max_cells_per_user: int = 1
+    ) -> Counts:
+        """Count one slot's events: a user's last event wins (with k = `max_cells_per_user`, the last k distinct cells).
+
+        Args:
+            users: user id per event, in time order.
+            cells: cell label per event (an index for a numbered domain).
+            domain: the declared cells, as `publisher.cells`.
+            max_cells_per_user: k.
+
+        Returns:
+            The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
+        """
+        if max_cells_per_user < 1:
+            raise InvalidOption(
+                "max_cells_per_user of at least 1",
+                f"{max_cells_per_user}",
+                "1 keeps a user's last event.",
+                option="max_cells_per_user",
+                value=max_cells_per_user,
+            )
+        known = Cells.of(domain)
+        shapes = tuple((len(one),) if isinstance(one, (list, tuple)) else np.shape(one) for one in (users, cells))
+        if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
+            raise InvalidEvents(
+                "one cell per event",
+                f"{shapes[0]} users and {shapes[1]} cells",
+                "Give two columns of the same length.",
+                lengths=shapes,
+            )
+        ids = Labels.of(users)
+        return self.count_rows(
+            self._users.find(ids),
+            known.find(cells),
+            len(known),
+            max_cells_per_user=max_cells_per_user,
+            unknown=ids.__getitem__,
+        )
+
+    def count_rows(
+        self,
+        user_rows: IntArray,
+        cell_rows: IntArray,
+        cells: int,
+        *,
+        max_cells_per_user: int = 1,
+        unknown: Callable[[IntArray], Labels] | None = None,
+    ) -> Counts:
+        """`count` for events whose users and cells have been looked up; -1 stands for what was not found.
+
+        Args:
+            user_rows: position in `users` per event, in time order.
+            cell_rows: column per event.
+            cells: the number of declared cells.
+            max_cells_per_user: k.
+            unknown: the ids of the events at these positions, asked for unregistered users only.
+        """
+        rejected, strangers = 0, None
+        if not all_below(user_rows, len(self)) or not all_below(cell_rows, cells):
+            valid = (user_rows >= 0) & (cell_rows >= 0)
+            if self.unknown_row is not None and unknown is not None:
+                places = np.flatnonzero((user_rows < 0) & (cell_rows >= 0))
+                strangers = unknown(places), cell_rows[places]
+            rejected = len(valid) - int(np.count_nonzero(valid))
+            user_rows, cell_rows = user_rows[valid], cell_rows[valid]
+        if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
+            if self._scratch is None:
+                self._scratch = np.empty(len(self), dtype=np.int64)
+            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user, self._scratch)
+        counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
+        return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
+
+    def find(self, users: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
+        """The position of each id in `users`, -1 if it is not registered."""
+        return self._users.find(users)
+
+    def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
+        """Which of these ids can count in a slot, however many other events it will have.
+
+        Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
+        """
+        registered = self.find(users) >= 0
+        if self.unknown_row is None:
+            return registered
+        places = np.flatnonzero(~registered)
+        texts = [None if value is None else str(value) for value in users[places].values()]
+        smallest = set(self._strangers(sorted({text for text in texts if text is not None})))
+        registered[places] = [text in smallest for text in texts]
+        return registered
+
+    def _strangers(self, names: list[str]) -> list[str]:
+        """Those of sorted unregistered ids that count: the `unknown_limit` smallest among the strangers."""
+        if self._is_stranger is not None and names:
+            names = [name for name, admitted in zip(names, self._is_stranger(names).tolist(), strict=True) if admitted]
+        return names[: self.unknown_limit]
+
+    def _with_strangers(self, counts: Counts, ids: Labels, cells: IntArray, limit: int) -> Counts:
+        """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
+        texts = [None if value is None else str(value) for value in ids.values()]
+        names = sorted({text for text in texts if text is not None})
+        chosen = {name: place for place, name in enumerate(self._strangers(names))}
+        nobody = self.unknown_limit  # None and NaN are nobody's ids
+        rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
+        kept = rows < self.unknown_limit
+        rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
+        matrix = counts.matrix.copy()
+        matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
+        return Counts(matrix, counts.rejected - int(np.count_nonzero(kept)))
+
+    def count_everyone(self, cells: Any, domain: int | Sequence[Any] | Cells) -> Counts:
+        """Count one slot in which the cell of every registered user is at hand, in roster order.
+
+        The quickest way to count, for simulation and dense data: no ids to look up, no duplicates to drop.
+
+        Args:
+            cells: one entry per user: a cell label (an index for a numbered domain); -1, None or NaN for absent. Other
+                labels outside the domain are dropped and counted in `rejected`.
+            domain: the declared cells, as `publisher.cells`.
+        """
+        known = Cells.of(domain)
+        shape = (len(cells),) if isinstance(cells, (list, tuple)) else np.shape(cells)
+        if shape != (len(self),):
+            raise InvalidEvents(
+                f"one entry for each of the {len(self)} users",
+                f"shape {shape}",
+                "Use count(users, cells, …) for events.",
+                lengths=(shape,),
+            )
+        column = Labels.of(cells)
+        rows = known.find(column)
+        if all_below(rows, len(known)):
+            return self._tally(self._class_starts(len(known)) + rows, len(known), 0)
+        present = np.flatnonzero(rows >= 0)
+        rejected = len(self) - len(present) - int(np.count_nonzero((column.keys == -1) | (column.keys == NOBODY)))
+        flat = self._class_starts(len(known))[present] + rows[present]
+        return self._tally(flat, len(known), rejected)
+
+    def _class_starts(self, cells: int) -> IntArray:
+        """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
+        if self._starts is None or self._starts[0] != cells:
+            self._starts = cells, self.classes * cells
+        return self._starts[1]
+
+    def _tally(self, flat: IntArray, cells: int, rejected: int) -> Counts:
+        matrix = np.bincount(flat, minlength=len(self.population) * cells)
+        return Counts(matrix.reshape(len(self.population), cells), rejected)
+
+
+def _last(
+    users: IntArray, cells: IntArray, registered: int, domain: int, limit: int, scratch: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
+    """The last `limit` distinct cells of every user; `scratch` has a place for each, with any content."""
+    if limit == 1:
+        event = np.arange(len(users))
+        latest_event = scratch if scratch is not None else np.empty(registered, dtype=np.int64)
+        latest_event[users] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
+        kept = latest_event.take(users) == event
+        return users[kept], cells[kept]
+    records = (users * domain + cells)[::-1]  # latest first
+    _, first = np.unique(records, return_index=True)
+    first.sort()
+    latest = records[first]
+    owner = latest // domain
+    order = owner.argsort(kind="stable")  # by user, latest first within
+    sorted_owner = owner[order]
+    starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
+    lengths = np.diff(np.append(starts, len(sorted_owner)))
+    rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
+    chosen = latest[order][rank < limit]
+    return chosen // domain, chosen % domain
+
+
+def _id_column(users: Any) -> npt.NDArray[Any]:
+    """Ids as an array that keeps each as it is.
+
+    Raises:
+        InvalidRoster: for an id that is None, NaN or has a NUL in it.
+    """
+    column = np.asarray(users)
+    if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
+        column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
+    odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
+    nobody = int(np.count_nonzero(Labels.of(users).keys == NOBODY)) if odd else 0
+    if nobody:
+        raise InvalidRoster(
+            "an id for every user",
+            f"{nobody} rows without one (None, NaN, or text with a NUL)",
+            "Give each user an id.",
+            lengths=(len(column),),
+        )
+    return column
+
+
+def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:
+    """Each row's pair number, and the distinct pairs as Python values."""
+    if "O" in (left.dtype.kind, right.dtype.kind):  # mixed values can't be sorted
+        numbers: dict[tuple[Any, Any], int] = {}
+        rows = zip(left.tolist(), right.tolist(), strict=True)
+        codes = np.array([numbers.setdefault(pair, len(numbers)) for pair in rows], dtype=np.int64)
+        return codes, list(numbers)
+    left_values, left_codes = np.unique(left, return_inverse=True)
+    right_values, right_codes = np.unique(right, return_inverse=True)
+    pairs, codes = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)
+    first, second = np.divmod(pairs, len(right_values))
+    return codes, list(zip(_plain(left_values[first]), _plain(right_values[second]), strict=True))
+
+
+def _plain(values: npt.NDArray[Any]) -> list[Any]:
+    """Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        return [str(value) for value in values]
+    return list(values.tolist())

@@ -1,0 +1,88 @@
+"""A copy of a journal, made while it is in use: one file for its owner only, which knows that it is a copy."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from wevent.errors import InvalidOutput, StorageFailed
+from wevent.journal.sqlite.lock import own_files
+from wevent.journal.sqlite.storage import clear_errors, only_row
+
+
+def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, replace: bool) -> int:
+    """Copy a journal; see `SqliteJournal.backup`. What is at the target stays until the copy is whole."""
+    _refuse(journal, target, replace=replace)
+    try:
+        file, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)  # mode 0600
+    except OSError as error:
+        raise _failed(target, error) from None
+    partial = Path(name)
+    try:
+        slot = _copy(database, journal, partial)
+        os.fsync(file)
+        _refuse(journal, target, replace=replace)
+        os.replace(partial, target)
+        return slot
+    except (apsw.FullError, apsw.IOError):
+        raise _failed(target, OSError(0, "a full or failing disk")) from None
+    except OSError as error:
+        raise _failed(target, error) from None
+    finally:
+        os.close(file)
+        for ending in ("", "-journal", "-wal", "-shm"):
+            with suppress(OSError):
+                Path(name + ending).unlink(missing_ok=True)
+
+
+def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
+    with clear_errors(journal):
+        database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
+    copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with copy.backup("main", database, "main") as steps:
+            steps.step(-1)
+        copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+        copy.execute("PRAGMA secure_delete = ON").fetchall()
+        copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
+        return int(only_row(copy, "SELECT committed FROM head")[0])
+    finally:
+        copy.close()
+
+
+def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
+    """Refuse a target that is there, and in any case the journal's own files.
+
+    Raises:
+        InvalidOutput: naming what it is.
+    """
+    own = {os.path.realpath(one) for one in own_files(journal)}
+    if os.path.realpath(target) in own or (target.exists() and journal.exists() and target.samefile(journal)):
+        raise InvalidOutput(
+            "another file for the backup",
+            f"one of the journal's own ({target})",
+            "Choose another name.",
+            path=str(target),
+        )
+    if target.is_dir():
+        raise InvalidOutput("a file for the backup", f"a folder ({target})", "Name a file in it.", path=str(target))
+    if os.path.lexists(target) and not replace:
+        raise InvalidOutput(
+            "a new file for the backup",
+            f"one that is there already ({target})",
+            "Choose another name, or say --force to replace it.",
+            path=str(target),
+        )
+
+
+def _failed(target: Path, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"to write {target}",
+        error.strerror or "an error",
+        "Make room and make the folder writable; nothing was replaced.",
+        path=str(target),
+    )

@@ -1,0 +1,136 @@
+"""The file of a journal, opened: locked if it is to be written, whole, and the one whose slots its side file knows."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import msgspec
+
+from wevent.errors import InvalidJournal
+from wevent.journal.sqlite import schema
+from wevent.journal.sqlite.lock import WriterLock, has_second_name
+from wevent.journal.sqlite.lost import STARTED_OVER, Place, check_lost
+from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, only_row, transaction
+
+
+class JournalFile:
+    """An open journal file; made empty if it is to be written and does not exist.
+
+    Args:
+        path: where it is.
+        write: take the writer's lock.
+        start_over: the operator says that a lost journal is to be replaced.
+        held: the writer's lock, if the caller has it already and keeps it.
+
+    Attributes:
+        database: the connection.
+        lock: the writer's lock, None for readers.
+        is_new: whether it has no tables yet.
+        migrated: whether it was of an older format.
+
+    Raises:
+        InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
+    """
+
+    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WriterLock | None = None) -> None:
+        if str(path) in (":memory:", "."):
+            raise InvalidJournal(
+                "a journal on disk", f"{str(path)!r}", "Name a file: what is not stored is lost.", path=str(path)
+            )
+        if path.is_dir():
+            raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
+        self.path = path
+        self.is_new = False
+        self.migrated = False
+        self._made = False
+        with ExitStack() as undo:
+            self._held = held is not None
+            self.lock = held if held is not None else WriterLock(path) if write else None
+            undo.callback(self._let_go)
+            if self.lock is not None:
+                self.is_new = self._made = not path.exists()
+                _refuse_second_name(path)
+                if self._made or not path.stat().st_size:
+                    check_lost(path, self.lock.before, None, start_over=start_over)
+            self.database, self.is_new = connect(path, create=write)
+            undo.callback(self.database.close)
+            if self.lock is not None:
+                self._check(start_over, self.lock)
+                self._place = Place(path, self.lock.path, self.lock.file)
+            undo.pop_all()
+
+    def check_place(self) -> None:
+        """Refuse to go on when the file was taken away under its writer.
+
+        Raises:
+            StorageFailed: before anything more is stored or goes out.
+        """
+        if self.lock is not None:
+            self._place.check()
+
+    def read_side(self, number: int, place: int) -> bytes:
+        """Bytes of the side file."""
+        return b"" if self.lock is None else self.lock.read(number, place)
+
+    def write_side(self, data: bytes, place: int) -> None:
+        """Overwrite bytes of the side file, in place.
+
+        Raises:
+            StorageFailed: if it cannot be written.
+        """
+        assert self.lock is not None, "only the writer has a side file"
+        self.lock.overwrite(data, place)
+
+    def close(self) -> None:
+        """Close it and let the next writer in; a journal that was never begun leaves no file."""
+        self.database.close()
+        self._let_go()
+
+    def _check(self, start_over: bool, lock: WriterLock) -> None:
+        """Bring an older format up to date; refuse damage, and another journal than the side file knows."""
+        identity = None
+        if not self.is_new:
+            with clear_errors(self.path):
+                found = int(self.database.pragma("user_version"))
+                if found < schema.FORMAT:
+                    with transaction(self.database):
+                        schema.migrate(self.database, found)
+                    self.migrated = True
+                check_pages(self.database, self.path)
+                identity, slots, unsafe = only_row(
+                    self.database,
+                    "SELECT (SELECT value FROM facts WHERE name = 'id'), committed,"
+                    " (SELECT value FROM facts WHERE name = 'unsafe') FROM head",
+                )
+                if not slots and STARTED_OVER in msgspec.json.decode(unsafe):
+                    start_over = False  # said before, by a run that came to no slot
+        check_lost(self.path, lock.before, identity, start_over=start_over)
+
+    def _let_go(self) -> None:
+        """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""
+        if self.lock is None or self._held:
+            return
+        if self.is_new:
+            with suppress(OSError):
+                if self._made:
+                    for ending in ("", "-wal", "-shm"):
+                        Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
+                self.lock.forget()
+        self.lock.release()
+
+
+def _refuse_second_name(path: Path) -> None:
+    """A file with two names has two locks and two write-ahead logs: it would be drawn from twice.
+
+    Raises:
+        InvalidJournal: if it has.
+    """
+    if has_second_name(path):
+        raise InvalidJournal(
+            "a journal with one name",
+            f"one with hard links ({path})",
+            "Remove the other names; a symbolic link may stay.",
+            path=str(path),
+        )

@@ -1,0 +1,120 @@
+"""What the registry adds up to: a keyed digest that follows every row that comes, goes or changes (spec 10).
+
+Each row has a digest of 32 bytes under the journal's own key; the registry's is their sum, four 64-bit lanes that wrap.
+Adding or dropping a row adds or subtracts its digest, so erasing and forgetting cost nothing extra, and a row that changed
+by itself no longer adds up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from wevent.people.holdout import Key, Restore
+
+_SIZE = 32
+_LANES = "<u8"
+_AT_ONCE = 1 << 16
+_TEXT = (  # `_row_text` in SQL: millions of rows are added up at once
+    "window || ',' || nano || ',' || since || ',' || first || ',' || coalesce(last, -1) || ',' ||"
+    " CASE WHEN level IS NULL THEN '-1,' ELSE length(level) || ',' || level END ||"
+    " iif(typeof(user) = 'text', user, '?')"
+)
+
+
+class MemberRow(NamedTuple):
+    """A membership as it is stored.
+
+    Attributes:
+        user: the id, or the digest of an erased one.
+        window, nano: the requirement.
+        level: the words it came from, None for numbers.
+        since: the slot boundary since which the registry knows the id without a break. Later than `last`: only a note
+            that the id was unknown until then and may have been counted as a stranger through `last`.
+        first: the first slot in which it counts.
+        last: the last slot of membership, None while it lasts.
+    """
+
+    user: str
+    window: int
+    nano: int
+    level: str | None
+    since: int
+    first: int
+    last: int | None
+
+    @property
+    def key(self) -> Key:
+        """The requirement."""
+        return self.window, self.nano
+
+
+def member_rows(database: apsw.Connection, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[MemberRow]:
+    """Stored memberships, all of them or those that fit a condition."""
+    query = f"SELECT user, window, nano, level, since, first, last FROM members {where}"
+    rows: Iterator[Any] = database.execute(query, values)
+    return (MemberRow(*row) for row in rows)
+
+
+class Fingerprint:
+    """The sum, while a transaction changes rows.
+
+    Args:
+        salt: the journal's key.
+        stored: the sum before, as stored.
+    """
+
+    def __init__(self, salt: bytes, stored: bytes = bytes(_SIZE)) -> None:
+        self._salt = salt
+        self._sum = np.frombuffer(stored, dtype=_LANES).copy()
+
+    def add(self, row: MemberRow) -> None:
+        """A row comes."""
+        self._sum += _lanes([_row_text(row)], self._salt)
+
+    def drop(self, row: MemberRow) -> None:
+        """A row goes."""
+        self._sum -= _lanes([_row_text(row)], self._salt)
+
+    def add_all(self, database: apsw.Connection) -> None:
+        """Every stored membership comes."""
+        texts: Iterator[Any] = database.execute(f"SELECT CAST({_TEXT} AS BLOB) FROM members")
+        while part := list(itertools.islice(texts, _AT_ONCE)):
+            self._sum += _lanes([text for (text,) in part], self._salt)
+
+    def add_restore(self, restore: Restore) -> None:
+        """A restore was written down."""
+        text = f"restore,{restore.slot},{restore.widest},{restore.proven},{int(restore.same_epoch)},"
+        text += charged_text(restore.charged)
+        changed = b"-" if restore.changed is None else b"+" + restore.changed
+        self._sum += _lanes([text.encode() + changed], self._salt)
+
+    def value(self) -> bytes:
+        """The sum, as it is stored."""
+        return self._sum.tobytes()
+
+
+def charged_text(charged: Iterable[Key]) -> str:
+    """The classes that were charged for slots released elsewhere, as they are stored."""
+    return json.dumps(sorted(charged), separators=(",", ":"))
+
+
+def _row_text(row: MemberRow) -> bytes:
+    """One membership as text, unambiguous: numbers, then the level with its length, then the id."""
+    user, window, nano, level, since, first, last = row
+    size, words = (-1, "") if level is None else (len(level), level)
+    return f"{window},{nano},{since},{first},{-1 if last is None else last},{size},{words}{user}".encode()
+
+
+def _lanes(texts: list[bytes], salt: bytes) -> npt.NDArray[np.uint64]:
+    """The sum of keyed digests, lane by lane; it wraps."""
+    digests = b"".join([hashlib.blake2b(text, key=salt, digest_size=_SIZE).digest() for text in texts])
+    total: npt.NDArray[np.uint64] = np.frombuffer(digests, dtype=_LANES).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
+    return total

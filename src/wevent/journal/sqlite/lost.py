@@ -1,0 +1,98 @@
+"""A journal that is gone: its side file knows slots that no journal here knows (spec 10).
+
+A missing, empty or foreign journal beside the mark of another one must not begin at slot 1 with a full budget: those
+slots went out already. Nor may a run go on when its file was taken away under it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from wevent.errors import InvalidOption, StaleJournal, StorageFailed
+from wevent.journal.sqlite.lock import Mark, has_second_name, same_file
+
+STARTED_OVER = "started over"
+"""What the privacy statement says of a journal that replaced a lost one."""
+
+
+def is_lost(mark: Mark, identity: str | None) -> bool:
+    """Whether a side file knows slots of another journal than the one that is here (None: none is)."""
+    if not mark.readable:
+        return identity is None
+    return mark.committed > 0 and mark.journal != identity
+
+
+def check_lost(path: Path, mark: Mark, identity: str | None, *, start_over: bool) -> None:
+    """Refuse a journal that was lost, unless the operator says to start over; and starting over without a loss.
+
+    Raises:
+        StaleJournal: with both ways out.
+        InvalidOption: if there is nothing to start over from.
+    """
+    lost = is_lost(mark, identity)
+    if lost and not start_over:
+        raise _lost(path, mark, identity)
+    if start_over and not lost:
+        raise InvalidOption(
+            "a journal that was lost, to start over",
+            "one that was not" if identity is not None else "no sign of an earlier one",
+            "Leave --start-over out.",
+            option="start_over",
+        )
+
+
+def _lost(path: Path, mark: Mark, identity: str | None) -> StaleJournal:
+    released = mark.committed if mark.readable else None
+    known = "some slot" if released is None else f"slot {released}"
+    through = "SLOT" if released is None else f"{released}"
+    return StaleJournal(
+        f"the journal that committed {known} at {path}, as its side file says",
+        "no journal, or an empty one" if identity is None else "another journal",
+        f"Restore its backup (wevent restore BACKUP {path} --released-through {through}, or later). Or say "
+        "--start-over: a new journal over the same people. Epsilons then add up, and slots that went out go out again "
+        "with other numbers.",
+        committed=0,
+        released=released,
+    )
+
+
+class Place:
+    """The files of an open journal, as they were when it was opened.
+
+    Args:
+        path: the journal.
+        side: its side file, and the open file of it.
+    """
+
+    def __init__(self, path: Path, side: Path, side_file: int) -> None:
+        self._path, self._side = path, side
+        self._log = Path(os.path.realpath(path) + "-wal")
+        self._known = os.stat(path)
+        self._known_side = os.fstat(side_file)
+        self._known_log: os.stat_result | None = None
+
+    def check(self) -> None:
+        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost.
+
+        Raises:
+            StorageFailed: before anything more is stored or goes out.
+        """
+        if self._known_log is None:
+            with suppress(FileNotFoundError):
+                self._known_log = os.stat(self._log)
+        if (
+            same_file(self._path, self._known, shorter=False)
+            and not has_second_name(self._path)
+            and same_file(self._side, self._known_side)
+            and (self._known_log is None or same_file(self._log, self._known_log))
+        ):
+            return
+        raise StorageFailed(
+            f"the journal {self._path} to stay in its place while it is published into",
+            "one that was removed, replaced, cut, or given a second name",
+            "Nothing more went out. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
+            "SLOT.",
+            path=str(self._path),
+        )

@@ -1,0 +1,130 @@
+"""The tables of a journal file, its format number and the way from older ones."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import apsw
+
+from wevent.journal.sqlite.fingerprint import Fingerprint
+
+FORMAT = 2
+APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
+
+_REGISTRY = """
+CREATE TABLE members (
+  user TEXT NOT NULL, window INTEGER NOT NULL, nano INTEGER NOT NULL, level TEXT, since INTEGER NOT NULL,
+  first INTEGER NOT NULL, last INTEGER,
+  PRIMARY KEY (user, first, window, nano)
+) WITHOUT ROWID;
+CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
+CREATE TABLE restores (
+  slot INTEGER PRIMARY KEY, widest INTEGER NOT NULL, proven INTEGER NOT NULL, same_epoch INTEGER NOT NULL,
+  charged TEXT NOT NULL, changed BLOB
+);
+"""
+
+TABLES = (
+    """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE epochs (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, terms TEXT NOT NULL);
+CREATE TABLE populations (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE charges (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE histograms (slot INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE slots (
+  slot INTEGER PRIMARY KEY,
+  kind INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  population INTEGER NOT NULL,
+  probe INTEGER NOT NULL,
+  publication INTEGER NOT NULL,
+  threshold INTEGER,
+  dissimilarity REAL,
+  shown INTEGER NOT NULL,
+  link BLOB NOT NULL
+);
+CREATE TABLE head (
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  committed INTEGER NOT NULL,
+  emitted INTEGER NOT NULL,
+  position TEXT NOT NULL,
+  link BLOB NOT NULL,
+  first INTEGER NOT NULL,
+  anchor BLOB NOT NULL,
+  copied INTEGER NOT NULL,
+  pending BLOB NOT NULL
+);
+CREATE TABLE states (slot INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE changes (
+  id INTEGER PRIMARY KEY, action TEXT NOT NULL, user TEXT NOT NULL, window INTEGER, nano INTEGER, level TEXT
+);
+"""
+    + _REGISTRY
+)
+
+
+def begin_registry(connection: apsw.Connection, first: int) -> None:
+    """The facts of a registry whose rows keep the rules of this format from slot `first` on."""
+    rows: list[Any] = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchall()
+    found = Fingerprint(rows[0][0])
+    found.add_all(connection)
+    facts = {
+        "revision": 0,
+        "token": secrets.token_hex(8),  # of the revision: two copies that went on by themselves have different ones
+        "registry": found.value(),
+        "incarnation": secrets.token_hex(16),  # a copy of an older format proves nothing: it gets another one
+        "registry_from": first,
+    }
+    connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+
+
+def _second_format(connection: apsw.Connection) -> None:
+    """Memberships say when the registry learnt of them, restores are written down, and the registry adds up."""
+    connection.execute("DROP INDEX members_ended; ALTER TABLE members RENAME TO members_before")
+    connection.execute(_REGISTRY)
+    rows: list[Any] = connection.execute("SELECT committed FROM head").fetchall()
+    committed = rows[0][0]
+    connection.execute(  # when the registry learnt of an id was not written down: before now, whenever it counts from
+        "INSERT INTO members SELECT user, window, nano, level, min(first, max(?, 1)), first, last FROM members_before",
+        (committed,),
+    )
+    connection.execute("DROP TABLE members_before")
+    begin_registry(connection, committed + 1)
+
+
+MIGRATIONS: dict[int, Callable[[apsw.Connection], None]] = {1: _second_format}
+"""From format number to the function that makes the next one of it; run inside one transaction, oldest first."""
+
+
+def create(connection: apsw.Connection) -> None:
+    """Lay out an empty journal."""
+    connection.execute(TABLES)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def columns(connection: apsw.Connection) -> list[Any]:
+    """Every table with its columns, types and keys: a flipped bit in a layout reads like another one."""
+    query = (
+        'SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk FROM sqlite_master AS tables,'
+        " pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' ORDER BY tables.name, columns.cid"
+    )
+    return list(connection.execute(query))
+
+
+@cache
+def expected_columns() -> list[Any]:
+    """`columns` of a journal of this format."""
+    connection = apsw.Connection(":memory:")
+    create(connection)
+    return columns(connection)
+
+
+def migrate(connection: apsw.Connection, found: int) -> None:
+    """Bring an older format up to the present one."""
+    for number in range(found, FORMAT):
+        MIGRATIONS[number](connection)
+        connection.execute(f"PRAGMA user_version = {number + 1}")

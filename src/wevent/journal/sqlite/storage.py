@@ -1,0 +1,228 @@
+"""Opening a journal file: is it one, is it whole, may it be written; and SQLite's errors in one clear sentence each."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from wevent.errors import InvalidJournal, StorageFailed
+from wevent.journal.sqlite import schema
+from wevent.journal.sqlite.reading import open_for_reading
+
+_BUSY_TIMEOUT_MS = 10_000
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error)
+
+
+def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
+    """A checked connection to a journal, and whether the journal is new and still has no tables.
+
+    Raises:
+        InvalidJournal: if it is missing, foreign, truncated, damaged or of a newer format.
+        StorageFailed: if it cannot be opened or written.
+    """
+    if not create and not path.exists():
+        raise InvalidJournal(
+            f"a journal at {path}", "no such file", "Check the path; `wevent publish` makes one.", path=str(path)
+        )
+    _check_whole(path)
+    with readable(path):
+        if create and not path.exists():  # ids of users are in it: nobody else may read it
+            _make_private(path)
+        connection = _open_for_writing(path) if create else open_for_reading(path)
+        found, application, tables = _identity(connection)
+        if create and not tables and application == 0:
+            return _prepared(connection, write=True), True
+        if application != schema.APPLICATION_ID:
+            raise _foreign(path)
+        if found > schema.FORMAT:
+            raise InvalidJournal(
+                f"a journal of format {schema.FORMAT} or older",
+                f"format {found}, from a newer wevent",
+                "Upgrade wevent; the journal is untouched.",
+                path=str(path),
+                format=found,
+            )
+        if found == schema.FORMAT and schema.columns(connection) != schema.expected_columns():
+            raise damaged(path)
+        return _prepared(connection, write=create), False
+
+
+def check_pages(connection: apsw.Connection, path: Path) -> None:
+    """Refuse a file whose pages contradict each other.
+
+    Raises:
+        InvalidJournal: if SQLite finds damage.
+    """
+    with clear_errors(path):
+        found = connection.execute("PRAGMA quick_check(1)").fetchall()
+    if found != [("ok",)]:
+        raise damaged(path)
+
+
+def damaged(path: Path) -> InvalidJournal:
+    """What is said about a journal that cannot be trusted."""
+    return InvalidJournal(
+        "a whole journal",
+        f"a damaged one ({path})",
+        "Restore a backup: wevent restore BACKUP JOURNAL --released-through SLOT.",
+        path=str(path),
+    )
+
+
+def maybe_row(connection: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
+    """The first row of a query, None if there is none."""
+    return connection.execute(query, values).fetchone()
+
+
+def only_row(connection: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The row of a query that always has one.
+
+    Raises:
+        InvalidJournal: if it has none: something was removed from the file.
+    """
+    row = maybe_row(connection, query, values)
+    if row is None:
+        raise damaged(Path(connection.filename))
+    return row
+
+
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours: full disk, read-only folder, damaged or foreign file."""
+    try:
+        yield
+    except apsw.FullError:
+        raise StorageFailed(
+            "room on the disk",
+            f"a full one ({path.parent})",
+            "Nothing was lost: make room and run the same command again.",
+            path=str(path),
+        ) from None
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError):
+        raise StorageFailed(
+            "a journal in a writable folder",
+            f"{path}, which cannot be written",
+            "Make the file and its folder writable, or choose another place.",
+            path=str(path),
+        ) from None
+    except apsw.NotADBError:
+        raise _foreign(path) from None
+    except (apsw.CorruptError, UnicodeDecodeError):  # a text that is none any more
+        raise damaged(path) from None
+    except apsw.IOError as error:
+        raise StorageFailed(
+            "the disk to store the slot",
+            f"an input/output error ({error})",
+            "What is committed is intact: check the disk and run the same command again.",
+            path=str(path),
+        ) from None
+    except apsw.BusyError:
+        raise StorageFailed(
+            "the journal within ten seconds",
+            "one that another process keeps busy",
+            "Wait for the backup or import to end and run the same command again.",
+            path=str(path),
+        ) from None
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Stored bytes that mean nothing are damage: one sentence, whatever broke over them.
+
+    Raises:
+        InvalidJournal: instead of any error of reading them.
+    """
+    try:
+        with clear_errors(path):
+            yield
+    except InvalidJournal:
+        raise
+    except (*_UNREADABLE, msgspec.MsgspecError, apsw.Error, MemoryError):
+        raise damaged(path) from None
+
+
+def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
+    """Write-ahead log, every commit forced to disk, deleted rows overwritten."""
+    if write:  # a backup stays one file for those who only read it
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON").fetchall()
+    connection.execute("PRAGMA journal_size_limit = 67108864").fetchall()
+    return connection
+
+
+def _open_for_writing(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    return connection
+
+
+def _make_private(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StorageFailed(
+            f"to write {path}", error.strerror or "an error", "Make room and make the folder writable.", path=str(path)
+        ) from None
+
+
+def _identity(connection: apsw.Connection) -> tuple[int, int, int]:
+    found = connection.pragma("user_version")
+    application = connection.pragma("application_id")
+    tables = only_row(connection, "SELECT count(*) FROM sqlite_master")[0]
+    return int(found), int(application), int(tables)
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a file that is shorter than its header says, when no write-ahead log can complete it."""
+    log = Path(os.path.realpath(path) + "-wal")
+    try:
+        size = path.stat().st_size
+        if size == 0 or (log.exists() and log.stat().st_size):
+            return
+        with path.open("rb") as file:
+            header = file.read(100)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageFailed(
+            "a readable journal", f"{os.strerror(error.errno or 0)} ({path})", "Check its permissions.", path=str(path)
+        ) from None
+    if not header.startswith(b"SQLite format 3\0"):
+        raise _foreign(path)
+    page = int.from_bytes(header[16:18], "big")
+    if size < int.from_bytes(header[28:32], "big") * (65536 if page == 1 else page):
+        raise damaged(path)
+
+
+def _foreign(path: Path) -> InvalidJournal:
+    return InvalidJournal(
+        "a wevent journal",
+        f"another kind of file ({path})",
+        "Check the path; the file is untouched.",
+        path=str(path),
+    )
+
+
+@contextmanager
+def transaction(database: apsw.Connection) -> Iterator[None]:
+    """One write transaction, all of it or nothing; a part of the one that is open, if one is."""
+    if database.in_transaction:
+        yield
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise

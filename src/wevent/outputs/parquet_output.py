@@ -1,0 +1,106 @@
+"""A Parquet file, which cannot grow: written whole from the journal at the end of a run, in one move."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from wevent.journal.contract import Journal
+from wevent.journal.record import Record
+from wevent.outputs.lines import CSV_HEADER, csv_lines
+from wevent.outputs.refusals import ahead, clear_errors, foreign, of_another_journal, refuse_special
+
+_COLUMNS = {
+    "slot": "BIGINT",
+    "time": "TIMESTAMPTZ",
+    "cell": "VARCHAR",
+    "value": "DOUBLE",
+    "std_error": "DOUBLE",
+    "outcome": "VARCHAR",
+    "fresh": "BOOLEAN",
+    "mechanism": "VARCHAR",
+}
+
+
+class ParquetOutput:
+    """A Parquet file with one row per slot and cell."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._journal: Journal | None = None
+
+    def check(self, journal: Journal, committed: int) -> None:
+        """Refuse a file that is not this journal's; reads only.
+
+        Raises:
+            StaleJournal: if the file holds a slot that the journal does not know.
+            InvalidOutput: if it is no file, or holds anything else than this journal's releases.
+        """
+        refuse_special(self.path)
+        if not self.path.exists() or not self.path.stat().st_size:
+            return
+        first, last = self._span()
+        if last > committed:
+            raise ahead(self.path, last, committed)
+        for slot in (first, last):
+            record = next(journal.releases(slot), None) if slot else None
+            if record is not None and record.slot == slot and record.shown is not None:
+                values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
+                if [row[0] for row in values] != record.shown.values.tolist():
+                    raise of_another_journal(self.path, slot)
+
+    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+        """Nothing yet: the file is made anew by `close`."""
+        self.check(journal, committed)
+        self._journal = journal
+        return 0
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Nothing yet: the journal has them."""
+
+    def close(self) -> None:
+        """Write all releases of the journal to a new file and put it in place."""
+        if self._journal is None:
+            return
+        with clear_errors(self.path), tempfile.TemporaryDirectory(prefix=".wevent-", dir=self.path.parent) as folder:
+            table, made = Path(folder) / "releases.csv", Path(folder) / "releases.parquet"
+            with table.open("wb") as file:
+                file.write(CSV_HEADER)
+                for record in self._journal.releases(1):
+                    if record.shown is not None:
+                        file.write(csv_lines(record))
+            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _COLUMNS.items())
+            target = str(made).replace("'", "''")
+            _connect().execute(
+                f"COPY (SELECT * FROM read_csv(?, header = true, columns = {{{columns}}})) TO '{target}'"
+                " (FORMAT parquet)",
+                [glob.escape(str(table))],
+            )
+            os.replace(made, self.path)
+        self._journal = None
+
+    def _span(self) -> tuple[int, int]:
+        """The first and the last slot in the file, 0 if it has none."""
+        found = self._rows("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))")
+        if [row[0] for row in found] != list(_COLUMNS):
+            raise foreign(self.path)
+        first, last = self._rows("SELECT coalesce(min(slot), 0), coalesce(max(slot), 0) FROM read_parquet(?)")[0]
+        return first, last
+
+    def _rows(self, query: str, *values: int) -> list[Any]:
+        import duckdb
+
+        try:
+            return list(_connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
+        except duckdb.Error:
+            raise foreign(self.path) from None
+
+
+def _connect() -> Any:
+    import duckdb  # only where a Parquet file is asked for: other outputs start quicker without it
+
+    return duckdb.connect()

@@ -1,0 +1,195 @@
+"""A text file of releases: every release of the journal, each once, in slot order.
+
+Before a byte is written, all that the file holds is compared with the journal (`wevent.outputs.comparing`). Only then is
+a torn end, which must be the beginning of what would be written there, cut off, and what is missing appended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from wevent.journal.contract import Journal
+from wevent.journal.record import Record
+from wevent.journal.terms import Terms
+from wevent.outputs.comparing import LONGEST, Format, Found, Written, compare
+from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line, slot_time
+from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, refuse_special
+
+_TAIL = 1 << 16
+
+
+class FileOutput:
+    """A text file of releases.
+
+    Args:
+        path: the file.
+        form: how releases are written.
+    """
+
+    def __init__(self, path: Path, form: Format) -> None:
+        self.path = path
+        self._form = form
+        self._file: BinaryIO | None = None
+        self._journal: Journal | None = None
+        self._size = 0
+        self._hashed: Any = None
+        self._seen: tuple[Any, Found] | None = None  # what `check` found, for as long as the file stays as it was
+
+    def check(self, journal: Journal, committed: int) -> None:
+        """Refuse a file that is not this journal's; reads only.
+
+        Raises:
+            StaleJournal: if the file holds a slot that the journal does not know.
+            InvalidOutput: if it is no file, or holds anything else than this journal's releases.
+        """
+        self._look(journal, committed)
+
+    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+        """Cut off a torn end and append the missing releases, once `check` finds nothing.
+
+        Raises:
+            StaleJournal, InvalidOutput: as of `check`.
+        """
+        found = self._look(journal, committed)
+        with clear_errors(self.path):
+            self._file = open(self.path, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
+            self._file.truncate(found.keep)
+        self._journal, self._size, self._hashed = journal, found.keep, found.hashed.copy()
+        self._write([found.lacking if found.keep else self._form.header], found.last)
+        return self._append_missing(journal, found.last)
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Append whole lines.
+
+        Raises:
+            InvalidOutput: if somebody else cut the file or wrote to it.
+        """
+        texts, slot = [], 0
+        for record in records:
+            texts.append(self._form.render(record))
+            slot = record.slot
+        self._write(texts, slot)
+
+    def close(self) -> None:
+        """Force it to disk and close it."""
+        if self._file is not None:
+            with clear_errors(self.path):
+                os.fsync(self._file.fileno())
+                self._file.close()
+            self._file = None
+
+    def _append_missing(self, journal: Journal, last: int) -> int:
+        sent = 0
+        pending: list[Record] = []
+        for record in journal.releases(last + 1):
+            if record.shown is None:
+                continue
+            pending.append(record)
+            sent += 1
+            if len(pending) == 1024:
+                self.emit(pending)
+                pending = []
+        if pending:
+            self.emit(pending)
+        return sent
+
+    def _look(self, journal: Journal, committed: int) -> Found:
+        """What the file holds, if all of it is this journal's."""
+        refuse_special(self.path)
+        with clear_errors(self.path):
+            if not self.path.exists():
+                return Found(0, 0, b"", hashlib.sha256())
+            with self.path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                state = stat.st_ino, stat.st_size, stat.st_mtime_ns, committed
+                if self._seen is None or self._seen[0] != state:
+                    self._seen = state, self._inspect(file, journal, committed)
+                return self._seen[1]
+
+    def _inspect(self, file: BinaryIO, journal: Journal, committed: int) -> Found:
+        header = self._form.header
+        size = file.seek(0, os.SEEK_END)
+        start = _read(file, 0, min(size, len(header)))
+        if len(start) < len(header) and header.startswith(start):
+            return Found(0, 0, b"", hashlib.sha256())
+        if start != header:
+            raise foreign(self.path)
+        whole, line = _last_line(file, size)
+        if size - whole > LONGEST:
+            raise foreign(self.path)
+        last = self._slot_of(line) if whole > len(header) else 0
+        if last > committed:
+            raise ahead(self.path, last, committed)
+        if not committed:
+            if size > len(header):
+                raise foreign(self.path)
+            return Found(0, size, b"", hashlib.sha256(header))
+        return compare(file, self.path, self._form, journal)
+
+    def _slot_of(self, line: bytes) -> int:
+        try:
+            return self._form.slot_of(line)
+        except ValueError:
+            raise foreign(self.path) from None
+
+    def _write(self, texts: list[bytes], slot: int) -> None:
+        """Append, and note beside the journal what the file is now."""
+        assert self._file is not None
+        assert self._journal is not None
+        text = b"".join(texts)
+        with clear_errors(self.path):
+            if self._file.seek(0, os.SEEK_END) != self._size:
+                raise changed_meanwhile(self.path)
+            rest = memoryview(text)
+            while rest:
+                number = self._file.write(rest)
+                self._size += number
+                rest = rest[number:]
+        self._hashed.update(text)
+        written = Written(os.path.realpath(self.path), slot, self._size, self._hashed.hexdigest())
+        self._journal.write_note(msgspec.json.encode(written))
+
+
+def _read(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    return file.read(end - start)
+
+
+def _last_line(file: BinaryIO, size: int) -> tuple[int, bytes]:
+    """Where the last line break is, and the line that ends there."""
+    start, tail = size, b""
+    while start and tail.count(b"\n") < 2 and len(tail) < LONGEST:
+        step = min(start, max(_TAIL, len(tail)))
+        start -= step
+        tail = _read(file, start, start + step) + tail
+    whole = tail.rfind(b"\n") + 1
+    return start + whole, tail[tail.rfind(b"\n", 0, max(whole - 1, 0)) + 1 : whole]
+
+
+def _ndjson_slot(line: bytes) -> int:
+    try:
+        return int(msgspec.json.decode(line)["slot"])
+    except (msgspec.MsgspecError, KeyError, TypeError, RecursionError):
+        raise ValueError("no release") from None
+
+
+def _ndjson_opening(terms: Terms, slot: int) -> bytes:
+    return b'{"slot":%d,"time":"%s",' % (slot, slot_time(terms, slot).encode())
+
+
+def _csv_slot(line: bytes) -> int:
+    return int(line.split(b",", 1)[0])
+
+
+def _csv_opening(terms: Terms, slot: int) -> bytes:
+    return b"%d,%s," % (slot, slot_time(terms, slot).encode())
+
+
+NDJSON = Format(ndjson_line, b"", _ndjson_slot, _ndjson_opening)
+CSV = Format(csv_lines, CSV_HEADER, _csv_slot, _csv_opening)

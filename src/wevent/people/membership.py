@@ -1,0 +1,190 @@
+"""What people may ask of the registry, and the roster that a slot is counted with; pure (spec 10).
+
+From which slot on someone counts is decided in `wevent.people.holdout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import BoolArray
+from wevent.core.requirements import Population, Requirement
+from wevent.counting.roster import Roster
+from wevent.errors import InvalidMembership
+from wevent.people.holdout import ERASED, Key, Restore, bucket_of, erased_id
+
+
+class Change(NamedTuple):
+    """One wish of the operator; it takes effect at the next slot boundary.
+
+    Attributes:
+        action: "set" (join or change), "remove" (leave) or "erase" (leave and forget the id).
+        user: the id.
+        key: the requirement, for "set".
+        level: the words it came from ("High/Small"), None for numbers.
+    """
+
+    action: Literal["set", "remove", "erase"]
+    user: str
+    key: Key | None = None
+    level: str | None = None
+
+
+class Unknown(NamedTuple):
+    """Where unregistered users are counted: the class, and the declared public number of them."""
+
+    requirement: Requirement
+    number: int
+
+
+class Barred:
+    """Ids that are never strangers although they are not counted: the registry knows them, or may have known them.
+
+    Held out, gone or erased, they have a requirement of their own; as strangers they would escape their hold-out. After
+    slots released elsewhere this goes for every id whose membership there is in doubt.
+
+    Args:
+        ids: what the registry knows and does not count, erased ids as their digests.
+        salt: the key of these digests.
+        restores: whose doubts still matter.
+    """
+
+    def __init__(self, ids: Iterable[str] = (), salt: bytes = b"", restores: Iterable[Restore] = ()) -> None:
+        self._ids = frozenset(ids)
+        self._salt = salt
+        self._restores = tuple(restores)
+        self._erased = any(one.startswith(ERASED) for one in self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def admits(self, names: list[str]) -> BoolArray:
+        """For each id that is not on the roster: whether it is a stranger."""
+        return np.array([self._admits(name) for name in names], dtype=np.bool_)
+
+    def _admits(self, name: str) -> bool:
+        if name in self._ids or name.startswith(ERASED):
+            return False
+        if self._erased and erased_id(name, self._salt) in self._ids:
+            return False
+        return not any(one.doubts(bucket_of(name, self._salt)) for one in self._restores)
+
+
+def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str) -> Unknown | None:
+    """The class in which unregistered users are counted: the strictest declared window and epsilon.
+
+    ▲ Of more than `number` unknown users in a slot some are rejected, so one more arrival may push another user's
+    record out: two records change, not one. `replace` pays for two already (Δ = 2k). Under `add_remove` their class has
+    half the strictest epsilon, so that the loss of two stays within the strictest requirement.
+
+    Raises:
+        InvalidRequirement: if half of the strictest epsilon no longer splits over the window.
+    """
+    if number == 0:
+        return None
+    declared = tuple(declared)
+    nano = min(one.nano for one in declared)
+    widest = max(one.window for one in declared)
+    return Unknown(Requirement.from_nano(widest, nano if neighbours == "replace" else nano // 2), number)
+
+
+def check_id(user: str) -> None:
+    """Refuse an id that nobody can be registered under.
+
+    Raises:
+        InvalidMembership: for an empty id, one that looks like an erased one, or one that is no text.
+    """
+    try:
+        user.encode()
+    except UnicodeEncodeError:
+        raise InvalidMembership(
+            "an id in UTF-8", "other bytes", "Write it in UTF-8, as events and requirements have it."
+        ) from None
+    if not user or user.startswith(ERASED):
+        raise InvalidMembership(
+            f"an id that is not empty and does not begin with {ERASED!r}",
+            "an empty one" if not user else "one that does",
+            "Erased users are kept under such names for a while: choose another id.",
+        )
+
+
+def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
+    """Refuse a requirement that history was not kept for: past memberships live for the largest declared window.
+
+    Raises:
+        InvalidMembership: if its window is larger than every declared one.
+    """
+    widest = max(one.window for one in declared)
+    if key[0] > widest:
+        raise InvalidMembership(
+            f"a window of at most {widest} slots, the largest declared at the start",
+            f"{key[0]}",
+            "Start a new epoch that declares it (publish --new-epoch --declare WINDOW,EPSILON).",
+            requirement=key,
+        )
+
+
+def make_roster(
+    users: list[str],
+    keys: Iterable[Key],
+    declared: Iterable[Requirement],
+    unknown: Unknown | None = None,
+    barred: Barred | None = None,
+) -> Roster:
+    """The roster of one slot: its members, and a population in which every declared class stays, empty or not.
+
+    Args:
+        users: ids of the members.
+        keys: the requirement of each.
+        declared: classes that stay with size 0.
+        unknown: where unregistered users are counted; None: nowhere.
+        barred: who is never one of them.
+    """
+    codes: dict[Key, int] = {}
+    rows = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), dtype=np.int64, count=len(users))
+    requirements = [Requirement.from_nano(*key) for key in codes]
+    sizes = np.bincount(rows, minlength=len(codes)).tolist() if codes else []
+    population = dict.fromkeys(declared, 0)
+    for requirement, size in zip(requirements, sizes, strict=True):
+        population[requirement] = size
+    if unknown is not None:
+        population[unknown.requirement] = population.get(unknown.requirement, 0) + unknown.number
+    whole = Population(population)
+    order = np.array([whole.index(requirement) for requirement in requirements], dtype=np.int64)
+    classes = order[rows] if len(rows) else np.zeros(0, dtype=np.int64)
+    row = None if unknown is None else whole.index(unknown.requirement)
+    return Roster(
+        id_column(users),
+        classes,
+        whole,
+        unknown_row=row,
+        unknown_limit=unknown.number if unknown else 0,
+        is_stranger=None if barred is None else barred.admits,
+    )
+
+
+def id_column(users: list[str]) -> npt.NDArray[np.int64] | npt.NDArray[np.str_]:
+    """Ids as int64 if every one is a canonical whole number, else as text: numbers are found ten times faster."""
+    text = np.array(users, dtype=np.str_) if users else np.zeros(0, dtype="U1")
+    if not users:
+        return text
+    try:
+        numbers = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return numbers if bool((numbers.astype(text.dtype) == text).all()) else text
+
+
+def differences(
+    current: Mapping[str, tuple[Key, str | None]], wanted: Mapping[str, tuple[Key, str | None]]
+) -> list[Change]:
+    """The changes that turn the current registry into the wanted one: what importing a file means."""
+    changes = [
+        Change("set", user, key, level) for user, (key, level) in wanted.items() if current.get(user) != (key, level)
+    ]
+    changes += [Change("remove", user) for user in current if user not in wanted]
+    return changes

@@ -1,0 +1,82 @@
+"""The local model for clients and servers: randomize one report, estimate from many (spec 9).
+
+▲ Every registered client sends exactly one report per slot, absent or not, drawn once, stored, and re-sent unchanged on
+retry: silence is visible and not protected. The budget of a slot is ε // w, so `epsilon` here is the slot's part.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.budget import response_probability
+from wevent.core.requirements import Requirement
+from wevent.core.response import randomize as _randomize
+from wevent.core.response import unbiased
+from wevent.counting.cells import Cells
+from wevent.errors import InvalidReports
+
+__all__ = ["estimate", "randomize"]
+
+
+def randomize(cell: Any, *, cells: int | Sequence[Any], epsilon: object) -> int:
+    """One user's report for one slot: a number from 0 to d, where d means absent.
+
+    The truth is kept with probability e^ε/(e^ε + d), every other answer is equally likely; bits come from the operating
+    system. Charges the user `epsilon`, whatever the neighbouring relation.
+
+    Args:
+        cell: the user's cell (label, or index for a numbered domain), None if absent.
+        cells: the declared domain.
+        epsilon: the budget of this slot.
+
+    Raises:
+        InvalidReports: if the cell is not in the domain.
+    """
+    domain = Cells.of(cells)
+    answer = len(domain) if cell is None else int(domain.find(np.asarray([cell]))[0])
+    if answer < 0:
+        raise InvalidReports(
+            "a cell of the declared domain, or None for absent",
+            "another one",
+            "Check the cells of the stream.",
+            index=0,
+        )
+    return _randomize(answer, cells=len(domain), budget=Requirement(1, epsilon).nano, draw_bits=secrets.randbits)
+
+
+def estimate(reports: Any, *, cells: int | Sequence[Any], epsilon: object) -> npt.NDArray[np.float64]:
+    """How many users are in each cell, unbiased, from the reports of one class and slot.
+
+    Args:
+        reports: what `randomize` returned for each user, all with the same epsilon.
+        cells: the declared domain.
+        epsilon: the budget each report was made with.
+
+    Raises:
+        InvalidReports: if a report is not a number from 0 to d.
+    """
+    domain = Cells.of(cells)
+    answers = np.asarray(reports)
+    if answers.ndim != 1 or (len(answers) and answers.dtype.kind not in "iu"):
+        raise InvalidReports(
+            "one whole number per report",
+            f"shape {answers.shape}, type {answers.dtype}",
+            "Pass a list of reports.",
+            index=None,
+        )
+    bad = np.flatnonzero((answers < 0) | (answers > len(domain)))
+    if len(bad):
+        raise InvalidReports(
+            f"reports from 0 to {len(domain)}",
+            "one outside",
+            "Use the domain they were made with.",
+            index=int(bad[0]),
+        )
+    truth = response_probability(Requirement(1, epsilon).nano, len(domain)) / 2.0**64
+    seen = np.bincount(answers.astype(np.int64), minlength=len(domain) + 1)[:-1]
+    return unbiased(seen, len(answers), truth, len(domain))

@@ -1,0 +1,362 @@
+"""The publisher: core and noise put together; one call is one slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from wevent.core.arrays import IntArray, any_true
+from wevent.core.dissimilarity import compared
+from wevent.core.ledger import Ledger
+from wevent.core.mechanism import (
+    EstimatorName,
+    Measurement,
+    Neighbours,
+    NoiseSource,
+    Options,
+    Planner,
+    SmoothingName,
+    ThresholdRule,
+)
+from wevent.core.postprocess import Polish
+from wevent.core.requirements import Population
+from wevent.core.step import Outcome, Pieces, advance, first_history, step
+from wevent.core.suitability import check_options, check_reach
+from wevent.counting.cells import Cells
+from wevent.counting.counts import checked_matrix
+from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
+from wevent.noise import SecureNoise, SeededNoise
+from wevent.publisher import state as state_format
+from wevent.publisher.catalogue import find_mechanism
+from wevent.publisher.release import Release
+
+
+class Publisher:
+    """Publishes one histogram per slot, without end, and keeps every user's promise (spec 1).
+
+    Two publishers over the same people compose: their epsilons add up.
+
+    Args:
+        population: the requirement classes and how many registered users hold each (`roster.population`).
+        cells: the declared cell domain: a number, or a list of labels.
+        mechanism: a name from `wevent.mechanisms()`.
+        noise: `SecureNoise()` unless told otherwise; `SeededNoise(seed)` is for simulation only.
+        neighbours: "add_remove" (default) hides a user's presence in a cell, "replace" any change of their record.
+        max_cells_per_user: k, how many cells one user may be in within a slot.
+        refund: charge publications what was really lost, min(e, θ), instead of the full offer.
+        threshold: for `bd` and `ba`: "scale" (default) publishes above Δ/e, "std" above √2·Δ/e.
+        estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
+        smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
+        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated.
+        nonnegative: publish no value below 0 (free post-processing, as are the next two).
+        known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
+        round: publish whole numbers.
+
+    Attributes:
+        ledger: charges per class; read `ledger.remaining()` and `ledger.spent()`.
+        cells: the cell domain.
+        population: the population in force.
+
+    >>> from wevent import Population, Requirement, SeededNoise
+    >>> population = Population({Requirement(window=4, epsilon=1): 100})
+    >>> publisher = Publisher(population, cells=2, mechanism="uniform", noise=SeededNoise(1))
+    >>> publisher.step([[60, 30]]).slot
+    1
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        cells: int | Sequence[Any],
+        mechanism: str = "pbd",
+        *,
+        noise: NoiseSource | None = None,
+        neighbours: Neighbours = "add_remove",
+        max_cells_per_user: int = 1,
+        refund: bool = False,
+        threshold: ThresholdRule | None = None,
+        estimator: EstimatorName | None = None,
+        smoothing: SmoothingName | None = None,
+        unbiased: bool = False,
+        nonnegative: bool = False,
+        known_total: int | None = None,
+        round: bool = False,  # noqa: A002  the word people look for
+    ) -> None:
+        _check_population(population)
+        row = find_mechanism(mechanism)
+        options = Options(
+            neighbours,
+            max_cells_per_user,
+            refund,
+            threshold,
+            estimator=estimator,
+            smoothing=smoothing,
+            unbiased=unbiased,
+        )
+        self._polish = Polish(nonnegative, known_total, round)
+        self._polishes = self._polish != Polish()
+        check_options(row, options, self._polish)
+        self._row = row
+        self._options = options
+        self._declared = population.classes
+        self._noise: NoiseSource = SecureNoise() if noise is None else noise
+        self.cells = Cells.of(cells)
+        self.population = population
+        policy, measures = row.policy(population.classes, options), row.estimator(options)
+        check_reach(row, options, len(self.cells), population.classes, measures)
+        self._pieces = Pieces(
+            policy,
+            measures,
+            row.smoother(options),
+            (threshold or row.threshold),
+            refund,
+            policy if isinstance(policy, Planner) else None,
+        )
+        self.ledger = Ledger(
+            population,
+            sensitivity=options.sensitivity,
+            cells_per_user=max_cells_per_user,
+            pinned=population.classes if row.shared_budget else (),
+        )
+        self._history = first_history(len(self.ledger.rows), len(self.cells), self._pieces.smoother)
+        self._measured: Measurement | None = None
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name."""
+        return self._row.name
+
+    @property
+    def slot(self) -> int:
+        """The number of the next slot."""
+        return self.ledger.slot
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise is reproducible and therefore protects nobody."""
+        return bool(getattr(self._noise, "seeded", True))
+
+    @property
+    def shares_budget(self) -> bool:
+        """Whether the mechanism has one budget for all declared classes."""
+        return self._row.shared_budget
+
+    @property
+    def measured(self) -> Measurement | None:
+        """The measurement behind the last step's release, None if it repeats; public, what a journal replays."""
+        return self._measured
+
+    def step(self, counts: Any) -> Release:
+        """Publish one slot.
+
+        Args:
+            counts: `roster.count(…)`, or a whole-number array (classes, cells) in the order of `population.classes`.
+
+        Raises:
+            InvalidCounts: if they cannot be true; nothing has changed and the slot can be stepped again.
+        """
+        matrix = checked_matrix(counts, self.population.sizes, len(self.cells), self._options.max_cells_per_user)
+        outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
+        history, estimate = advance(self._history, outcome, self._pieces, self.ledger)
+        probe_charges, publication_charges = self._class_charges(outcome)
+        release = Release(
+            self._history.slot,
+            self._polish(estimate.values) if self._polishes else estimate.values,
+            self.cells,
+            self._row.name,
+            outcome.kind,
+            probe_charges,
+            publication_charges,
+            estimate.std_error,
+            None if outcome.plan is None else outcome.plan.threshold,
+            outcome.dissimilarity,
+            estimate.error,
+        )
+        self.ledger.commit(outcome.reservation, outcome.charges)
+        self._history = history
+        self._measured = outcome.measurement
+        return release
+
+    def replay(self, probe_charges: IntArray, publication_charges: IntArray, measured: Measurement | None) -> None:
+        """Take over a committed slot from a journal: its charges and measurement, without counts or noise (spec 10).
+
+        After replaying every slot since `state()` was taken the publisher continues as if it had stepped them itself.
+
+        Args:
+            probe_charges: per class of the population, nano-epsilons.
+            publication_charges: the same for the publication.
+            measured: the measurement of a published slot, None for any other.
+
+        Raises:
+            InvalidState: if they cannot be a committed slot's charges; nothing has changed.
+        """
+        self.ledger.check_charges(probe_charges, publication_charges)
+        rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
+        outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
+        self._history, _ = advance(self._history, outcome, self._pieces, self.ledger)
+        self.ledger.replay(probe_charges, publication_charges)
+
+    def inherit(self, earlier: Publisher) -> None:
+        """Begin where an earlier publisher over the same people stands: its slot and every charge (spec 10, epochs).
+
+        What was measured before stays behind: cells and mechanism may have changed. Call it before the first step.
+        """
+        population = self.population
+        self.ledger.load(earlier.population, earlier.slot, earlier.ledger.export())
+        self.population = earlier.population
+        self._history.slot = earlier.slot
+        self._history.last_charges = np.full(len(self.ledger.rows), -1, dtype=np.int64)
+        self.update(population)
+
+    def run(self, slots: Iterable[Any]) -> Iterator[Release]:
+        """Publish slot after slot, lazily."""
+        for counts in slots:
+            yield self.step(counts)
+
+    def update(self, population: Population) -> None:
+        """Put a new population in force from the next slot on; old charges stay with their classes (spec 4).
+
+        A class whose last members left keeps its charges for w − 1 slots; a joiner inherits those of the class. Users
+        who change their requirement must sit out in between (spec 10): the publisher cannot see who moved.
+
+        Raises:
+            InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
+        """
+        self.check_population(population)
+        last_charges = self._history.last_charges
+        carried = self.ledger.update(population, keep=last_charges >= 0)
+        self._history.last_charges = np.where(carried >= 0, last_charges[carried], -1)
+        self.population = population
+
+    def state(self) -> bytes:
+        """Everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
+        return state_format.dump(
+            state_format.State(
+                mechanism=self._row.name,
+                neighbours=self._options.neighbours,
+                max_cells_per_user=self._options.max_cells_per_user,
+                refund=self._options.refund,
+                threshold=self._options.threshold,
+                cells=self.cells.declaration(),
+                declared=[(one.window, one.nano) for one in self._declared],
+                population=[(one.window, one.nano, size) for one, size in self.population.items()],
+                slot=self.ledger.slot,
+                ledger=self.ledger.export(),
+                last_fresh=self._history.last_fresh,
+                last_charges=self._history.last_charges.tolist(),
+                measurement=self._history.measurement.tolist(),
+                smoothed=self._pieces.smoother.dump(self._history.smoothed),
+                seeded=self.seeded,
+                noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
+                memory=self._history.memory,
+                estimator=self._options.estimator,
+                smoothing=self._options.smoothing,
+                unbiased=self._options.unbiased,
+                nonnegative=self._polish.nonnegative,
+                known_total=self._polish.known_total,
+                round=self._polish.whole,
+            )
+        )
+
+    @classmethod
+    def restore(cls, state: bytes, noise: NoiseSource | None = None) -> Publisher:
+        """A publisher that continues from `state()`.
+
+        Args:
+            state: the bytes of `state()`.
+            noise: None continues with the kind of noise it had, a seeded source from where it stood.
+
+        Raises:
+            InvalidState: if the bytes are no state, or of a newer format.
+        """
+        saved = state_format.load(state)
+        try:
+            return cls._from_saved(saved, noise)
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if isinstance(error, UnknownMechanism):
+                raise
+            raise InvalidState(
+                "a publisher's state whose parts fit together",
+                "one that contradicts itself",
+                "Use the bytes of Publisher.state() unchanged.",
+            ) from error
+
+    @classmethod
+    def _from_saved(cls, saved: state_format.State, noise: NoiseSource | None) -> Publisher:
+        if noise is None and saved.noise is not None:
+            noise = SeededNoise.at(saved.noise)
+        publisher = cls(
+            state_format.population_of([(*one, 0) for one in saved.declared]),
+            saved.cells,
+            saved.mechanism,
+            noise=noise,
+            neighbours=saved.neighbours,
+            max_cells_per_user=saved.max_cells_per_user,
+            refund=saved.refund,
+            threshold=saved.threshold,
+            estimator=saved.estimator,
+            smoothing=saved.smoothing,
+            unbiased=saved.unbiased,
+            nonnegative=saved.nonnegative,
+            known_total=saved.known_total,
+            round=saved.round,
+        )
+        publisher.population = state_format.population_of(saved.population)
+        publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
+        rows, cells = len(publisher.ledger.rows), len(publisher.cells)
+        if len(saved.last_charges) != rows or len(saved.measurement) != cells or not 0 <= saved.last_fresh < saved.slot:
+            raise ValueError("contradictory fields")
+        history = publisher._history
+        history.slot = saved.slot
+        history.last_fresh = saved.last_fresh
+        history.last_charges = np.array(saved.last_charges, dtype=np.int64)
+        measurement = np.array(saved.measurement)
+        if measurement.dtype.kind not in "if" or not np.isfinite(measurement).all():
+            raise ValueError("a measurement that is none")
+        if any_true((history.last_charges < -1) | (history.last_charges > publisher.ledger.epsilons)):
+            raise ValueError("a charge that no publication had")
+        history.measurement = measurement if publisher._pieces.rule is None else compared(measurement)
+        history.memory = saved.memory
+        history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
+        return publisher
+
+    def _class_charges(self, outcome: Outcome) -> tuple[IntArray, IntArray]:
+        """What the slot charges each class of the population, as read-only arrays."""
+        nothing = self.ledger.nothing
+        probe = nothing if outcome.reservation is None else outcome.reservation.probe_budgets
+        publication = nothing if outcome.charges is None else outcome.charges
+        charges = self.ledger.of_classes(probe), self.ledger.of_classes(publication)
+        for one in charges:
+            one.setflags(write=False)
+        return charges
+
+    def check_population(self, population: Population) -> None:
+        """Whether `update` would take a population: a shared budget is for the classes it was declared for.
+
+        Raises:
+            InvalidPopulation: naming the first class it was not declared for.
+        """
+        _check_population(population)
+        if not self._row.shared_budget:
+            return
+        widest = max(one.window for one in self._declared)
+        smallest = min(one.nano for one in self._declared)
+        for requirement in population.classes:
+            if requirement.window > widest or requirement.nano < smallest:
+                raise InvalidPopulation(
+                    f"classes within the declared window {widest} and epsilon {smallest / 1e9:g}",
+                    f"{requirement!r}",
+                    "Declare it at the start (a class of size 0 is fine), or use a personalised mechanism.",
+                    requirement=requirement,
+                )
+
+    def __repr__(self) -> str:
+        size = f"{len(self.population)} classes × {len(self.cells)} cells"
+        return f"<Publisher {self.mechanism}, {size}, next slot {self.slot}>"
+
+
+def _check_population(population: object) -> None:
+    if not isinstance(population, Population):
+        raise InvalidPopulation("a Population", type(population).__name__, "Pass roster.population or Population({…}).")

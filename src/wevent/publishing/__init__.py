@@ -1,0 +1,1 @@
+"""From settings to a running publication, and the loop: read, step, commit, emit."""

@@ -1,0 +1,240 @@
+"""All settings of a stream: one TOML file, overridden by options, checked before anything is read or written."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from wevent.core.requirements import Levels
+from wevent.counting.cells import Cells
+from wevent.errors import InvalidSettings
+from wevent.streams.clock import parse_length, parse_offset, parse_time
+from wevent.streams.files.requirements_file import read_column
+from wevent.streams.stream_settings import StreamSettings
+
+_CHOICES = {
+    "neighbours": ("add_remove", "replace"),
+    "threshold": ("scale", "std"),
+    "estimator": ("sampling", "weighting"),
+    "smoothing": ("hold", "filter"),
+    "engine": ("auto", "duckdb", "numpy"),
+    "close": ("clock", "lines"),
+    "time_unit": ("s", "ms", "us"),
+}
+_TEXTS = ("out", "mechanism", "stream", "slot_column", "time_column", "user_column", "cell_column", "timezone")
+_PATHS = ("journal", "requirements")
+_FLAGS = ("refund", "strict", "unbiased", "nonnegative", "round")
+_LEAST = {"max_cells_per_user": 1, "unknown_users": 0, "known_total": 0}
+KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *_CHOICES, *_TEXTS, *_PATHS, *_FLAGS, *_LEAST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(StreamSettings):
+    """Everything that publishing a stream needs, resolved and checked.
+
+    Attributes:
+        journal: the journal file.
+        out: where releases go: a path, or "-" and None for standard output.
+        requirements: the requirements file.
+        mechanism: a name from `wevent.mechanisms()`.
+        neighbours: as of `Publisher`.
+        refund: as of `Publisher`.
+        threshold: as of `Publisher`.
+        levels: what the words in the requirements file stand for; None: the default ones.
+        unknown_users: how many unregistered users may count; 0 rejects their events.
+        stream: the stream's name, pinned by the journal.
+        estimator, smoothing, unbiased, nonnegative, known_total, round: as of `Publisher`.
+    """
+
+    journal: Path | None = None
+    out: str | None = None
+    requirements: Path | None = None
+    mechanism: str = "pbd"
+    neighbours: str = "add_remove"
+    refund: bool = False
+    threshold: str | None = None
+    levels: Levels | None = None
+    unknown_users: int = 0
+    stream: str = "default"
+    estimator: str | None = None
+    smoothing: str | None = None
+    unbiased: bool = False
+    nonnegative: bool = False
+    known_total: int | None = None
+    round: bool = False
+
+
+def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:
+    """The settings of a TOML file, with options on top.
+
+    Args:
+        config: the file; paths in it are relative to its folder. None: options only.
+        options: values by key, as written on the command line; None is the same as not given.
+
+    Raises:
+        InvalidSettings: for an unknown key, a missing or meaningless value; naming the key.
+        InvalidInput: for a cells file that cannot be read.
+    """
+    values = dict(read_config(config)) if config is not None else {}
+    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    _check_keys(given, "an option")
+    values.update(given)
+    for key in ("inputs", "cells"):
+        if key not in values:
+            raise _missing(key)
+    checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
+    columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
+    return Settings(
+        inputs=_inputs(values["inputs"]),
+        cells=_cells(values["cells"]),
+        columns=MappingProxyType(columns),
+        levels=_levels(values["levels"]) if "levels" in values else None,
+        **_clock(values, checked.pop("timezone", None)),
+        **checked,
+    )
+
+
+def read_config(config: Path | str) -> dict[str, Any]:
+    """The raw values of a TOML file by key, its relative paths made to start at its folder.
+
+    Raises:
+        InvalidSettings: if it cannot be read, or has an unknown key.
+    """
+    path = Path(config)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except OSError as error:
+        raise InvalidSettings(
+            "a readable configuration file", f"{str(path)!r} ({error.strerror})", "Check the path.", key="config"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettings(
+            "a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.", key="config"
+        ) from None
+    _check_keys(values, f"{str(path)!r}")
+    folder = path.parent
+    for key in _PATHS:
+        if isinstance(values.get(key), str):
+            values[key] = str(folder / values[key])
+    if isinstance(values.get("out"), str) and values["out"] != "-":
+        values["out"] = str(folder / values["out"])
+    if isinstance(values.get("cells"), str) and not values["cells"].isdecimal():
+        values["cells"] = str(folder / values["cells"])
+    if "inputs" in values:
+        values["inputs"] = tuple(one if one == "-" else str(folder / one) for one in _inputs(values["inputs"]))
+    return values
+
+
+def _check_keys(values: Mapping[str, Any], where: str) -> None:
+    for key in values:
+        if key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, n=1)
+            raise InvalidSettings(
+                "settings that wevent knows",
+                f"{key!r} in {where}",
+                f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(sorted(KEYS))}.",
+                key=key,
+            )
+
+
+def _checked(key: str, value: Any) -> Any:
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise _invalid(key, f"one of {', '.join(_CHOICES[key])}", value, "Use one of these words.")
+        return value
+    if key in _FLAGS:
+        if not isinstance(value, bool):
+            raise _invalid(key, "true or false", value, "Write it without quotes.")
+        return value
+    if key in _LEAST:
+        whole = int(value) if isinstance(value, str) and value.isdecimal() else value
+        if type(whole) is not int or whole < _LEAST[key]:
+            raise _invalid(key, f"a whole number, at least {_LEAST[key]}", value, "Correct the number.")
+        return whole
+    if not isinstance(value, (str, Path)) or not str(value):
+        raise _invalid(key, "text", value, "Write it in quotes.")
+    if key == "timezone":
+        return parse_offset(str(value))
+    return Path(value) if key in _PATHS else str(value)
+
+
+_CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS}
+
+
+def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]:
+    """Slot length, start, end and grace in microseconds; with a slot column numbers of slots."""
+    auto = values.get("start") == "auto"
+    clock: dict[str, Any] = {"timezone_us": timezone_us, "start_auto": auto}
+    clock["grace_us"] = parse_length(values.get("grace", "0s"), "grace")
+    if values.get("slot_column") is not None:
+        return {**clock, **_slotted(values, auto)}
+    if "slot" not in values:
+        raise _missing("slot")
+    clock["slot_us"] = parse_length(values["slot"])
+    for key in ("start", "end"):
+        value = values.get(key)
+        clock[f"{key}_us"] = None if value in (None, "auto") else parse_time(value, key, timezone_us)
+    if values.get("end") == "auto" and not auto:
+        raise _invalid("end", "a time (only start may be auto, and then reads both)", "auto", "Declare the end.")
+    if None not in (clock["start_us"], clock["end_us"]) and clock["end_us"] - clock["start_us"] < clock["slot_us"]:
+        raise _invalid("end", "at least one slot after the start", str(values["end"]), "Declare a later end.")
+    return clock
+
+
+def _slotted(values: Mapping[str, Any], auto: bool) -> dict[str, Any]:
+    for key in ("slot", "start"):
+        if values.get(key) not in (None, "auto"):
+            raise _invalid(key, "not to be given beside slot_column", values[key], f"Leave {key} out.")
+    end = values.get("end")
+    if end is None:
+        return {"slot_us": 1, "start_us": 0, "end_us": None}
+    if not str(end).isdecimal() or int(end) < 1:
+        raise _invalid("end", "the number of slots beside slot_column", end, "Write how many slots there are.")
+    return {"slot_us": 1, "start_us": 0, "end_us": int(end)}
+
+
+def _inputs(value: Any) -> tuple[str, ...]:
+    inputs = (value,) if isinstance(value, (str, Path)) else value
+    if not isinstance(inputs, (list, tuple)) or not inputs or not all(isinstance(one, (str, Path)) for one in inputs):
+        raise _invalid("inputs", "file names and globs, or '-'", value, "Write inputs = ['events/*.parquet'].")
+    names = tuple(str(one) for one in inputs)
+    if "-" in names and len(names) > 1:
+        raise _invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
+    return names
+
+
+def _cells(value: Any) -> Cells:
+    if isinstance(value, (str, Path)) and not str(value).isdecimal():
+        return Cells.of(read_column(value, "cell"))
+    return Cells.of(int(value) if isinstance(value, str) else value)
+
+
+def _levels(value: Any) -> Levels:
+    if not isinstance(value, Mapping) or set(value) != {"privacy", "window"}:
+        raise _invalid("levels", "two tables, [levels.privacy] and [levels.window]", value, "Give both.")
+    for name in ("privacy", "window"):
+        if not isinstance(value[name], Mapping) or not value[name]:
+            raise _invalid(
+                f"levels.{name}",
+                "a table of words and numbers",
+                value[name],
+                f"Write [levels.{name}] and a line for each.",
+            )
+    return Levels(dict(value["privacy"]), dict(value["window"]))
+
+
+def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
+    return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
+
+
+def _missing(key: str) -> InvalidSettings:
+    option = "EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}"
+    return InvalidSettings(
+        f"{key} to be set", "nothing", f"Give {option}, or {key} = … in the configuration file.", key=key
+    )

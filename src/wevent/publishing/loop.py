@@ -1,0 +1,274 @@
+"""The loop: read → step → commit → emit. Exactly one release per slot, ever (spec 10).
+
+The order is the guarantee. A slot is computed, then one transaction stores its charges, its release and the input
+position, then it is emitted. A crash before the transaction ends loses a draw that nobody saw, logs included; a crash
+after it sends the stored release again, byte for byte. Nothing ever draws a committed slot again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from wevent.core.mechanism import NoiseSource
+from wevent.core.requirements import Population, Requirement
+from wevent.counting.roster import Roster
+from wevent.errors import InvalidInput, InvalidOption, InvalidPopulation
+from wevent.journal.contract import Batch, Hook, no_hook
+from wevent.journal.rebuild import rebuild_publisher, state_interval
+from wevent.journal.record import Group, Record, Shown, of_release
+from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.terms import SEEDED
+from wevent.outputs import Output
+from wevent.publisher.publisher import Publisher
+from wevent.publishing.member_view import MemberView
+from wevent.publishing.stopping import Stop, Stopped
+from wevent.streams.source import SlotCounts, Source
+
+_log = logging.getLogger("wevent.publishing.loop")
+_BATCH_S = 0.25  # a transaction of file input gathers slots for at most this long
+
+Progress = Callable[[int, int | None], None]
+"""Told the last committed slot and the last slot there will be, if that is known."""
+
+
+@runtime_checkable
+class KeepsPending(Protocol):
+    """A source that has read events of slots that are still open; the journal keeps them until these close."""
+
+    def pending(self) -> bytes:
+        """The events of open slots."""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Take them back, after `resume`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How to run, as opposed to what to promise: none of it is pinned.
+
+    Attributes:
+        last: the last slot to publish; None: until the source ends.
+        batch: how many slots one transaction may hold; live input uses 1.
+        keep: how many slots the journal keeps; None: all.
+        progress: told after every commit.
+        at: called at each labelled step.
+    """
+
+    last: int | None = None
+    batch: int = 1
+    keep: int | None = None
+    progress: Progress = lambda slot, last: None
+    at: Hook = no_hook
+
+
+class Summary(NamedTuple):
+    """What a run came to: public numbers only.
+
+    Attributes:
+        first, last: the slots it published; last < first if none.
+        sent_again: releases that were missing in the output and were sent from the journal.
+        interrupted: whether a signal ended it.
+    """
+
+    first: int
+    last: int
+    sent_again: int
+    interrupted: bool
+
+
+class Publication:
+    """One run over a journal; made for a journal that has terms and is not stale (see `wevent.publishing.staleness`).
+
+    Args:
+        journal: opened for writing.
+        source: where counted slots come from.
+        output: where releases go.
+        running: how to run.
+        noise: secure unless a simulation or test says otherwise, whatever earlier runs drew; seeded noise is written
+            down as unsafe.
+    """
+
+    def __init__(
+        self,
+        journal: SqliteJournal,
+        source: Source,
+        output: Output,
+        *,
+        running: Running | None = None,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self._journal, self._source, self._output = journal, source, output
+        self._running = running or Running()
+        loaded = journal.load()
+        self._epoch = loaded.head.epoch
+        self.publisher = rebuild_publisher(loaded, journal.epochs(), noise)
+        if self.publisher.seeded:
+            journal.note_unsafe((SEEDED,))
+        self._emitted = loaded.head.emitted
+        self._shown: Shown | None = None
+        if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
+            self._shown = loaded.last.shown
+        self._roster: Roster | None = None
+        self._group = Group.of(self.publisher.population)
+        self._since_state = len(loaded.since)
+        self._members = MemberView(journal, self._epoch.terms)
+        if loaded.head.position is not None:
+            source.resume(loaded.head.position)
+        self._restore_pending(loaded.pending)
+        journal.mark()
+        self._sent_again = output.repair(journal, loaded.head.committed, loaded.head.emitted)
+        self._emitted = max(self._emitted, loaded.head.committed)
+
+    def run(self) -> Summary:
+        """Publish until the last slot, the end of the input, or a signal."""
+        first = self.publisher.slot
+        with Stop(getattr(self._source, "stop", None)) as stop:
+            while self._wanted() and not stop.asked and self._transact(self._read(stop)):
+                pass
+        self._journal.commit(Batch((), None, None, self._emitted, self._pending()))
+        return Summary(first, self.publisher.slot - 1, self._sent_again, stop.asked)
+
+    def _wanted(self) -> int:
+        """How many slots the next transaction may hold."""
+        slot, last = self.publisher.slot, self._running.last
+        batch = 1 if self._journal.epoch_waits else self._running.batch  # what comes with an epoch follows at once
+        return max(0, min(batch, batch if last is None else last - slot + 1))
+
+    def _read(self, stop: Stop) -> Iterator[SlotCounts]:
+        """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
+        slot = self.publisher.slot
+        roster, most, barred = self._members.at(slot)
+        if roster is not self._roster:
+            if roster.population != self.publisher.population:
+                self.publisher.update(roster.population)
+            self._roster, self._group = roster, Group.of(roster.population, roster.unknown_row, barred)
+        counting = self._source.count(roster, slot, min(self._wanted(), most))
+        begun = time.monotonic()
+        while not stop.asked and time.monotonic() - begun < _BATCH_S:
+            try:
+                with stop.at_once():
+                    counted = next(counting, None)
+            except Stopped:
+                return
+            if counted is None:
+                return
+            yield counted
+
+    def _transact(self, slots: Iterator[SlotCounts]) -> bool:
+        """Steps 2 to 4 for the slots of one transaction; whether there were any."""
+        records, position = [], None
+        for counted in slots:
+            records.append(self._step(counted))
+            position = counted.position
+        if not records:
+            return False
+        self._running.at("stepped")
+        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._pending()))
+        self._emit(records)
+        self._running.progress(records[-1].slot, self._running.last)
+        if self._running.keep is not None and records[-1].slot % 256 < len(records):
+            self._journal.compact(self._running.keep)
+        return True
+
+    def _step(self, counted: SlotCounts) -> Record:
+        """2. Step: the release and its charges; known to this process alone."""
+        if counted.slot != self.publisher.slot:
+            raise InvalidOption(
+                f"slot {self.publisher.slot} from the source", f"slot {counted.slot}", "Sources count every slot once."
+            )
+        release = self.publisher.step(counted.counts)
+        record = of_release(release, self.publisher.measured, self._epoch, self._group, self._shown)
+        self._shown = record.shown
+        return record
+
+    def _commit(self, batch: Batch) -> None:
+        """3. Commit: nothing is public before this returns, and nothing is drawn again after it."""
+        self._journal.commit(batch, self._running.at)
+        self._running.at("committed")
+        self._journal.mark()
+        self._running.at("marked")
+
+    def _emit(self, records: list[Record]) -> None:
+        """4. Emit: idempotent by slot; sent again after a crash."""
+        self._output.emit(records)
+        self._emitted = records[-1].slot
+        self._running.at("emitted")
+        _log.debug("committed and emitted slots %d to %d", records[0].slot, records[-1].slot)
+
+    def _restore_pending(self, pending: bytes | None) -> None:
+        """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
+        try:
+            if pending and isinstance(self._source, KeepsPending):
+                self._source.restore_pending(pending)
+        except InvalidInput:
+            pending = None
+        if pending is None:
+            _log.warning(
+                "events of the slot that was open when the last run ended cannot be read any more (their key is gone, or "
+                "cells or slots have changed): they are not counted (private: do not publish this line)"
+            )
+
+    def _pending(self) -> bytes:
+        return self._source.pending() if isinstance(self._source, KeepsPending) else b""
+
+    def _due_state(self, records: int) -> bytes | None:
+        self._since_state += records
+        if self._since_state < state_interval(self.publisher):
+            return None
+        self._since_state = 0
+        return self.publisher.state()
+
+
+def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | None = None) -> Batch:
+    """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
+
+    ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
+    ends in M held at most ε. So no suffix of them cost more than what M's window has left when only the known charges
+    are counted. All of that is charged in slot M itself, the last to leave any later window: every later window that
+    holds some of the unknown slots holds M. The earlier ones are marked and charged nothing, so no window exceeds ε.
+
+    Args:
+        journal: opened for writing.
+        through: M, the last slot that ever went out.
+        noise: the kind of noise the journal runs with; nothing is drawn.
+
+    Returns:
+        What `SqliteJournal.settle` stores; without records if the journal knows every slot up to M.
+    """
+    loaded = journal.load()
+    publisher = rebuild_publisher(loaded, journal.epochs(), noise)
+    first = publisher.slot
+    if through < first:
+        return Batch((), None, None, through)
+    sizes = dict(publisher.population.items())
+    held = (Requirement.from_nano(*one.key) for one in journal.registry.members())
+    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
+    group = Group.of(publisher.population)
+    nothing = np.zeros(len(publisher.population), dtype=np.int64)
+    records = []
+    for slot in range(first, through + 1):
+        most = publisher.ledger.remaining() if slot == through else nothing
+        records.append(Record(slot, "elsewhere", loaded.head.epoch, group, nothing, most, None, None, None))
+        publisher.replay(nothing, most, None)
+    return Batch(records, None, publisher.state(), through)
+
+
+def _charged_rows(publisher: Publisher, held: Iterable[Requirement]) -> list[Requirement]:
+    """Classes that may have had members elsewhere: all the ledger knows and all that people hold or wait for.
+
+    As far as the mechanism can take them: a class that it cannot waits a window (`Restore.charged`).
+    """
+    known = []
+    for row in sorted({*publisher.ledger.rows, *held}):
+        try:
+            publisher.check_population(Population({row: 0}))
+        except InvalidPopulation:
+            continue
+        known.append(row)
+    return known

@@ -1,0 +1,90 @@
+"""The members of a journal, slot by slot: the registry's changes put in force, and a roster for counting."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from wevent.counting.roster import Roster
+from wevent.journal.rebuild import declared_classes, holdout_of
+from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.terms import Terms
+from wevent.people.holdout import HoldOut
+from wevent.people.membership import Barred, make_roster, unknown_class
+
+_log = logging.getLogger("wevent.publishing.member_view")
+_FAR = 1 << 62
+
+
+class Standing(NamedTuple):
+    """Who counts in a slot.
+
+    Attributes:
+        roster: for counting.
+        slots: for how many slots from this one on it stands if nobody asks for a change.
+        barred: how many ids the registry keeps from counting as strangers; None where strangers are not counted.
+    """
+
+    roster: Roster
+    slots: int
+    barred: int | None
+
+
+class MemberView:
+    """Rosters of consecutive slots.
+
+    Args:
+        journal: opened for writing.
+        terms: the terms in force.
+
+    Raises:
+        InvalidJournal: if memberships are not what was stored.
+    """
+
+    def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
+        journal.registry.check()
+        self._registry = journal.registry
+        self._salt = journal.salt
+        self._declared = declared_classes(terms)
+        self._holdout: HoldOut = holdout_of(journal.epochs(), journal.registry.restores())
+        self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+        self._strangers_from = self._holdout.strangers_from()
+        self._standing: Standing | None = None
+        self._until = 0  # the roster stands before this slot
+        self._forget = 0  # past memberships are looked through in this slot
+
+    def at(self, slot: int) -> Standing:
+        """Who counts in a slot. Changes that were asked for take effect here: at the boundary before it."""
+        changed = self._registry.pending() > 0
+        if changed or slot >= self._forget:
+            self._registry.apply(slot, self._holdout)
+            self._forget = self._next_forgetting(slot)
+        if changed or self._standing is None or slot >= self._until:
+            if changed:
+                _log.info("changes of the registry take effect in slot %d", slot)
+            self._standing = self._build(slot)
+        return self._standing._replace(slots=min(self._until, self._forget) - slot)
+
+    def _next_forgetting(self, slot: int) -> int:
+        """When past memberships are dropped next: soon after they hold nobody out, but not in every slot."""
+        first = self._registry.first_forgotten(self._holdout.widest)
+        return _FAR if first is None else max(first, slot + 1 + self._holdout.widest // 8)
+
+    def _build(self, slot: int) -> Standing:
+        """The roster of everybody whose time has come, and of the strangers, if theirs has."""
+        rows = self._registry.rows()
+        ahead = [row[3] for row in rows if row[3] > slot]
+        if ahead:
+            rows = [row for row in rows if row[3] <= slot]
+        unknown, barred = self._unknown, None
+        if unknown is None or self._strangers_from is None or slot < self._strangers_from:
+            ahead += [self._strangers_from] if self._strangers_from is not None else []
+            unknown = None
+        else:
+            doubts = [one for one in self._holdout.restores if one.until(unknown.requirement.window) > slot]
+            ahead += [one.until(unknown.requirement.window) for one in doubts]
+            barred = Barred(self._registry.apart(slot), self._salt, doubts)
+        self._until = min(ahead, default=_FAR)
+        keys = ((row[1], row[2]) for row in rows)
+        roster = make_roster([row[0] for row in rows], keys, self._declared, unknown, barred)
+        return Standing(roster, self._until - slot, None if barred is None else len(barred))

@@ -1,0 +1,191 @@
+"""A backup put back in place of a journal that is damaged, missing or older, and settled (spec 10).
+
+The order is the guarantee: whatever step a crash comes after, `publish` refuses what is there (a journal that is missing
+or behind beside a side file that knows better, or a copy that was not settled), and the same command does it again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.journal.contract import Hook, no_hook
+from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.sqlite.lock import WriterLock
+from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
+from wevent.publishing.staleness import plan_settling, settle_stale
+
+
+class Stated(NamedTuple):
+    """What the operator says: the last slot that ever went out, and the widest window ever declared."""
+
+    released_through: int | None
+    widest_window: int | None = None
+
+
+class Restored(NamedTuple):
+    """What a restore came to; public numbers and names of files.
+
+    Attributes:
+        backup_through: the last slot of the backup.
+        released_through: the last slot that is known or charged now.
+        members: how many people are registered.
+        waiting: how many of them are not counted in the next slot.
+        waiting_until: the last of the slots from which one of them counts again; None if nobody waits.
+        put_aside: where the old files are.
+    """
+
+    backup_through: int
+    released_through: int
+    members: int
+    waiting: int
+    waiting_until: int | None
+    put_aside: list[Path]
+
+
+def restore(backup: Path, journal: Path, stated: Stated, at: Hook = no_hook) -> Restored:
+    """Put a backup in place of a journal and settle it.
+
+    Args:
+        backup: only read.
+        journal: where the journal is, or was.
+        stated: what the operator says.
+        at: called at each labelled step.
+
+    Raises:
+        JournalLocked: if somebody publishes into the journal.
+        StaleJournal: if too little is stated, the backup is of another journal, or there is nothing to restore.
+        InvalidInput, InvalidJournal: if the backup is none, damaged or newer.
+        StorageFailed: if files cannot be copied or renamed.
+    """
+    journal = Path(os.path.realpath(journal))
+    if not journal.parent.is_dir():
+        raise StorageFailed(
+            f"a folder for {journal}", "none", "Make the folder first, or check the path.", path=str(journal)
+        )
+    lock = WriterLock(journal)  # 1. the only writer
+    try:
+        through = _stated_slot(lock, stated, journal)
+        copy = copy_backup(backup, journal)  # 2. a copy of the backup, which is whole and of this journal
+        at("copied")
+        identity, end, link = _check_copy(copy, backup, lock)
+        _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
+        _check_stated(copy, lock, stated._replace(released_through=through), end)
+        settle_copy_mode(copy)
+        at("checked")
+        _announce(
+            lock, identity, through, link if through == end else ""
+        )  # 4. from here on a missing journal is noticed
+        at("announced")
+        moved = put_aside(journal)  # 5. the old one and its write-ahead log are out of the way
+        at("put aside")
+        move_in(copy, journal)  # 6. the backup is in its place, and knows that it is a copy
+        at("moved in")
+        return _settle(journal, lock, through, stated.widest_window, end, moved, at)  # 7. charged, and open again
+    finally:
+        remove_partial(journal)
+        lock.forget()
+        lock.release()
+
+
+def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:
+    """The last slot that went out, as the operator says it."""
+    if stated.released_through is not None:
+        return stated.released_through
+    known = lock.before.committed
+    hint = f"; {lock.path.name} knows of slot {known}, so it is that one or later" if known else ""
+    raise StaleJournal(
+        "--released-through SLOT, the last slot that ever went out",
+        "none",
+        "It is the last one in your output, or what whoever received the releases has" + hint + ". A later one costs "
+        "accuracy, never privacy.",
+        committed=0,
+        released=known or None,
+    )
+
+
+def _check_copy(copy: Path, backup: Path, lock: WriterLock) -> tuple[str, int, str]:
+    """Pages, hash chain and registry of the backup; its id, its last slot and the link there."""
+    try:
+        with SqliteJournal(copy) as source:
+            identity = source.identity
+        mark = lock.before
+        if mark.committed and mark.journal != identity:
+            raise StaleJournal(
+                f"a backup of the journal whose side file is {lock.path.name}",
+                f"one of another journal ({backup})",
+                "Nothing was changed. Take a backup of that journal, or restore to another place.",
+                committed=0,
+                released=mark.committed,
+            )
+        with SqliteJournal(copy, held=lock) as source:  # an older format is brought up to date, in the copy
+            source.check()
+            head = source.head()
+            return identity, head.committed, head.digest.hex()
+    except InvalidJournal:
+        raise InvalidJournal(
+            "a whole backup",
+            f"a damaged one ({backup})",
+            "Take an older backup; nothing was changed.",
+            path=str(backup),
+        ) from None
+
+
+def _refuse_sound(journal: Path, identity: str, end: int) -> None:
+    """Refuse to replace a journal that is whole and knows as much as the backup, and any other than the backup's."""
+    if not journal.exists() or not journal.stat().st_size:
+        return
+    try:
+        with SqliteJournal(journal) as there:
+            there.check()
+            head, found = there.head(), there.identity
+    except InvalidJournal:
+        return
+    if found != identity:
+        raise StaleJournal(
+            "a backup of the journal that is there", "one of another journal", "Check both paths; nothing was changed.",
+            committed=head.committed, released=None,
+        )  # fmt: skip
+    if head.committed > end or (head.committed == end and not head.copied):
+        raise StaleJournal(
+            f"a journal at {journal} that is damaged, missing or behind the backup (slot {end})",
+            f"a whole one that knows slot {head.committed}",
+            "There is nothing to restore: publish from it (with --released-through SLOT if it is behind what went out).",
+            committed=head.committed,
+            released=None,
+        )
+
+
+def _check_stated(copy: Path, lock: WriterLock, stated: Stated, end: int) -> None:
+    """Whether what is stated suffices to settle the copy, before anything is moved."""
+    through = stated.released_through or 0
+    if through < end:
+        raise StaleJournal(
+            f"--released-through {end} or later, the last slot that the backup knows",
+            f"{through}",
+            "Say the last slot that ever went out.",
+            committed=end,
+            released=None,
+        )
+    with SqliteJournal(copy, held=lock) as source:
+        plan_settling(source, through, stated.widest_window)
+
+
+def _announce(lock: WriterLock, identity: str, through: int, link: str) -> None:
+    """Write the stated slot into the side file, on disk, unless it says it already; that proves nothing of members."""
+    if lock.before.committed != through or lock.before.journal != identity:
+        lock.mark(journal=identity, committed=through, link=link, incarnation="")
+    lock.sync()
+
+
+def _settle(
+    journal: Path, lock: WriterLock, through: int, widest: int | None, end: int, moved: list[Path], at: Hook
+) -> Restored:
+    with SqliteJournal(journal, held=lock) as restored:
+        settle_stale(restored, through, widest)
+        at("settled")
+        members = restored.registry.members()
+        waiting = [one.first for one in members if one.first > through + 1]
+        return Restored(end, through, len(members), len(waiting), max(waiting, default=None), moved)

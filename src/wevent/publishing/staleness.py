@@ -1,0 +1,161 @@
+"""Is this the journal, or an old copy of it? A stale journal must never draw a slot twice (spec 10).
+
+A copy made by `wevent backup` is marked inside; the side file of the lock remembers the last slot committed here and the
+hash chain at it; and an output file may hold slots that the journal does not know. A journal with slots and without its
+side file may be a copy of another place: then only the operator knows, and it stays closed until they say. What cannot be
+noticed: journal and side file copied, or rolled back, together.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import NamedTuple
+
+from wevent.errors import StaleJournal
+from wevent.journal.contract import Batch
+from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.sqlite.lock import lock_path, read_mark
+from wevent.people.holdout import Restore
+from wevent.publishing.loop import charge_elsewhere
+
+_log = logging.getLogger("wevent.publishing.staleness")
+
+
+class Settled(NamedTuple):
+    """What settling came to: slots charged that were released elsewhere, and members who have to wait."""
+
+    slots: int
+    held_out: int
+
+
+class Plan(NamedTuple):
+    """What settling would store: the slots released elsewhere, charged, and what is known of memberships there."""
+
+    batch: Batch
+    restore: Restore | None
+
+
+def settle_stale(journal: SqliteJournal, released_through: int | None, widest_window: int | None = None) -> Settled:
+    """Refuse a stale journal, or settle it as the operator says.
+
+    Args:
+        journal: opened for writing.
+        released_through: the last slot that ever went out, as the operator states it.
+        widest_window: the widest window that was ever declared, epochs after the backup included; needed where the side
+            file does not reach that slot.
+
+    Raises:
+        StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
+    """
+    if released_through is None:
+        head = journal.load().head  # a damaged journal is said to be damaged, not stale
+        known = known_released(journal, head.committed, stated=head.copied)
+        refuse_stale(head.committed, known, copied=head.copied)
+        return Settled(0, 0)
+    batch, restore = plan_settling(journal, released_through, widest_window)
+    held = 0
+    if journal.head().copied or batch.records:
+        held = journal.settle(batch, restore)
+    journal.mark()
+    if journal.lock is not None:
+        journal.lock.sync()
+    if batch.records:
+        first, last = batch.records[0].slot, batch.records[-1].slot
+        _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
+    return Settled(len(batch.records), held)
+
+
+def plan_settling(journal: SqliteJournal, released_through: int, widest_window: int | None = None) -> Plan:
+    """What `settle_stale` would store; stores nothing.
+
+    Raises:
+        StaleJournal: if too little is stated.
+    """
+    head = journal.load().head
+    known = known_released(journal, head.committed, stated=True)
+    if released_through < known:
+        raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
+    batch = charge_elsewhere(journal, released_through)
+    return Plan(batch, _restore(journal, batch, widest_window) if batch.records else None)
+
+
+def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
+    """Refuse a backup, and a journal that knows fewer slots than were released.
+
+    Raises:
+        StaleJournal: if it is one.
+    """
+    if copied:
+        raise _stale("a journal", f"a backup that ends with slot {committed}", committed, None)
+    if known > committed:
+        raise _stale(f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
+
+
+def _restore(journal: SqliteJournal, batch: Batch, widest_window: int | None) -> Restore:
+    """What is known of memberships in slots released elsewhere, and which classes are charged for them.
+
+    Raises:
+        StaleJournal: if nobody says how wide windows were there.
+    """
+    through, widest = batch.records[-1].slot, max(epoch.terms.widest for epoch in journal.epochs())
+    classes = batch.records[-1].group.population.classes
+    charged = frozenset((one.window, one.nano) for one in classes)
+    proof = journal.proof(through)
+    if proof is not None:
+        return replace(proof, widest=max(proof.widest, widest, widest_window or 0), charged=charged)
+    if widest_window is None:
+        raise StaleJournal(
+            f"a side file of this journal that reaches slot {through}, or --widest-window",
+            "neither",
+            "Memberships decided after the backup are lost, so everybody waits the widest window that was ever declared: "
+            "state it in slots (--widest-window SLOTS), epochs after the backup included.",
+            committed=journal.head().committed,
+            released=through,
+        )
+    return Restore(through, max(widest, widest_window), 0, False, None, charged)
+
+
+def known_released(journal: SqliteJournal, committed: int, *, stated: bool = False) -> int:
+    """The last slot that the side file of the lock saw committed, 0 if it knows nothing of this journal.
+
+    Args:
+        journal: opened for reading or writing.
+        committed: its last slot.
+        stated: whether the operator says through which slot releases went out.
+
+    Raises:
+        StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately. Or if
+            nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there,
+            or the journal no longer keeps the slot that it knows.
+    """
+    mark = read_mark(lock_path(journal.path)) if journal.lock is None else journal.lock.before
+    if mark.journal != journal.identity:
+        if committed and not stated:
+            raise _stale(
+                f"the side file of this journal beside it ({lock_path(journal.path).name})", "none", committed, None
+            )
+        return 0
+    link = journal.link_at(mark.committed)
+    if link is None and 0 < mark.committed < committed and not stated:
+        raise _stale(f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed)
+    if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
+        raise StaleJournal(
+            f"the journal that committed slot {mark.committed} here",
+            "a copy that went on by itself",
+            "Two copies drew the same slots, so their epsilons add up: go on with the journal that was used here.",
+            committed=committed,
+            released=mark.committed,
+        )
+    return mark.committed
+
+
+def _stale(expected: str, received: str, committed: int, released: int | None) -> StaleJournal:
+    return StaleJournal(
+        expected,
+        received,
+        "Say through which slot releases ever went out (--released-through SLOT, to `wevent restore BACKUP JOURNAL` or to "
+        "publish). Those slots are charged with the most they could have cost and never drawn again.",
+        committed=committed,
+        released=released,
+    )

@@ -1,0 +1,173 @@
+"""Input files by name: which there are, of which format, with which columns; and the lines of text files."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from wevent.errors import InvalidInput
+from wevent.streams.records.delimited import DELIMITERS, split_line
+from wevent.streams.records.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+}
+_SHOWN = 20  # column names in a message
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One input file.
+
+    Attributes:
+        path: where it is.
+        format: parquet, csv, tsv or ndjson.
+        columns: the names in its header; empty for Parquet, which knows them itself, and for NDJSON, which has none.
+    """
+
+    path: str
+    format: str
+    columns: tuple[str, ...] = ()
+
+
+def find_files(patterns: Sequence[str]) -> list[str]:
+    """The files behind names and globs, in the order given, each once; those of one glob by name.
+
+    A name that exists is that file, whatever characters are in it.
+
+    Raises:
+        InvalidInput: for a name or glob without a file.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        matches = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
+        matches = [match for match in matches if Path(match).is_file()]
+        if not matches:
+            raise InvalidInput(
+                "an input file or a glob that matches some", f"{pattern!r}", "Check the path.", path=pattern
+            )
+        found.update(dict.fromkeys(matches))
+    return list(found)
+
+
+def open_input(path: str) -> InputFile:
+    """Look at a file's ending and, of CSV and TSV, its header; a compressed file is read to its end.
+
+    Raises:
+        InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
+    """
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if endings and endings[-1] == ".gz":
+        endings.pop()
+    kind = _FORMATS.get(endings[-1] if endings else "")
+    if kind is None:
+        raise InvalidInput(
+            f"a file that ends in {', '.join(_FORMATS)} (the text formats also with .gz)",
+            f"{path!r}",
+            "Rename or convert it.",
+            path=path,
+        )
+    return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
+
+
+def open_text(path: str, kind: str) -> InputFile:
+    """A text file of a known format; see `open_input`."""
+    for _ in _pieces(path):
+        if not _compressed(path):
+            break
+    return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
+
+
+def read_lines(one: InputFile) -> Iterator[bytes]:
+    """The lines of a text file after its header, many at a time, each with its end.
+
+    Raises:
+        InvalidInput: if it cannot be read, or is damaged as a compressed file.
+    """
+    lines = _all_lines(one.path)
+    if one.columns:
+        first = next(lines, b"")
+        yield first[first.find(b"\n") + 1 :]
+    yield from lines
+
+
+def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a file that lacks a column, or has it twice.
+
+    Raises:
+        InvalidInput: naming the first one that is at fault.
+    """
+    for column in wanted:
+        if present.count(column) != 1:
+            shown = ", ".join(map(repr, present[:_SHOWN])) + (", …" if len(present) > _SHOWN else "")
+            raise InvalidInput(
+                f"a column {column!r}" + (", once" if column in present else ""),
+                f"{path!r} with {shown or 'none'}",
+                "Name the columns with time_column, user_column and cell_column (or slot_column).",
+                path=path,
+                column=column,
+            )
+
+
+def _header(path: str, kind: str) -> tuple[str, ...]:
+    first = next(_all_lines(path), b"")
+    line = first[: first.find(b"\n") + 1]
+    if not line:
+        raise InvalidInput(
+            "a file with a header line", f"{path!r}, which is empty", "Check how it was written.", path=path
+        )
+    names = None
+    if not len(spoiled_lines(line, line_ends(line))):
+        names = split_line(line.removesuffix(b"\n").removesuffix(b"\r"), DELIMITERS[kind])
+    if names is None:
+        raise InvalidInput(
+            "a header line of column names", f"{path!r}, whose first line is none", "Check the file.", path=path
+        )
+    return tuple(name.decode() for name in names)
+
+
+def _all_lines(path: str) -> Iterator[bytes]:
+    splitter = LineSplitter()
+    first = True
+    for piece in _pieces(path):
+        lines = splitter.feed(piece)
+        if lines:
+            yield lines.removeprefix(BYTE_ORDER_MARK) if first else lines
+            first = False
+    last = splitter.finish()
+    if last:
+        yield last.removeprefix(BYTE_ORDER_MARK) if first else last
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+    except (OSError, EOFError, zlib.error) as error:
+        damaged = _compressed(path) and not (isinstance(error, OSError) and error.errno)
+        raise InvalidInput(
+            "a readable file",
+            f"{path!r}, which is " + ("damaged or cut off" if damaged else f"not ({type(error).__name__})"),
+            "Compress it again from what it was made of." if damaged else "Check the file.",
+            path=path,
+        ) from None
+
+
+def _open(path: str) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if _compressed(path) else open(path, "rb")
+
+
+def _compressed(path: str) -> bool:
+    return path.lower().endswith(".gz")

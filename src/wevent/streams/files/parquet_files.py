@@ -1,0 +1,229 @@
+"""Parquet files as DuckDB expressions: a time in microseconds, a user and a cell, whatever the columns' types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+
+from wevent.errors import InvalidEvents, InvalidInput
+from wevent.streams.clock import SlotClock
+from wevent.streams.files.inputs import InputFile, require_columns
+from wevent.streams.files.sql import file_list, literal, quoted
+from wevent.streams.files.survey import Survey
+from wevent.streams.records.fields import MAX_LABEL_BYTES
+from wevent.streams.records.times import UNITS
+from wevent.streams.stream_settings import StreamSettings
+
+_CLOCK_PART = r"\d{4}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
+_ZONED = _CLOCK_PART + r"(Z|[+-]\d{2}(:?\d{2})?)"
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
+_FLOATS = {"FLOAT", "DOUBLE"}
+_ZONED_TYPE = "TIMESTAMP WITH TIME ZONE"
+_NAIVE_TYPES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE"}
+
+
+@dataclass(frozen=True)
+class ParquetReader:
+    """Files whose columns have the same types, and how to read an event from a row of them.
+
+    Attributes:
+        connection: where queries run.
+        files: in input order.
+        time: µs since 1970 as BIGINT, NULL if malformed (with a slot column: its number less one).
+        near: a condition on the raw time column for [{low}, {high}), for skipping parts of a file; may be generous.
+        user: the id; text unless `integer_users`.
+        cell: the label; text unless `integer_cells`.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    files: tuple[InputFile, ...]
+    time: str
+    near: str
+    user: str
+    integer_users: bool
+    cell: str
+    integer_cells: bool
+    text = False
+
+    @property
+    def scan(self) -> str:
+        """The table function."""
+        return _scan(self.files)
+
+    def events(self, low_us: int, high_us: int, text_users: bool, text_cells: bool) -> str:
+        """Select t, u, c of the well-formed events in [low, high), in input order."""
+        user = f"CAST({self.user} AS VARCHAR)" if text_users and self.integer_users else self.user
+        cell = f"CAST({self.cell} AS VARCHAR)" if text_cells and self.integer_cells else self.cell
+        near = self.near.format(low=low_us, high=high_us)
+        return (
+            f"SELECT * FROM (SELECT {self.time} AS t, {user} AS u, {cell} AS c FROM {self.scan} WHERE {near}) "
+            f"WHERE t IS NOT NULL AND t >= {low_us} AND t < {high_us} AND u IS NOT NULL AND c IS NOT NULL"
+        )
+
+    def survey(self, clock: SlotClock, last: int) -> Survey:
+        """What is in the files, slot by slot."""
+        low, high = clock.origin_us, clock.start_of(last + 1)
+        slot = (
+            f"CASE WHEN t IS NULL OR u IS NULL OR c IS NULL THEN -1 WHEN t < {low} OR t >= {high} THEN -2 "
+            f"ELSE (t - {low}) // {clock.length_us} + 1 END"
+        )
+        rows = f"SELECT {self.time} AS t, {self.user} AS u, {self.cell} AS c FROM {self.scan}"
+        query = f"SELECT {slot} AS slot, count(*) FROM ({rows}) GROUP BY 1"
+        sizes = dict(self._fetch(query))
+        found = Survey(malformed=sizes.pop(-1, 0), outside=sizes.pop(-2, 0), sizes=sizes)
+        if found.malformed:
+            found.note(f"{self.files[0].path} (a row without time, user or cell)")
+        return found
+
+    def span(self) -> tuple[int, int] | None:
+        """The first and last time in the files; None without events."""
+        low, high = self._fetch(f"SELECT min(t), max(t) FROM (SELECT {self.time} AS t FROM {self.scan})")[0]
+        return None if low is None else (low, high)
+
+    def _fetch(self, query: str) -> list[Any]:
+        try:
+            return self.connection.execute(query).fetchall()
+        except duckdb.Error as error:
+            raise unreadable(self.files, error) from None
+
+
+def open_parquet(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[InputFile], settings: StreamSettings
+) -> list[ParquetReader]:
+    """A reader for each run of files whose columns have the same types.
+
+    Raises:
+        InvalidInput: for damaged files, missing columns, types that are no time, id or label.
+        InvalidEvents: for times without an offset when none is declared.
+    """
+    readers: list[ParquetReader] = []
+    for one in files:
+        reader = _reader(connection, one, settings)
+        if readers and _expressions(readers[-1]) == _expressions(reader):
+            reader = replace(reader, files=(*readers.pop().files, one))
+        readers.append(reader)
+    return readers
+
+
+def unreadable(files: Sequence[InputFile], error: duckdb.Error) -> InvalidInput:
+    """What to say when DuckDB cannot go on."""
+    names = ", ".join(repr(one.path) for one in files[:3])
+    return InvalidInput(
+        "readable input files",
+        f"an error while reading {names} ({type(error).__name__})",
+        "Check that none is cut off or still being written.",
+        path=files[0].path,
+    )
+
+
+def _scan(files: Sequence[InputFile]) -> str:
+    return f"read_parquet({file_list(one.path for one in files)}, hive_partitioning = false)"
+
+
+def _expressions(reader: ParquetReader) -> tuple[Any, ...]:
+    return reader.time, reader.near, reader.user, reader.cell, reader.integer_users, reader.integer_cells
+
+
+def _reader(connection: duckdb.DuckDBPyConnection, one: InputFile, settings: StreamSettings) -> ParquetReader:
+    time_name = settings.slot_column or settings.columns["time"]
+    wanted = (time_name, settings.columns["user"], settings.columns["cell"])
+    try:
+        described = connection.execute(f"DESCRIBE SELECT * FROM {_scan([one])}").fetchall()
+    except duckdb.Error as error:
+        raise unreadable([one], error) from None
+    types = {row[0]: row[1] for row in described}
+    require_columns(one.path, list(types), wanted)
+    for name in wanted:
+        _require_scalar(one.path, name, types[name], as_time=name == time_name)
+    if settings.slot_column:
+        time, near = _slot_number(quoted(time_name), types[time_name])
+    else:
+        _refuse_naive(one.path, time_name, types[time_name], settings)
+        time, near = _time(quoted(time_name), types[time_name], settings)
+    user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
+    cell, integer_cells = _label(quoted(wanted[2]), types[wanted[2]])
+    return ParquetReader(connection, (one,), time, near, user, integer_users, cell, integer_cells)
+
+
+def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:
+    known = _INTEGERS | _LARGE | _FLOATS | {"VARCHAR", "BOOLEAN", "UUID"}
+    if as_time:
+        known = (known | _NAIVE_TYPES | {_ZONED_TYPE}) - {"BOOLEAN", "UUID"}
+    if kind not in known and not kind.startswith(("DECIMAL", "ENUM")):
+        raise InvalidInput(
+            f"a column {name!r} of " + ("times" if as_time else "ids or labels: numbers or text"),
+            f"{path!r}, where it has the type {kind[:40]}",
+            "Convert the column, or name another one.",
+            path=path,
+            column=name,
+        )
+
+
+def _label(column: str, kind: str) -> tuple[str, bool]:
+    """An id or label, and whether it is an integer; NULL for what can be none, as in text files."""
+    if kind in _INTEGERS:
+        return f"CAST({column} AS BIGINT)", True
+    if kind in _FLOATS:  # a frame column with gaps
+        whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"  # no bound excludes NaN
+        return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END", True
+    if kind == "VARCHAR":
+        legal = f"strlen({column}) BETWEEN 1 AND {MAX_LABEL_BYTES} AND NOT contains({column}, chr(0))"
+        return f"CASE WHEN {legal} THEN {column} END", False
+    return f"CAST({column} AS VARCHAR)", False
+
+
+def _slot_number(column: str, kind: str) -> tuple[str, str]:
+    number = column if kind in _INTEGERS else f"TRY_CAST({column} AS BIGINT)"
+    shifted = f"CAST({number} AS BIGINT)"
+    return f"CASE WHEN {shifted} > -4e18 THEN {shifted} - 1 END", f"{number} > {{low}} AND {number} <= {{high}}"
+
+
+def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
+    """The time in microseconds, and a condition on the raw column for a range of it."""
+    offset = settings.timezone_us or 0
+    unit = UNITS[settings.time_unit]
+    if kind == _ZONED_TYPE:
+        near = f"{column} >= make_timestamptz({{low}}) AND {column} < make_timestamptz({{high}})"
+        return _finite(column, f"epoch_us({column})"), near
+    if kind in _NAIVE_TYPES:
+        moved = "make_timestamp({{{}}} + {})"
+        bounds = moved.format("low", offset), moved.format("high", offset)
+        shifted = f"TRY_CAST(CAST(epoch_us(TRY_CAST({column} AS TIMESTAMP)) AS HUGEINT) - {offset} AS BIGINT)"
+        return _finite(column, shifted), f"{column} >= {bounds[0]} AND {column} < {bounds[1]}"
+    if kind in _INTEGERS:
+        bounds = f"{{low}} // {unit} - 1", f"{{high}} // {unit} + 1"
+        near = f"{column} BETWEEN {bounds[0]} AND {bounds[1]}"
+        return f"TRY_CAST(CAST({column} AS HUGEINT) * {unit} AS BIGINT)", near
+    if kind in _FLOATS:
+        near = f"{column} BETWEEN {{low}} / {unit}.0 - 1 AND {{high}} / {unit}.0 + 1"
+        return f"CASE WHEN NOT isnan({column}) THEN TRY_CAST(round({column} * {unit}) AS BIGINT) END", near
+    number = f"TRY_CAST(TRY_CAST({column} AS DECIMAL(24, 6)) * {unit} AS BIGINT)"
+    if kind != "VARCHAR":
+        return number, "true"
+    zoned = f"WHEN regexp_full_match({column}, {literal(_ZONED)}) THEN epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)) "
+    naive = ""
+    if settings.timezone_us is not None:
+        naive = (
+            f"WHEN regexp_full_match({column}, {literal(_CLOCK_PART)}) "
+            f"THEN epoch_us(TRY_CAST({column} AS TIMESTAMP)) - {offset} "
+        )
+    return f"CASE {zoned}{naive}ELSE {number} END", "true"
+
+
+def _finite(column: str, expression: str) -> str:
+    return f"CASE WHEN isfinite({column}) THEN {expression} END"
+
+
+def _refuse_naive(path: str, name: str, kind: str, settings: StreamSettings) -> None:
+    if settings.timezone_us is None and kind in _NAIVE_TYPES:
+        raise InvalidEvents(
+            "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
+            f"times without one in column {name!r} of {path!r}",
+            "If they are UTC, declare timezone = 'UTC'; local times repeat an hour when summer time ends: "
+            "write their offset.",
+            path=path,
+        )

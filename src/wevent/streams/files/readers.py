@@ -1,0 +1,31 @@
+"""Input files as readers: Parquet through DuckDB, text line by line."""
+
+from __future__ import annotations
+
+import itertools
+
+from wevent.streams.files.inputs import find_files, open_input
+from wevent.streams.files.parquet_files import ParquetReader, open_parquet
+from wevent.streams.files.sql import connect
+from wevent.streams.files.text_files import TextReader
+from wevent.streams.stream_settings import StreamSettings
+
+Reader = ParquetReader | TextReader
+
+
+def open_readers(settings: StreamSettings) -> list[Reader]:
+    """Readers of all input files, in input order; whatever is declared is checked here, before a slot is counted.
+
+    Raises:
+        InvalidInput: for missing or damaged files, unknown formats, missing columns.
+        InvalidEvents: for columns of times without an offset when none is declared.
+    """
+    files = [open_input(path) for path in find_files(settings.inputs)]
+    readers: list[Reader] = []
+    connection = connect() if any(one.format == "parquet" for one in files) else None
+    for kind, group in itertools.groupby(files, key=lambda one: one.format):
+        if connection is not None and kind == "parquet":
+            readers += open_parquet(connection, list(group), settings)
+        else:
+            readers += [TextReader(one, settings) for one in group]
+    return readers

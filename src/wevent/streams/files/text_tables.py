@@ -1,0 +1,118 @@
+"""Small files of the operator's as tables of text: who asks for what, which cells there are.
+
+A line is a row here too, but a malformed one is refused: it is the operator's, not a user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import numpy as np
+
+from wevent.errors import InvalidInput
+from wevent.streams.files.inputs import InputFile, open_input, read_lines
+from wevent.streams.files.sql import file_list, quoted
+from wevent.streams.records.delimited import DELIMITERS, split_fields
+
+Choice = Callable[[Sequence[str]], list[str]]
+
+
+def load_rows(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) -> list[str]:
+    """Some columns of a file as a table `loaded` of texts c0, c1, …, in the order of its rows; returns their names.
+
+    Args:
+        connection: where the table is made.
+        path: CSV, TSV, NDJSON (also with .gz) or Parquet; the name of that very file.
+        choose: the columns to read, given the names that there are (of NDJSON: in the first object).
+
+    Raises:
+        InvalidInput: for a missing or unreadable file, or a line that is no row of it.
+    """
+    if not Path(path).is_file():
+        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
+    one = open_input(path)
+    if one.format == "parquet":
+        return _load_parquet(connection, path, choose)
+    names, pieces = _delimited(one, choose) if one.format in DELIMITERS else _objects(one, choose)
+    columns = ", ".join(f"c{index} VARCHAR" for index in range(len(names)))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE loaded ({columns})")
+    for piece in pieces:
+        arriving = {f"c{index}": np.array(column, dtype=object) for index, column in enumerate(piece)}
+        connection.register("arriving", arriving)
+        connection.execute("INSERT INTO loaded SELECT * FROM arriving")
+        connection.unregister("arriving")
+    return names
+
+
+def _load_parquet(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) -> list[str]:
+    scan = f"read_parquet({file_list([path])}, hive_partitioning = false)"
+    try:
+        names = choose([row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()])
+        texts = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS c{index}" for index, name in enumerate(names))
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE loaded AS SELECT {texts} FROM {scan}")
+    except duckdb.Error as error:
+        raise InvalidInput(
+            "a readable Parquet file", f"{path!r} ({type(error).__name__})", "Check that it is not cut off.", path=path
+        ) from None
+    return names
+
+
+def _delimited(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
+    names = choose(one.columns)
+    places = [one.columns.index(name) for name in names]
+
+    def pieces() -> Iterator[list[list[str | None]]]:
+        line = 2
+        for lines in read_lines(one):
+            table = split_fields(lines, DELIMITERS[one.format], len(one.columns), places)
+            if len(table.strange):
+                raise _no_row(one.path, line + int(table.strange[0]))
+            yield [list(column.texts()) for column in table.columns]
+            line += lines.count(b"\n")
+
+    return names, pieces()
+
+
+def _objects(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
+    rows = _decoded(one)
+    first = next(rows, None)
+    names = choose(list(first or ()))
+
+    def pieces() -> Iterator[list[list[str | None]]]:
+        row = first
+        while row is not None:
+            piece: list[list[str | None]] = [[] for _ in names]
+            while row is not None and len(piece[0]) < 100_000:
+                for column, name in zip(piece, names, strict=True):
+                    value = row.get(name)
+                    column.append(None if value is None else str(value))
+                row = next(rows, None)
+            yield piece
+
+    return names, pieces()
+
+
+def _decoded(one: InputFile) -> Iterator[dict[str, Any]]:
+    decode = msgspec.json.Decoder(dict[str, str | int | float | None]).decode
+    number = 0
+    for lines in read_lines(one):
+        for line in lines.split(b"\n")[:-1]:
+            number += 1
+            if line.strip():
+                try:
+                    yield decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    raise _no_row(one.path, number) from None
+
+
+def _no_row(path: str, line: int) -> InvalidInput:
+    return InvalidInput(
+        "a file with the same fields in every row",
+        f"{path!r}, where line {line} is no row",
+        "Check that no row is cut off, has a comma too many or a quote in the wrong place.",
+        path=path,
+    )

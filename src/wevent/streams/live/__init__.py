@@ -1,0 +1,1 @@
+"""Events as they come: lines on a pipe, slots that are open."""

@@ -1,0 +1,109 @@
+"""The events of one open slot of a live stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wevent.counting.counts import Counts
+from wevent.counting.lookup import Labels
+from wevent.counting.roster import Roster
+from wevent.streams.files.folding import latest
+from wevent.streams.records.decoding import Batch
+
+_TEXT_WEIGHT = 64  # characters that take as much room as an event
+
+
+class OpenSlot:
+    """The events of a slot that is still open; they are in memory only, and no more of them than can still count.
+
+    Order of arrival does not matter: of a user's events the latest counts, of those at the same microsecond the one
+    in the cell declared last.
+
+    Args:
+        limit: k, how many cells a user may be in.
+        compact_above: with how many events (of long ids: fewer) to forget those that cannot count any more.
+    """
+
+    def __init__(self, limit: int, *, compact_above: int = 1_000_000) -> None:
+        self.rejected = 0
+        self._limit = limit
+        self._roster: Roster | None = None
+        self._parts: list[Batch] = []
+        self._size = 0
+        self._compact_above = self._full = compact_above
+
+    def add(self, batch: Batch) -> None:
+        """More events of this slot."""
+        self._parts.append(batch)
+        self._size += _weight(batch)
+        if self._size > self._full:
+            self._compact()
+
+    def belongs_to(self, roster: Roster) -> None:
+        """From now on it is known who can count: events of others need not be kept."""
+        self._roster = roster
+
+    def count(self, roster: Roster, cells: int) -> Counts:
+        """The slot's counts with this roster."""
+        batch = self._sorted()
+        counts = roster.count_rows(
+            roster.find(batch.users),
+            batch.cells,
+            cells,
+            max_cells_per_user=self._limit,
+            unknown=batch.users.__getitem__,
+        )
+        return Counts(counts.matrix, counts.rejected + self.rejected)
+
+    def dump(self) -> list[Any]:
+        """Plain values for `load`."""
+        batch = self._joined()
+        return [batch.times.tobytes(), batch.users.values(), batch.cells.tobytes(), self.rejected]
+
+    @classmethod
+    def load(cls, limit: int, saved: Sequence[Any]) -> OpenSlot:
+        """A slot with the events of `dump`."""
+        slot = cls(limit)
+        slot.rejected = int(saved[3])
+        times, cells = (np.frombuffer(one, dtype=np.int64).copy() for one in (saved[0], saved[2]))
+        users = Labels.of_values(list(saved[1]))
+        if not len(times) == len(users) == len(cells):
+            raise ValueError("columns of different lengths")
+        slot.add(Batch(times, users, cells))
+        return slot
+
+    def _joined(self) -> Batch:
+        if len(self._parts) != 1:
+            nothing = np.empty(0, dtype=np.int64)
+            parts = self._parts or [Batch(nothing, Labels(nothing), nothing)]
+            times, cells = (np.concatenate(column) for column in zip(*((p.times, p.cells) for p in parts), strict=True))
+            self._parts = [Batch(times, Labels.joined([part.users for part in parts]), cells)]
+        return self._parts[0]
+
+    def _sorted(self) -> Batch:
+        batch = self._joined()
+        if (batch.times[1:] <= batch.times[:-1]).any():
+            batch = batch.where(np.lexsort((batch.cells, batch.times)))
+        return batch
+
+    def _compact(self) -> None:
+        """Keep of every id the last `limit` distinct declared cells: what else there is cannot count any more."""
+        batch = self._sorted()
+        before = len(batch.times)
+        batch = batch.where(batch.cells >= 0)  # first: an event in an undeclared cell takes nobody's place
+        if self._roster is not None:
+            batch = batch.where(self._roster.countable(batch.users))
+        self.rejected += before - len(batch.times)
+        texts: dict[str, int] = {}
+        kept = latest(batch.users.keyed(texts), batch.cells, self._limit)
+        self._parts = [Batch(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
+        self._size = _weight(self._parts[0])
+        self._full = max(self._compact_above, 2 * self._size)
+
+
+def _weight(batch: Batch) -> int:
+    """How much room events take, in events with short ids."""
+    return len(batch.times) + sum(map(len, batch.users.texts)) // _TEXT_WEIGHT

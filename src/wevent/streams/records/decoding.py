@@ -1,0 +1,96 @@
+"""Lines into events: what every text format has in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.counting.cells import Cells
+from wevent.counting.lookup import Labels
+from wevent.streams.records.fields import MAX_LABEL_BYTES, Fields, Mask, Numbers, Texts
+from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.streams.stream_settings import StreamSettings
+
+NO_RECORD, NO_USER, NO_CELL, NO_TIME = range(4)
+
+
+class Batch(NamedTuple):
+    """Events as columns, in the order of their lines.
+
+    Attributes:
+        times: µs since 1970 (with a slot column: slot numbers less one).
+        users: the ids.
+        cells: columns of the declared cells, -1 for an undeclared one.
+    """
+
+    times: IntArray
+    users: Labels
+    cells: IntArray
+
+    def where(self, chosen: IntArray | Mask) -> Batch:
+        """Some of the events."""
+        return Batch(self.times[chosen], self.users[chosen], self.cells[chosen])
+
+
+class Decoded(NamedTuple):
+    """The events of some lines, and which lines are malformed.
+
+    Attributes:
+        batch: the events.
+        malformed: indices of malformed lines, ascending.
+        problems: what is wrong with each.
+    """
+
+    batch: Batch
+    malformed: IntArray
+    problems: IntArray
+
+
+class Decoder(Protocol):
+    """A text format. What it makes of a line depends on that line alone."""
+
+    def decode(self, lines: bytes) -> Decoded:
+        """The events of whole lines, each with its end."""
+        ...
+
+
+class Columns(NamedTuple):
+    """The raw columns of the lines `rows`; the other `strange` lines are no records."""
+
+    rows: IntArray
+    times: tuple[IntArray, Mask]
+    users: Fields | Numbers | Texts
+    cells: Fields | Numbers | Texts
+    strange: IntArray
+
+
+def assemble(columns: Columns, cells: Cells) -> Decoded:
+    """Events from raw columns: a line without a time, a user or a cell is malformed."""
+    rows, (times, timely), users, labels, strange = columns
+    with_user, with_cell = users.label_sized(), labels.label_sized()
+    whole = timely & with_user & with_cell
+    if whole.all() and not len(strange):
+        nothing = np.empty(0, dtype=np.int64)
+        return Decoded(Batch(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
+    batch = Batch(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
+    problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
+    malformed = np.concatenate((strange, rows[~whole]))
+    order = malformed.argsort(kind="stable")
+    both = np.concatenate((np.full(len(strange), NO_RECORD), problems[~whole]))
+    return Decoded(batch, malformed[order], both[order])
+
+
+def time_reader(settings: StreamSettings) -> TimeReader | SlotReader:
+    """How the time column is read."""
+    return SlotReader() if settings.slot_column else TimeReader(settings.timezone_us, settings.time_unit)
+
+
+def explain(problem: int, settings: StreamSettings) -> str:
+    """A problem in words, without anything of the line."""
+    size = f"or one of more than {MAX_LABEL_BYTES} bytes"
+    time = "ISO 8601 or a number" if settings.timezone_us is not None else "ISO 8601 with Z or an offset, or a number"
+    if settings.slot_column:
+        time = "a slot number"
+    return ("not a record", f"no user, {size}", f"no cell, {size}", f"its time is not {time}")[problem]

@@ -1,0 +1,155 @@
+"""CSV and TSV: a record is one line; its fields may be quoted, and a quoted field ends on its line.
+
+Fields are found with a few passes over all lines at once. A quote may stand at both ends of a field, and doubled inside
+such a field; a line with any other quote is malformed, like one with too few or too many fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.counting.cells import Cells
+from wevent.streams.records.decoding import Columns, Decoded, assemble
+from wevent.streams.records.fields import Fields, Mask
+from wevent.streams.records.splitting import line_ends, spoiled_lines
+from wevent.streams.records.times import SlotReader, TimeReader
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+_QUOTE = ord('"')
+
+
+class DelimitedDecoder:
+    """Decodes the lines after the header.
+
+    Args:
+        header: the names of all columns.
+        wanted: the names of the time, user and cell columns; each is in the header.
+        delimiter: what stands between fields.
+        cells: the declared cells.
+        times: how times are read.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        wanted: Sequence[str],
+        *,
+        delimiter: str,
+        cells: Cells,
+        times: TimeReader | SlotReader,
+    ) -> None:
+        self._width = len(header)
+        self._wanted = [list(header).index(name) for name in wanted]
+        self._delimiter = delimiter
+        self._cells = cells
+        self._times = times
+
+    def decode(self, lines: bytes) -> Decoded:
+        """The events of whole lines, each with its end."""
+        table = split_fields(lines, self._delimiter, self._width, self._wanted)
+        times, users, labels = table.columns
+        columns = Columns(table.rows, self._times.fields(times), users, labels, table.strange)
+        return assemble(columns, self._cells)
+
+
+class Table(NamedTuple):
+    """Some columns of the lines that are records.
+
+    Attributes:
+        rows: which lines are.
+        columns: the wanted ones.
+        strange: which lines are neither records nor empty.
+    """
+
+    rows: IntArray
+    columns: list[Fields]
+    strange: IntArray
+
+
+def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> Table:
+    """The wanted columns of lines that have `width` fields."""
+    ends = line_ends(lines)
+    starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+    spoiled = spoiled_lines(lines, ends)
+    characters = np.frombuffer(lines, dtype=np.uint8)
+    if b"\r\n" in lines:
+        ends = ends - ((ends > starts) & (characters[ends - 1] == ord("\r")))
+    separators = np.flatnonzero(characters == ord(delimiter))
+    quotes = np.flatnonzero(characters == _QUOTE) if b'"' in lines else None
+    if quotes is not None:  # what has an odd number of quotes before it in its line is inside a quoted field
+        before = quotes.searchsorted(separators) - quotes.searchsorted(starts)[ends.searchsorted(separators)]
+        separators = separators[before % 2 == 0]
+    first = separators.searchsorted(starts)
+    usable = separators.searchsorted(ends) - first == width - 1
+    present = starts < ends
+    usable &= present
+    usable[spoiled] = False
+    rows = np.flatnonzero(usable)
+    bounds = _Bounds(starts[rows], ends[rows], separators, first[rows], width)
+    if quotes is None:
+        columns = [Fields(lines, *bounds.of(column)) for column in wanted]
+    else:
+        columns, legal = _unquoted(lines, bounds, quotes, delimiter, wanted)
+        usable[rows[~legal]] = False
+        rows, columns = rows[legal], [column.where(legal) for column in columns]
+    return Table(rows, columns, np.flatnonzero(present & ~usable))
+
+
+def split_line(line: bytes, delimiter: str) -> list[bytes] | None:
+    """All fields of one line without its end; None if its quotes are in the wrong places."""
+    mark = re.escape(delimiter.encode())
+    field = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|([^"' + mark + rb"]*))(" + mark + rb"|$)", re.DOTALL)
+    fields, place = [], 0
+    while match := field.match(line, place):
+        fields.append(match[2] if match[1] is None else match[1].replace(b'""', b'"'))
+        place = match.end()
+        if not match[3]:
+            return fields
+    return None
+
+
+class _Bounds(NamedTuple):
+    """Where the fields of some lines are."""
+
+    starts: IntArray
+    ends: IntArray
+    separators: IntArray
+    first: IntArray
+    width: int
+
+    def of(self, column: int) -> tuple[IntArray, IntArray]:
+        """Where one column begins and ends."""
+        left = self.starts if column == 0 else self.separators[self.first + column - 1] + 1
+        right = self.ends if column == self.width - 1 else self.separators[self.first + column]
+        return left, right
+
+
+def _unquoted(
+    lines: bytes, bounds: _Bounds, quotes: IntArray, delimiter: str, wanted: Sequence[int]
+) -> tuple[list[Fields], Mask]:
+    """The wanted columns without quotes around them, and which lines have quotes in legal places only."""
+    characters = np.frombuffer(lines, dtype=np.uint8)
+    inner = bounds.separators[bounds.first[:, None] + np.arange(bounds.width - 1)]
+    left = np.concatenate((bounds.starts[:, None], inner + 1), axis=1)
+    right = np.concatenate((inner, bounds.ends[:, None]), axis=1)
+    quoted = (right - left >= 2) & (characters[left] == _QUOTE) & (characters[right - 1] == _QUOTE)
+    number = quotes.searchsorted(bounds.ends) - quotes.searchsorted(bounds.starts)
+    legal = 2 * quoted.sum(axis=1) == number
+    left, right = (left + quoted)[:, wanted], (right - quoted)[:, wanted]
+    extra: list[bytes] = []  # fields with doubled quotes do not stand in the lines as they are meant
+    place = len(lines)
+    for row in np.flatnonzero(~legal).tolist():
+        fields = split_line(lines[bounds.starts[row] : bounds.ends[row]], delimiter)
+        if fields is not None and len(fields) == bounds.width:
+            legal[row] = True
+            for index, column in enumerate(wanted):
+                extra.append(fields[column])
+                left[row, index], right[row, index] = place, place + len(fields[column])
+                place += len(fields[column])
+    data = b"".join((lines, *extra)) if extra else lines
+    return [Fields(data, left[:, index].copy(), right[:, index].copy()) for index in range(len(wanted))], legal

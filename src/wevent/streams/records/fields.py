@@ -1,0 +1,130 @@
+"""Columns of byte strings that stand in a buffer, and what they say: labels and numbers, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+from wevent.counting.lookup import Labels, all_plain_text
+
+MAX_LABEL_BYTES = 256  # of a user id or a cell label
+_WHOLE_DIGITS = 18
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Byte strings of valid UTF-8: field i is data[starts[i]:ends[i]]."""
+
+    data: bytes
+    starts: IntArray
+    ends: IntArray
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Fields:
+        """Texts, one after the other."""
+        encoded = [text.encode() for text in texts]
+        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
+        return cls(b"".join(encoded), np.concatenate((ends[:1] * 0, ends[:-1])), ends)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def where(self, chosen: IntArray | Mask) -> Fields:
+        """Some of them."""
+        return Fields(self.data, self.starts[chosen], self.ends[chosen])
+
+    def lengths(self) -> IntArray:
+        """Bytes per field."""
+        return self.ends - self.starts
+
+    def texts(self) -> list[str]:
+        """As Python strings."""
+        places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        if self.data.isascii():
+            text = self.data.decode("ascii")
+            return [text[start:end] for start, end in places]
+        return [self.data[start:end].decode() for start, end in places]
+
+    def labels(self) -> Labels:
+        """Ids or cell labels; `label_sized` ones only."""
+        numbers, whole = self.whole_numbers()
+        if whole.all():
+            return Labels(numbers)
+        return Labels.placed(numbers, whole, self.where(~whole).texts())
+
+    def label_sized(self) -> Mask:
+        """Which can be ids or labels: neither empty nor longer than MAX_LABEL_BYTES, and without a NUL."""
+        lengths = self.lengths()
+        sized = (lengths > 0) & (lengths <= MAX_LABEL_BYTES)
+        if b"\0" in self.data:
+            nuls = np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == 0)
+            sized &= nuls.searchsorted(self.starts) == nuls.searchsorted(self.ends)
+        return sized
+
+    def whole_numbers(self) -> tuple[IntArray, Mask]:
+        """Each as a number, where its text is how a whole number of at most 18 digits is written."""
+        data = np.frombuffer(self.data, dtype=np.uint8)
+        numbers = np.zeros(len(self), dtype=np.int64)
+        if not len(data):
+            return numbers, np.zeros(len(self), dtype=np.bool_)
+        last = len(data) - 1
+        first = data[np.minimum(self.starts, last)]
+        negative = first == ord("-")
+        starts = self.starts + negative
+        lengths = self.ends - starts
+        head = data[np.minimum(starts, last)]
+        valid = (lengths > 0) & (lengths <= _WHOLE_DIGITS)
+        valid &= (head != ord("0")) | ((lengths == 1) & ~negative)
+        for place in range(int(lengths[valid].max(initial=0))):
+            digit = data[np.minimum(starts + place, last)] - np.uint8(ord("0"))  # wraps: above 9 if it is none
+            inside = place < lengths
+            valid &= (digit <= 9) | ~inside
+            numbers = np.where(inside & valid, numbers * 10 + digit, numbers)
+        return np.where(negative, -numbers, numbers), valid
+
+
+class Numbers(NamedTuple):
+    """Whole numbers as labels, for where `Fields` stand otherwise."""
+
+    keys: IntArray
+
+    def where(self, chosen: IntArray | Mask) -> Numbers:
+        """Some of them."""
+        return Numbers(self.keys[chosen])
+
+    def label_sized(self) -> Mask:
+        """All of them."""
+        return np.ones(len(self.keys), dtype=np.bool_)
+
+    def labels(self) -> Labels:
+        """As labels."""
+        return Labels.of(self.keys)
+
+
+class Texts(NamedTuple):
+    """Python strings as labels, for where `Fields` stand otherwise."""
+
+    texts: list[str]
+
+    def where(self, chosen: IntArray | Mask) -> Texts:
+        """Some of them."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return Texts([self.texts[row] for row in rows.tolist()])
+
+    def label_sized(self) -> Mask:
+        """Which can be ids or labels, as of `Fields`."""
+        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts))
+        if lengths.max(initial=0) <= MAX_LABEL_BYTES // 4 and not any("\0" in text for text in self.texts):
+            return lengths > 0  # a character has at most four bytes
+        return Fields.of(self.texts).label_sized()
+
+    def labels(self) -> Labels:
+        """As labels."""
+        return Labels.of_values(self.texts) if all_plain_text(self.texts) else Fields.of(self.texts).labels()

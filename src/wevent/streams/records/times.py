@@ -1,0 +1,202 @@
+"""Times as events write them, in microseconds since 1970: one text at a time, or many of the same shape at once.
+
+Legal are ISO 8601 with Z or an offset (without one only where a timezone is declared) and numbers since 1970. A fraction
+finer than a microsecond is cut off; of a number with a fraction the nearest microsecond counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.streams.clock import SECOND_US
+from wevent.streams.records.fields import Fields, Mask
+
+UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}
+FAR_US = 4 * 10**18  # beyond any clock, within int64
+MAX_TIME_BYTES = 64
+
+_ISO = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"(?:([Zz])|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
+)
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_EPOCH = date(1970, 1, 1).toordinal()
+_SHAPES = 8  # of one length that are tried at once, before texts are read one by one
+_MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
+
+
+class TimeReader:
+    """Reads times under the declared settings.
+
+    Args:
+        timezone_us: the offset of times that carry none; None makes them malformed.
+        time_unit: what numbers count: s, ms or us.
+    """
+
+    def __init__(self, timezone_us: int | None, time_unit: str) -> None:
+        self._timezone_us = timezone_us
+        self._unit = UNITS[time_unit]
+
+    def one(self, value: Any) -> int | None:
+        """One time: a text, a whole number or a float; None if it is no time."""
+        if isinstance(value, str):
+            return self._text(value) if len(value) <= MAX_TIME_BYTES else None
+        if isinstance(value, float):
+            return _clipped(value * self._unit)
+        return max(-FAR_US, min(FAR_US, value * self._unit)) if type(value) is int else None
+
+    def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
+        """Times from Python values, and which of them are any."""
+        if all(type(value) is str for value in values):
+            return self.fields(Fields.of(values))
+        return _gathered([self.one(value) for value in values])
+
+    def fields(self, fields: Fields) -> tuple[IntArray, Mask]:
+        """Times from texts, and which of them are any."""
+        times, valid = np.zeros(len(fields), dtype=np.int64), np.zeros(len(fields), dtype=np.bool_)
+        lengths = fields.lengths()
+        for length in np.flatnonzero(np.bincount(np.minimum(lengths, MAX_TIME_BYTES + 1))[: MAX_TIME_BYTES + 1]):
+            rows = np.flatnonzero(lengths == length)
+            times[rows], valid[rows] = self._of_length(fields.where(rows), int(length))
+        return times, valid
+
+    def _of_length(self, fields: Fields, length: int) -> tuple[IntArray, Mask]:
+        times, valid = np.zeros(len(fields), dtype=np.int64), np.zeros(len(fields), dtype=np.bool_)
+        if length == 0:
+            return times, valid
+        numbers, valid = fields.whole_numbers()
+        times = np.clip(numbers, -FAR_US // self._unit, FAR_US // self._unit) * self._unit
+        left = np.flatnonzero(~valid)
+        if not len(left):
+            return times, valid
+        data = np.frombuffer(fields.data, dtype=np.uint8)
+        places = np.arange(length)[:, None]
+        for _ in range(_SHAPES):
+            if len(left) < 2:
+                break
+            sample = fields.where(left[:1]).texts()[0]
+            match = self._iso(sample)
+            if match is not None:
+                found, fits = self._like(data[fields.starts[left] + places], match)
+                times[left[fits]], valid[left[fits]] = found[fits], True
+                left = left[1:][~fits[1:]]  # the first one fits, or is none
+            else:
+                times[left[:1]], valid[left[:1]] = _gathered([self._text(sample)])
+                left = left[1:]
+        times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
+        return times, valid
+
+    def _iso(self, text: str) -> re.Match[str] | None:
+        match = _ISO.fullmatch(text)
+        if match is None or (match[8] is None and match[9] is None and self._timezone_us is None):
+            return None
+        return match
+
+    def _like(self, characters: Any, match: re.Match[str]) -> tuple[IntArray, Mask]:
+        """Times of the texts (one per column) that have digits and other characters where the matched one has them."""
+        digits = np.array([character.isdigit() for character in match[0]])
+        values = characters - np.uint8(ord("0"))  # wraps: above 9 if it is no digit
+        others = np.frombuffer(match[0].encode(), dtype=np.uint8)[:, None]
+        fits = (values[digits] <= 9).all(axis=0) & (characters[~digits] == others[~digits]).all(axis=0)
+        parts = (_number(values, *match.span(group)) for group in (1, 2, 3, 4, 5, 6, 10, 11))
+        year, month, day, hour, minute, second, offset_hour, offset_minute = parts
+        fits &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
+        fits &= (offset_hour < 24) & (offset_minute < 60)
+        month = np.clip(month, 1, 12)
+        fits &= day <= _days_before(year, month + 1) - _days_before(year, month)
+        decimals = match.end(7) - match.start(7)
+        fraction = _number(values, match.start(7), match.start(7) + min(decimals, 6)) * 10 ** max(0, 6 - decimals)
+        minutes = ((_days_before(year, month) + day - 1) * 24 + hour) * 60 + minute
+        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
+        return (minutes * 60 + second) * SECOND_US + fraction - self._offset(match, offset), fits
+
+    def _text(self, text: str) -> int | None:
+        match = self._iso(text)
+        if match is not None:
+            return self._matched(match)
+        if not _NUMBER.fullmatch(text):
+            return None
+        try:
+            return max(-FAR_US, min(FAR_US, int(text) * self._unit))
+        except ValueError:
+            return _clipped(float(text) * self._unit)
+
+    def _matched(self, match: re.Match[str]) -> int | None:
+        """`_like` for one text."""
+        hour, minute, second, offset_hour, offset_minute = (int(match[group] or 0) for group in (4, 5, 6, 10, 11))
+        if hour > 23 or minute > 59 or second > 59 or offset_hour > 23 or offset_minute > 59:
+            return None
+        try:
+            day = date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
+        except ValueError:
+            return None
+        fraction = int((match[7] or "").ljust(6, "0")[:6])
+        offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
+        seconds = ((day * 24 + hour) * 60 + minute) * 60 + second
+        return seconds * SECOND_US + fraction - int(self._offset(match, offset))
+
+    def _offset(self, match: re.Match[str], written: Any) -> Any:
+        if match[8] is None and match[9] is None:
+            return self._timezone_us
+        return -written if match[9] == "-" else written
+
+
+def _gathered(times: Sequence[int | None]) -> tuple[IntArray, Mask]:
+    valid = np.array([time is not None for time in times], dtype=np.bool_)
+    return np.array([time or 0 for time in times], dtype=np.int64), valid
+
+
+def _clipped(time: float) -> int | None:
+    if not math.isfinite(time):
+        return None
+    return round(max(-FAR_US, min(FAR_US, time)))
+
+
+def _number(values: Any, start: int, end: int) -> IntArray:
+    """The number in some rows of digits; 0 without rows."""
+    number = np.zeros(values.shape[1], dtype=np.int64)
+    for row in range(start, end):
+        number = number * 10 + values[row]
+    return number
+
+
+def _days_before(year: IntArray, month: IntArray) -> IntArray:
+    """Days from 1970 to the first of a month (13: the next January), in the Gregorian calendar."""
+    year, month = np.where(month > 12, year + 1, year), np.where(month > 12, 1, month)
+    past = year - (month <= 2)  # a leap day counts from March on
+    leaps = past // 4 - past // 100 + past // 400
+    days: IntArray = 365 * (year - 1970) + _MONTH_STARTS[month - 1] + leaps - 477
+    return days
+
+
+class SlotReader:
+    """Reads slot numbers in place of times: the number less one."""
+
+    def one(self, value: Any) -> int | None:
+        """One slot number: a text, a whole number or a float; None if it is none."""
+        if isinstance(value, str):
+            if len(value) > MAX_TIME_BYTES or not _NUMBER.fullmatch(value):
+                return None
+            value = float(value) if not value.lstrip("+-").isdigit() else int(value)
+        if isinstance(value, float):
+            value = int(value) if value.is_integer() else None
+        return max(-FAR_US, min(FAR_US, value - 1)) if type(value) is int else None
+
+    def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
+        """Slot numbers less one from Python values, and which of them are any."""
+        return _gathered([self.one(value) for value in values])
+
+    def fields(self, fields: Fields) -> tuple[IntArray, Mask]:
+        """Slot numbers less one from texts, and which of them are any."""
+        numbers, valid = fields.whole_numbers()
+        left = np.flatnonzero(~valid)
+        numbers = numbers - 1
+        numbers[left], valid[left] = self.values(fields.where(left).texts())
+        return numbers, valid

@@ -1,0 +1,127 @@
+"""The registry in a running stream: joins, leaves, changes, hold-out, erasure (spec 10)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
+from wevent.audit import audit_journal
+from wevent.journal import SqliteJournal
+from wevent.outputs import open_output
+from wevent.people.membership import Change
+from wevent.publishing.loop import Publication, Running
+from wevent.publishing.member_view import MemberView
+
+SMALL, LARGE = CLASSES[2], CLASSES[1]  # windows 3 and 8
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Any:
+    with make_journal(tmp_path / "run.journal", users=9) as journal:
+        yield journal
+
+
+def advance(journal: SqliteJournal, end: int, *changes: Change) -> None:
+    journal.registry.ask(changes)
+    output = open_output(str(journal.path.with_suffix(".ndjson")))
+    Publication(journal, SyntheticSource(end), output, running=Running(last=end, batch=50)).run()
+    output.close()
+
+
+def size(journal: SqliteJournal, key: tuple[int, int]) -> list[int]:
+    """n_g in every slot."""
+    found = []
+    for record in journal.releases():
+        sizes = {(one.window, one.nano): number for one, number in record.group.population.items()}
+        found.append(sizes[key])
+    return found
+
+
+def test_a_change_holds_the_user_out_for_the_larger_window(journal: SqliteJournal) -> None:
+    advance(journal, 5)
+    advance(journal, 20, Change("set", "u2", LARGE))
+    assert size(journal, SMALL) == [3] * 5 + [2] * 15
+    assert size(journal, LARGE) == [3] * 12 + [4] * 8  # last membership slot 5, from 5 + 8 on
+
+
+def test_coming_back_before_the_change_took_hold(journal: SqliteJournal) -> None:
+    advance(journal, 5)
+    advance(journal, 8, Change("set", "u2", LARGE))
+    advance(journal, 12, Change("set", "u2", SMALL))
+    assert size(journal, SMALL) == [3] * 5 + [2] * 3 + [3] * 4
+    assert size(journal, LARGE) == [3] * 12
+
+
+def test_leaving_does_not_forget(journal: SqliteJournal) -> None:
+    advance(journal, 5)
+    advance(journal, 7, Change("remove", "u2"))
+    advance(journal, 20, Change("set", "u2", LARGE))
+    assert size(journal, LARGE) == [3] * 12 + [4] * 8
+
+
+@pytest.mark.parametrize("action", ["remove", "erase"])
+def test_an_erased_id_is_held_out_but_not_readable(journal: SqliteJournal, action: Any) -> None:
+    advance(journal, 5)
+    advance(journal, 7, Change(action, "u2"))
+    rows = journal._database.execute("SELECT user FROM members").fetchall()
+    assert (("u2",) in rows) == (action == "remove")
+    assert len(rows) == 9
+    advance(journal, 20, Change("set", "u2", LARGE))
+    assert size(journal, LARGE) == [3] * 12 + [4] * 8
+
+
+def test_what_can_hold_nobody_out_is_dropped(journal: SqliteJournal) -> None:
+    advance(journal, 5)
+    advance(journal, 13, Change("erase", "u2"))
+    advance(journal, 14, Change("set", "new", SMALL))
+    assert len(journal._database.execute("SELECT user FROM members").fetchall()) == 9
+    assert not journal._database.execute("SELECT 1 FROM members WHERE user LIKE 'erased:%'").fetchall()
+
+
+def test_changes_of_one_boundary_follow_each_other(journal: SqliteJournal) -> None:
+    advance(journal, 5)
+    advance(journal, 9, Change("remove", "u2"), Change("set", "u2", SMALL), Change("set", "x", LARGE))
+    assert size(journal, SMALL) == [3] * 9
+    assert size(journal, LARGE) == [3] * 5 + [4] * 4
+
+
+def test_a_queue_counts_as_known(journal: SqliteJournal) -> None:
+    advance(journal, 1)
+    assert journal.registry.holds("u1")
+    journal.registry.ask([Change("remove", "u1"), Change("set", "y", SMALL)])
+    assert not journal.registry.holds("u1")
+    assert journal.registry.holds("y")
+
+
+def test_a_class_outside_the_declared_ones_comes_and_goes(journal: SqliteJournal) -> None:
+    own = (5, 700_000_000)
+    advance(journal, 5)
+    advance(journal, 8, Change("set", "guest", own))
+    advance(journal, 20, Change("remove", "guest"))
+    classes = [len(record.group.population) for record in journal.releases()]
+    assert classes == [3] * 5 + [4] * 3 + [3] * 12
+    assert audit_journal(journal.path).ok
+
+
+def test_everybody_may_be_held_out(tmp_path: Path) -> None:
+    with make_journal(tmp_path / "one.journal", users=0) as journal:
+        advance(journal, 3, Change("set", "only", SMALL))
+        advance(journal, 6, Change("set", "only", LARGE))
+        assert [int(record.group.population.users) for record in journal.releases()] == [1, 1, 1, 0, 0, 0]
+
+
+def test_a_million_users_load_in_seconds(tmp_path: Path) -> None:
+    """Not asserted by the clock; a quadratic path would not end."""
+    with SqliteJournal(tmp_path / "big.journal", write=True) as journal:
+        journal.begin(make_terms())
+        begun = time.perf_counter()
+        journal.registry.ask(Change("set", str(user), CLASSES[user % 3]) for user in range(100_000))
+        roster, most, _ = MemberView(journal, make_terms()).at(1)
+        print(f"100,000 users: {time.perf_counter() - begun:.1f} s")
+        assert len(roster) == 100_000
+        assert most > 10**9
+        assert roster.population.sizes.sum() == 100_000

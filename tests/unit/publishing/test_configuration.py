@@ -1,0 +1,138 @@
+"""Settings: one TOML file, options on top, every mistake one sentence that names the key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.streams import DAY, SECOND
+from wevent import Cells
+from wevent.errors import InvalidInput, InvalidSettings, WeventError
+from wevent.publishing.configuration import KEYS, Settings, load_settings, read_config
+
+OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
+
+WHOLE = """
+inputs = ["events/*.parquet"]
+requirements = "requirements.csv"
+cells = "cells.txt"
+journal = "run.journal"
+out = "releases.ndjson"
+slot = "5m"
+start = 2026-01-01T00:00:00Z
+end = "2026-01-02T00:00:00Z"
+grace = "10s"
+user_column = "rider"
+mechanism = "pba"
+unknown_users = 5
+
+[levels.privacy]
+Strong = 0.1
+Weak = 1
+
+[levels.window]
+Day = 288
+"""
+
+
+def test_one_file_holds_everything(tmp_path: Path) -> None:
+    (tmp_path / "cells.txt").write_text("# districts\nnorth\n\nsouth\n")
+    config = tmp_path / "wevent.toml"
+    config.write_text(WHOLE)
+    settings = load_settings(config, {"mechanism": "pbd", "strict": True, "out": None})
+    assert isinstance(settings, Settings)
+    assert settings.inputs == (str(tmp_path / "events/*.parquet"),)
+    assert settings.journal == tmp_path / "run.journal"
+    assert settings.out == str(tmp_path / "releases.ndjson")
+    assert settings.cells == Cells.of(["north", "south"])
+    assert (settings.slot_us, settings.start_us, settings.grace_us) == (300 * SECOND, DAY, 10 * SECOND)
+    assert settings.end_us == DAY + 86_400 * SECOND
+    assert dict(settings.columns) == {"time": "time", "user": "rider", "cell": "cell"}
+    assert (settings.mechanism, settings.strict, settings.unknown_users) == ("pbd", True, 5)
+    assert settings.levels is not None
+    assert settings.levels.requirement("Strong", "Day").nano == 100_000_000
+    assert read_config(config)["journal"] == str(tmp_path / "run.journal")
+
+
+def test_options_alone_suffice() -> None:
+    settings = load_settings(None, {**OPTIONS, "start": "auto", "max_cells_per_user": "2", "timezone": "+01:00"})
+    assert settings.start_auto
+    assert (settings.start_us, settings.end_us, settings.timezone_us) == (None, None, 3600 * SECOND)
+    assert settings.max_cells_per_user == 2
+    assert len(settings.cells) == 4
+
+
+def test_data_already_slotted_has_numbers_for_a_clock() -> None:
+    settings = load_settings(None, {"inputs": "e.csv", "cells": 4, "slot_column": "slot", "end": "12"})
+    assert (settings.slot_us, settings.start_us, settings.end_us) == (1, 0, 12)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("inputs", ("-", "a.csv")),
+        ("inputs", 5),
+        ("cells", None),
+        ("slot", None),
+        ("slot", "0s"),
+        ("start", "2026-10-25T02:30"),
+        ("start", "soon"),
+        ("end", "2026-01-01T00:00:59Z"),
+        ("end", "auto"),
+        ("timezone", "Europe/Berlin"),
+        ("grace", "a while"),
+        ("engine", "spark!"),
+        ("close", "never"),
+        ("strict", "yes"),
+        ("max_cells_per_user", 0),
+        ("unknown_users", -1),
+        ("mechanism", ""),
+        ("levels", {"privacy": {}}),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_its_key(key: str, value: Any) -> None:
+    options = {**OPTIONS, "start": "2026-01-01T00:00:00Z", key: value}
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(None, options)
+    assert caught.value.key == key
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("others", [{"slot": "60s"}, {"start": "2026-01-01T00:00:00Z"}, {"end": "2026-01-01"}])
+def test_a_slot_column_leaves_no_room_for_a_clock(others: dict[str, str]) -> None:
+    with pytest.raises(InvalidSettings, match="beside slot_column"):
+        load_settings(None, {"inputs": "e.csv", "cells": 4, "slot_column": "slot", **others})
+
+
+def test_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
+    config = tmp_path / "wevent.toml"
+    config.write_text('mechanisn = "pbd"\n')
+    with pytest.raises(InvalidSettings, match="Did you mean 'mechanism'"):
+        load_settings(config, OPTIONS)
+    with pytest.raises(InvalidSettings, match="Known are"):
+        load_settings(None, {**OPTIONS, "xyzzy": 1})
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="readable configuration"):
+        load_settings(tmp_path / "missing.toml", {})
+    (tmp_path / "bad.toml").write_text("slot = \n")
+    with pytest.raises(InvalidSettings, match="TOML"):
+        load_settings(tmp_path / "bad.toml", {})
+
+
+def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
+    (tmp_path / "cells.csv").write_text("id,cell\n1,north\n2,south\n")
+    assert list(load_settings(None, {**OPTIONS, "cells": tmp_path / "cells.csv"}).cells) == ["north", "south"]
+    assert list(load_settings(None, {**OPTIONS, "cells": ["a", "b"]}).cells) == ["a", "b"]
+    with pytest.raises(InvalidInput):
+        load_settings(None, {**OPTIONS, "cells": "missing.csv"})
+    (tmp_path / "twice.txt").write_text("north\nnorth\n")
+    with pytest.raises(WeventError, match="twice"):
+        load_settings(None, {**OPTIONS, "cells": tmp_path / "twice.txt"})
+
+
+def test_every_key_is_documented() -> None:
+    page = Path(__file__).parents[3] / "docs/reference/configuration.md"
+    text = page.read_text(encoding="utf-8")
+    assert [key for key in KEYS if f"`{key}`" not in text] == []
