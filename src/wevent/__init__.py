@@ -2,6 +2,7 @@
 
 from wevent.core.mechanism import Mechanism
 from wevent.core.requirements import Levels, Population, Requirement
+from wevent.core.settings import Options
 from wevent.counting.cells import Cells
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -57,6 +58,7 @@ __all__ = [
     "JournalLocked",
     "Levels",
     "Mechanism",
+    "Options",
     "Population",
     "Publisher",
     "Release",

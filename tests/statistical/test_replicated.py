@@ -6,8 +6,9 @@ from scipy import stats
 
 from wevent import Population, Requirement
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import History, Idle, Options
+from wevent.core.mechanism import History, Idle
 from wevent.core.registry import BUILT_IN
+from wevent.core.settings import Options
 from wevent.core.threshold import reporting_errors
 from wevent.experiments import metrics
 from wevent.experiments.assign import Assigner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wevent.core.requirements import Requirement
+from wevent.core.settings import option_kinds
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.sqlite.lock import own_files
@@ -47,6 +49,14 @@ _STRICT = (
 )
 
 
+def _option_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """A flag for every option of the list."""
+    for name, kind in reversed(list(option_kinds().items())):
+        switch: dict[str, Any] = {"is_flag": True, "default": None} if kind.type is bool else {}
+        function = click.option(f"--{name.replace('_', '-')}", help=kind.help, **switch)(function)
+    return function
+
+
 @click.command("publish", epilog=_EXAMPLE)
 @click.argument("events", nargs=-1)
 @click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
@@ -60,17 +70,7 @@ _STRICT = (
 )
 @click.option("--end", help="Where the last slot ends.")
 @click.option("--slot-column", help="The column with slot numbers, for data already slotted.")
-@click.option("--mechanism", help="See `wevent mechanisms`; pbd unless told otherwise.")
-@click.option("--neighbours", help="add_remove (default) or replace.")
-@click.option("--max-cells-per-user", help="How many cells a user may be in within a slot; 1 unless told otherwise.")
-@click.option("--refund", is_flag=True, default=None, help="Charge publications what was really lost.")
-@click.option("--threshold", help="For bd and ba: scale or std.")
-@click.option("--estimator", help="sampling or weighting, instead of the mechanism's own.")
-@click.option("--smoothing", help="hold or filter, instead of the mechanism's own.")
-@click.option("--unbiased", is_flag=True, default=None, help="For pft: right even if requirement and cell correlate.")
-@click.option("--nonnegative", is_flag=True, default=None, help="Publish no value below 0 (free).")
-@click.option("--known-total", help="Everyone is present in every slot: publish this total (free; replace only).")
-@click.option("--round", is_flag=True, default=None, help="Publish whole numbers (free).")
+@_option_flags
 @click.option("--unknown-users", help="How many unregistered users a slot may count; 0 rejects them.")
 @click.option("--stream", help="The stream's id, pinned by the journal.")
 @click.option("--grace", help="How long a live slot stays open after its end.")

@@ -15,11 +15,7 @@ import numpy.typing as npt
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit
 from wevent.core.requirements import Requirement
-
-Neighbours = Literal["add_remove", "replace"]
-ThresholdRule = Literal["error", "scale", "std"]
-EstimatorName = Literal["sampling", "weighting"]
-SmoothingName = Literal["hold", "filter"]
+from wevent.core.settings import Options, ThresholdRule
 
 
 class Idle(Enum):
@@ -27,24 +23,6 @@ class Idle(Enum):
 
     NULLIFIED = "nullified"
     NOT_DUE = "not due"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The settings that a mechanism's pieces may depend on; public, fixed for the life of a publisher."""
-
-    neighbours: Neighbours = "add_remove"
-    max_cells_per_user: int = 1
-    refund: bool = False
-    threshold: ThresholdRule | None = None
-    estimator: EstimatorName | None = None
-    smoothing: SmoothingName | None = None
-    unbiased: bool = False
-
-    @property
-    def sensitivity(self) -> int:
-        """Δ: k for add_remove, 2k for replace (spec 1)."""
-        return self.max_cells_per_user * (2 if self.neighbours == "replace" else 1)
 
 
 class Budgets(Protocol):

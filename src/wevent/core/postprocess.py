@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wevent.core.arrays import FloatArray
+from wevent.core.settings import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Polish:
     nonnegative: bool = False
     known_total: int | None = None
     whole: bool = False
+
+    @classmethod
+    def of(cls, options: Options) -> Polish:
+        """What the options ask for."""
+        return cls(options.nonnegative, options.known_total, options.round)
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """The polished histogram, read-only; finite for every finite one."""

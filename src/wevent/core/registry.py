@@ -8,15 +8,7 @@ from types import MappingProxyType
 from wevent.core.estimators.randomized import Randomized
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.estimators.weighting import Weighting
-from wevent.core.mechanism import (
-    Estimator,
-    EstimatorName,
-    Mechanism,
-    Options,
-    Policy,
-    Smoother,
-    SmoothingName,
-)
+from wevent.core.mechanism import Estimator, Mechanism, Policy, Smoother
 from wevent.core.policies.absorption import Absorption
 from wevent.core.policies.distribution import Distribution
 from wevent.core.policies.sample import Sample
@@ -24,6 +16,7 @@ from wevent.core.policies.shared import Shared
 from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
+from wevent.core.settings import EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 

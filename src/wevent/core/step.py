@@ -22,9 +22,9 @@ from wevent.core.mechanism import (
     Planner,
     Policy,
     Smoother,
-    ThresholdRule,
 )
 from wevent.core.permit import Reservation
+from wevent.core.settings import ThresholdRule
 from wevent.core.total import plan_ahead, smooth
 from wevent.errors import InsufficientBudget
 

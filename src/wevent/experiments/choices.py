@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wevent.core.mechanism import NoiseSource, ThresholdRule
+from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
+from wevent.core.settings import ThresholdRule
 from wevent.errors import InvalidOption
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publisher.publisher import Publisher

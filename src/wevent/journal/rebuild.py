@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
+from wevent.core.settings import option_values
 from wevent.journal.contract import Loaded
-from wevent.journal.terms import PIECES, Epoch, Terms
+from wevent.journal.terms import Epoch, Terms
 from wevent.noise import SecureNoise
 from wevent.people.holdout import HoldOut, Reign, Restore
 from wevent.people.membership import unknown_class
@@ -33,13 +34,8 @@ def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
     return Publisher(
         Population(dict.fromkeys(declared_classes(terms), 0)),
         terms.cells,
-        terms.mechanism,
         noise=noise,
-        neighbours=terms.neighbours,
-        max_cells_per_user=terms.max_cells_per_user,
-        refund=terms.refund,
-        threshold=terms.threshold,
-        **{name: getattr(terms, name) for name in PIECES},
+        **option_values(terms),
     )
 
 

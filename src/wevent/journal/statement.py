@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from wevent.core.mechanism import Options
+from wevent.core.settings import option_values
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, time_text
 from wevent.people.membership import unknown_class
@@ -22,13 +22,12 @@ def privacy_statement(journal: SqliteJournal) -> dict[str, Any]:
     """Everything a reader of the releases may want to know about their privacy; plain types (spec 1 and 10)."""
     head = journal.head()
     terms = head.epoch.terms
-    options = Options(terms.neighbours, terms.max_cells_per_user, terms.refund, terms.threshold)
     return {
         "promise": "(w, epsilon)-EPDP: for every user and any two neighbouring streams the probability of any set of "
         "outputs differs by at most a factor e^epsilon, epsilon and window being the user's own",
         "neighbours": terms.neighbours,
         "neighbouring_streams": _RELATIONS[terms.neighbours],
-        "sensitivity": options.sensitivity,
+        "sensitivity": terms.sensitivity,
         "max_cells_per_user": terms.max_cells_per_user,
         "stream": terms.stream,
         "slot_length_us": terms.length_us,
@@ -48,8 +47,7 @@ def _epoch(epoch: Epoch) -> dict[str, Any]:
     return {
         "number": epoch.number,
         "first_slot": epoch.first,
-        "mechanism": terms.mechanism,
-        "refund": terms.refund,
+        **option_values(terms),
         "cells": terms.cells if isinstance(terms.cells, int) else len(terms.cells),
         "classes": [{"window": one.window, "epsilon": one.epsilon} for one in terms.requirements],
         "unknown_users": None

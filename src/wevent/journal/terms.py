@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from wevent.core.mechanism import EstimatorName, Neighbours, SmoothingName, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
-from wevent.errors import SettingsDiffer
-
-PERMANENT = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
-"""What stays for the life of a journal: its charges mean nothing under other values."""
+from wevent.core.settings import Options, option_kinds
+from wevent.errors import InvalidJournal, SettingsDiffer
 
 SEEDED = "seeded noise"
 """What the privacy statement says of a journal that drew noise which can be repeated."""
 
-PIECES = ("estimator", "smoothing", "unbiased", "nonnegative", "known_total", "round")
-"""How measurements become releases, as of `Publisher`."""
 
-EPOCHAL = ("cells", "declared", "mechanism", "refund", "threshold", "levels", "unknown_users", *PIECES)
-"""What an explicit new epoch may change; every charge stays."""
-
-
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The pinned settings of a stream; everything here is public.
+@dataclass(frozen=True, kw_only=True)
+class Terms(Options):
+    """The pinned settings of a stream, its options among them; everything here is public.
 
     Attributes:
         stream: the stream's id.
         origin_us: where slot 1 starts, microseconds since 1970 (UTC).
         length_us: how long a slot is.
         cells: the number of cells, or their labels.
-        neighbours: the neighbouring relation.
-        max_cells_per_user: k.
         declared: (window, nano-epsilons) of the classes that exist from the start.
-        mechanism, refund, threshold: how releases are made.
         levels: {"privacy": {…}, "window": {…}}, None for numbers.
         unknown_users: how many unregistered users a slot may count; 0 rejects them.
-        estimator, smoothing, unbiased, nonnegative, known_total, round: as of `Publisher`.
     """
 
     stream: str
@@ -48,19 +37,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     length_us: int
     cells: int | list[Any]
     declared: list[tuple[int, int]]
-    mechanism: str = "pbd"
-    neighbours: Neighbours = "add_remove"
-    max_cells_per_user: int = 1
-    refund: bool = False
-    threshold: ThresholdRule | None = None
     levels: dict[str, dict[str, Any]] | None = None
     unknown_users: int = 0
-    estimator: EstimatorName | None = None
-    smoothing: SmoothingName | None = None
-    unbiased: bool = False
-    nonnegative: bool = False
-    known_total: int | None = None
-    round: bool = False
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
@@ -74,7 +52,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
-        mine, its = msgspec.to_builtins(self), msgspec.to_builtins(other)
+        mine, its = msgspec.to_builtins(self, enc_hook=str), msgspec.to_builtins(other, enc_hook=str)
         return [name for name in (*PERMANENT, *EPOCHAL) if mine[name] != its[name]]
 
     def check_same(self, other: Terms) -> None:
@@ -99,6 +77,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+PERMANENT = ("stream", "origin_us", "length_us", *(name for name, kind in option_kinds().items() if kind.permanent))
+"""What stays for the life of a journal: its charges mean nothing under other values."""
+
+EPOCHAL = tuple(entry.name for entry in fields(Terms) if entry.name not in PERMANENT)
+"""What an explicit new epoch may change; every charge stays."""
+
+
 class Epoch(msgspec.Struct, frozen=True, dict=True):
     """Terms in force from a slot on.
 
@@ -106,16 +91,18 @@ class Epoch(msgspec.Struct, frozen=True, dict=True):
         number: 1, 2, 3, …
         first: its first slot.
         terms: the settings.
+        text: the terms as they are stored; a later version of this program knows more options than the journal.
     """
 
     number: int
     first: int
     terms: Terms
+    text: bytes = b""
 
     @cached_property
     def digest(self) -> bytes:
         """What the hash chain knows of it."""
-        return hashlib.sha256(encode_terms(self.terms)).digest()
+        return hashlib.sha256(self.text or encode_terms(self.terms)).digest()
 
 
 def encode_terms(terms: Terms) -> bytes:
@@ -124,7 +111,18 @@ def encode_terms(terms: Terms) -> bytes:
 
 
 def decode_terms(data: bytes | str) -> Terms:
-    """The counterpart of `encode_terms`."""
+    """The counterpart of `encode_terms`; an option that the journal does not know has its default.
+
+    Raises:
+        InvalidJournal: for an option that this program does not know.
+    """
+    unknown = sorted(msgspec.json.decode(data).keys() - {*PERMANENT, *EPOCHAL})
+    if unknown:
+        raise InvalidJournal(
+            "a journal with options that this version knows",
+            f"one with {', '.join(unknown)}",
+            "Upgrade wevent; the journal is untouched.",
+        )
     return msgspec.json.decode(data, type=Terms)
 
 

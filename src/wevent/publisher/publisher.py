@@ -10,18 +10,10 @@ import numpy as np
 from wevent.core.arrays import IntArray, any_true
 from wevent.core.dissimilarity import compared
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import (
-    EstimatorName,
-    Measurement,
-    Neighbours,
-    NoiseSource,
-    Options,
-    Planner,
-    SmoothingName,
-    ThresholdRule,
-)
+from wevent.core.mechanism import Measurement, NoiseSource, Planner
 from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
+from wevent.core.settings import Options, option_values
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.core.suitability import check_options, check_reach
 from wevent.counting.cells import Cells
@@ -43,16 +35,7 @@ class Publisher:
         cells: the declared cell domain: a number, or a list of labels.
         mechanism: a name from `wevent.mechanisms()`.
         noise: `SecureNoise()` unless told otherwise; `SeededNoise(seed)` is for simulation only.
-        neighbours: "add_remove" (default) hides a user's presence in a cell, "replace" any change of their record.
-        max_cells_per_user: k, how many cells one user may be in within a slot.
-        refund: charge publications what was really lost, min(e, θ), instead of the full offer.
-        threshold: for `bd` and `ba`: "scale" (default) publishes above Δ/e, "std" above √2·Δ/e.
-        estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
-        smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
-        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated.
-        nonnegative: publish no value below 0 (free post-processing, as are the next two).
-        known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
-        round: publish whole numbers.
+        **options: any of `wevent.Options`: neighbours, max_cells_per_user, refund, threshold, …
 
     Attributes:
         ledger: charges per class; read `ledger.remaining()` and `ledger.spent()`.
@@ -73,51 +56,34 @@ class Publisher:
         mechanism: str = "pbd",
         *,
         noise: NoiseSource | None = None,
-        neighbours: Neighbours = "add_remove",
-        max_cells_per_user: int = 1,
-        refund: bool = False,
-        threshold: ThresholdRule | None = None,
-        estimator: EstimatorName | None = None,
-        smoothing: SmoothingName | None = None,
-        unbiased: bool = False,
-        nonnegative: bool = False,
-        known_total: int | None = None,
-        round: bool = False,  # noqa: A002  the word people look for
+        **options: Any,
     ) -> None:
         _check_population(population)
         row = find_mechanism(mechanism)
-        options = Options(
-            neighbours,
-            max_cells_per_user,
-            refund,
-            threshold,
-            estimator=estimator,
-            smoothing=smoothing,
-            unbiased=unbiased,
-        )
-        self._polish = Polish(nonnegative, known_total, round)
+        chosen = Options.checked({**options, "mechanism": row.name})
+        check_options(row, chosen)
+        self._polish = Polish.of(chosen)
         self._polishes = self._polish != Polish()
-        check_options(row, options, self._polish)
         self._row = row
-        self._options = options
+        self._options = chosen
         self._declared = population.classes
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
         self.population = population
-        policy, measures = row.policy(population.classes, options), row.estimator(options)
-        check_reach(row, options, len(self.cells), population.classes, measures)
+        policy, measures = row.policy(population.classes, chosen), row.estimator(chosen)
+        check_reach(row, chosen, len(self.cells), population.classes, measures)
         self._pieces = Pieces(
             policy,
             measures,
-            row.smoother(options),
-            (threshold or row.threshold),
-            refund,
+            row.smoother(chosen),
+            chosen.threshold or row.threshold,
+            chosen.refund,
             policy if isinstance(policy, Planner) else None,
         )
         self.ledger = Ledger(
             population,
-            sensitivity=options.sensitivity,
-            cells_per_user=max_cells_per_user,
+            sensitivity=chosen.sensitivity,
+            cells_per_user=chosen.max_cells_per_user,
             pinned=population.classes if row.shared_budget else (),
         )
         self._history = first_history(len(self.ledger.rows), len(self.cells), self._pieces.smoother)
@@ -234,11 +200,7 @@ class Publisher:
         """Everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
         return state_format.dump(
             state_format.State(
-                mechanism=self._row.name,
-                neighbours=self._options.neighbours,
-                max_cells_per_user=self._options.max_cells_per_user,
-                refund=self._options.refund,
-                threshold=self._options.threshold,
+                **option_values(self._options),
                 cells=self.cells.declaration(),
                 declared=[(one.window, one.nano) for one in self._declared],
                 population=[(one.window, one.nano, size) for one, size in self.population.items()],
@@ -251,12 +213,6 @@ class Publisher:
                 seeded=self.seeded,
                 noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
                 memory=self._history.memory,
-                estimator=self._options.estimator,
-                smoothing=self._options.smoothing,
-                unbiased=self._options.unbiased,
-                nonnegative=self._polish.nonnegative,
-                known_total=self._polish.known_total,
-                round=self._polish.whole,
             )
         )
 
@@ -290,18 +246,8 @@ class Publisher:
         publisher = cls(
             state_format.population_of([(*one, 0) for one in saved.declared]),
             saved.cells,
-            saved.mechanism,
             noise=noise,
-            neighbours=saved.neighbours,
-            max_cells_per_user=saved.max_cells_per_user,
-            refund=saved.refund,
-            threshold=saved.threshold,
-            estimator=saved.estimator,
-            smoothing=saved.smoothing,
-            unbiased=saved.unbiased,
-            nonnegative=saved.nonnegative,
-            known_total=saved.known_total,
-            round=saved.round,
+            **option_values(saved),
         )
         publisher.population = state_format.population_of(saved.population)
         publisher.ledger.load(publisher.population, saved.slot, saved.ledger)

@@ -6,26 +6,23 @@ The format number changes when older code could not read newer bytes; semantic v
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from wevent.core.mechanism import EstimatorName, Neighbours, SmoothingName, ThresholdRule
 from wevent.core.requirements import Population, Requirement
+from wevent.core.settings import Options
 from wevent.errors import InvalidState
 
 FORMAT = 1
 _MAGIC = b"wevent-state\x00"
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What `Publisher.state` stores: settings, charges and past outputs; no count, no secure randomness."""
+@dataclass(frozen=True, kw_only=True)
+class State(Options):
+    """What `Publisher.state` stores: options, charges and past outputs; no count, no secure randomness."""
 
-    mechanism: str
-    neighbours: Neighbours
-    max_cells_per_user: int
-    refund: bool
-    threshold: ThresholdRule | None
     cells: int | list[Any]
     declared: list[tuple[int, int]]
     population: list[tuple[int, int, int]]
@@ -38,12 +35,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     seeded: bool
     noise: str | None = None
     memory: Any = None
-    estimator: EstimatorName | None = None
-    smoothing: SmoothingName | None = None
-    unbiased: bool = False
-    nonnegative: bool = False
-    known_total: int | None = None
-    round: bool = False
 
 
 def dump(state: State) -> bytes:

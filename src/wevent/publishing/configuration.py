@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wevent.core.requirements import Levels
+from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
@@ -19,55 +20,37 @@ from wevent.streams.files.requirements_file import read_column
 from wevent.streams.stream_settings import StreamSettings
 
 _CHOICES = {
-    "neighbours": ("add_remove", "replace"),
-    "threshold": ("scale", "std"),
-    "estimator": ("sampling", "weighting"),
-    "smoothing": ("hold", "filter"),
     "engine": ("auto", "duckdb", "numpy"),
     "close": ("clock", "lines"),
     "time_unit": ("s", "ms", "us"),
 }
-_TEXTS = ("out", "mechanism", "stream", "slot_column", "time_column", "user_column", "cell_column", "timezone")
+_TEXTS = ("out", "stream", "slot_column", "time_column", "user_column", "cell_column", "timezone")
 _PATHS = ("journal", "requirements")
-_FLAGS = ("refund", "strict", "unbiased", "nonnegative", "round")
-_LEAST = {"max_cells_per_user": 1, "unknown_users": 0, "known_total": 0}
-KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *_CHOICES, *_TEXTS, *_PATHS, *_FLAGS, *_LEAST)
+_FLAGS = ("strict",)
+_LEAST = {"unknown_users": 0}
+_CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
+KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *sorted(_CHECKED))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(StreamSettings):
-    """Everything that publishing a stream needs, resolved and checked.
+class Settings(Options, StreamSettings):
+    """Everything that publishing a stream needs, resolved and checked: its options, its events, and the files.
 
     Attributes:
         journal: the journal file.
         out: where releases go: a path, or "-" and None for standard output.
         requirements: the requirements file.
-        mechanism: a name from `wevent.mechanisms()`.
-        neighbours: as of `Publisher`.
-        refund: as of `Publisher`.
-        threshold: as of `Publisher`.
         levels: what the words in the requirements file stand for; None: the default ones.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
-        estimator, smoothing, unbiased, nonnegative, known_total, round: as of `Publisher`.
     """
 
     journal: Path | None = None
     out: str | None = None
     requirements: Path | None = None
-    mechanism: str = "pbd"
-    neighbours: str = "add_remove"
-    refund: bool = False
-    threshold: str | None = None
     levels: Levels | None = None
     unknown_users: int = 0
     stream: str = "default"
-    estimator: str | None = None
-    smoothing: str | None = None
-    unbiased: bool = False
-    nonnegative: bool = False
-    known_total: int | None = None
-    round: bool = False
 
 
 def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:
@@ -144,6 +127,8 @@ def _check_keys(values: Mapping[str, Any], where: str) -> None:
 
 
 def _checked(key: str, value: Any) -> Any:
+    if key in option_kinds():
+        return _option(key, value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
             raise _invalid(key, f"one of {', '.join(_CHOICES[key])}", value, "Use one of these words.")
@@ -164,7 +149,14 @@ def _checked(key: str, value: Any) -> Any:
     return Path(value) if key in _PATHS else str(value)
 
 
-_CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS}
+def _option(key: str, value: Any) -> Any:
+    """An option's value; on the command line numbers are text."""
+    kind = option_kinds()[key]
+    value = int(value) if kind.type is int and isinstance(value, str) and value.isdecimal() else value
+    if not kind.takes(value) or value == "":
+        remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
+        raise _invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
+    return value
 
 
 def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]:

@@ -6,63 +6,23 @@ import hashlib
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
-from wevent.core.mechanism import Neighbours, ThresholdRule
 from wevent.core.requirements import Levels, Requirement
-from wevent.counting.cells import Cells
+from wevent.core.settings import option_values
 from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.terms import PERMANENT, PIECES, SEEDED, Terms, levels_to_plain
+from wevent.journal.terms import PERMANENT, SEEDED, Terms, levels_to_plain
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_allowed, differences
+from wevent.publishing.configuration import Settings
 from wevent.streams.files.requirements_file import Requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
-
-
-class PublishSettings(Protocol):
-    """The part of the settings that a journal pins, or that tells who its users are."""
-
-    @property
-    def stream(self) -> str:
-        """The stream's id."""
-
-    @property
-    def cells(self) -> Cells:
-        """The declared cells."""
-
-    @property
-    def mechanism(self) -> str:
-        """The mechanism's name."""
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbouring relation."""
-
-    @property
-    def max_cells_per_user(self) -> int:
-        """k."""
-
-    @property
-    def refund(self) -> bool:
-        """As of `Publisher`."""
-
-    @property
-    def threshold(self) -> str | None:
-        """As of `Publisher`."""
-
-    @property
-    def levels(self) -> Levels | None:
-        """The level table, None for numbers."""
-
-    @property
-    def unknown_users(self) -> int:
-        """How many unregistered users a slot may count."""
 
 
 class Wanted(NamedTuple):
@@ -104,7 +64,7 @@ def requirements_digest(path: Path, levels: Levels | None) -> bytes:
 
 
 def make_terms(
-    settings: PublishSettings, clock: tuple[int, int], keys: Iterable[tuple[int, int]], pinned: Terms | None
+    settings: Settings, clock: tuple[int, int], keys: Iterable[tuple[int, int]], pinned: Terms | None
 ) -> Terms:
     """The terms that settings ask for.
 
@@ -129,14 +89,9 @@ def make_terms(
         length_us=clock[1],
         cells=settings.cells.declaration(),
         declared=sorted(declared),
-        mechanism=settings.mechanism,
-        neighbours=cast(Neighbours, settings.neighbours),
-        max_cells_per_user=settings.max_cells_per_user,
-        refund=settings.refund,
-        threshold=cast(ThresholdRule | None, settings.threshold),
         levels=levels_to_plain(settings.levels),
         unknown_users=settings.unknown_users,
-        **{name: getattr(settings, name) for name in PIECES},
+        **option_values(settings),
     )
 
 

@@ -11,8 +11,9 @@ import pytest
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
-from wevent.core.mechanism import Idle, Options
+from wevent.core.mechanism import Idle
 from wevent.core.registry import BUILT_IN
+from wevent.core.settings import Options
 from wevent.core.step import Pieces, advance, first_history, step
 
 POPULATION = Population({Requirement(2, 1): 100, Requirement(4, 2): 50})

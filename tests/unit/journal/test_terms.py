@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,10 @@ import pytest
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
 from wevent.audit import audit_journal
-from wevent.errors import InvalidMembership, InvalidOption, SettingsDiffer
+from wevent.errors import InvalidJournal, InvalidMembership, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
 from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import EPOCHAL, PERMANENT, Terms, decode_terms, encode_terms
+from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
@@ -60,7 +62,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_every_setting_is_pinned() -> None:
-    assert set(OTHERS) == {*PERMANENT, *EPOCHAL} == set(Terms.__struct_fields__)
+    assert set(OTHERS) == {*PERMANENT, *EPOCHAL} == {entry.name for entry in fields(Terms)}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -201,3 +203,15 @@ def test_the_statement_says_what_is_promised(path: Path) -> None:
     assert found["sensitivity"] == 1
     assert "up to twice epsilon" in found["neighbouring_streams"]
     assert found["epochs"][0]["classes"][0] == {"window": 3, "epsilon": 0.4}
+
+
+def test_a_journal_from_before_an_option_keeps_its_digest() -> None:
+    text = encode_terms(make_terms()).replace(b'"refund":false,', b"")
+    assert decode_terms(text).refund is False
+    assert Epoch(1, 1, decode_terms(text), text).digest == hashlib.sha256(text).digest()
+
+
+def test_a_journal_with_an_option_of_a_later_version_is_refused() -> None:
+    text = encode_terms(make_terms()).replace(b'"refund":false', b'"refund":false,"rebate":true')
+    with pytest.raises(InvalidJournal, match=r"one with rebate\. Upgrade"):
+        decode_terms(text)

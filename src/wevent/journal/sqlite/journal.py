@@ -479,7 +479,7 @@ class SqliteJournal:
     def _epoch(self, number: int) -> Epoch:
         if number not in self._epochs:
             first, terms = only_row(self._database, "SELECT first, terms FROM epochs WHERE number = ?", (number,))
-            self._epochs[number] = Epoch(number, first, decode_terms(terms))
+            self._epochs[number] = Epoch(number, first, decode_terms(terms), terms.encode())
         return self._epochs[number]
 
     def _link(self, slot: int) -> bytes:

@@ -1,0 +1,187 @@
+"""THE list of a stream's options: how its releases are made, with defaults and checks.
+
+A publisher's state, a journal's terms, the configuration file, the command's flags and the privacy statement are all made
+from this list. A new option is one field here; `wevent.core.suitability` says which mechanisms take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, Self, get_args, get_type_hints
+
+from wevent.core.limits import MAX_USERS
+from wevent.errors import InvalidOption
+
+Neighbours = Literal["add_remove", "replace"]
+ThresholdRule = Literal["error", "scale", "std"]
+ThresholdName = Literal["scale", "std"]
+EstimatorName = Literal["sampling", "weighting"]
+SmoothingName = Literal["hold", "filter"]
+
+
+def _about(help: str, *, permanent: bool = False, least: int = 0, most: int | None = None) -> dict[str, Any]:  # noqa: A002
+    """What people are told of an option, whether it binds a journal for life, and its range if it is a number."""
+    return {"help": help, "permanent": permanent, "least": least, "most": most}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How releases are made; public, and fixed for the life of a publisher.
+
+    Attributes:
+        mechanism: a name from `wevent.mechanisms()`.
+        neighbours: "add_remove" hides a user's presence in a cell, "replace" any change of their record (spec 1).
+        max_cells_per_user: k, how many cells one user may be in within a slot.
+        refund: charge publications what was really lost, min(e, θ), instead of the full offer.
+        threshold: for `bd` and `ba`: "scale" (their default) publishes above Δ/e, "std" above √2·Δ/e.
+        estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
+        smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
+        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated.
+        nonnegative: publish no value below 0 (free post-processing, as are the next two).
+        known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
+        round: publish whole numbers.
+    """
+
+    mechanism: str = field(default="pbd", metadata=_about("See `wevent mechanisms`; pbd unless told otherwise."))
+    neighbours: Neighbours = field(
+        default="add_remove", metadata=_about("add_remove (default) or replace.", permanent=True)
+    )
+    max_cells_per_user: int = field(
+        default=1,
+        metadata=_about(
+            "How many cells a user may be in within a slot; 1 unless told otherwise.", permanent=True, least=1
+        ),
+    )
+    refund: bool = field(default=False, metadata=_about("Charge publications what was really lost."))
+    threshold: ThresholdName | None = field(default=None, metadata=_about("For bd and ba: scale or std."))
+    estimator: EstimatorName | None = field(
+        default=None, metadata=_about("sampling or weighting, instead of the mechanism's own.")
+    )
+    smoothing: SmoothingName | None = field(
+        default=None, metadata=_about("hold or filter, instead of the mechanism's own.")
+    )
+    unbiased: bool = field(default=False, metadata=_about("For pft: right even if requirement and cell correlate."))
+    nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
+    known_total: int | None = field(
+        default=None,
+        metadata=_about("Everyone is present in every slot: publish this total (free; replace only).", most=MAX_USERS),
+    )
+    round: bool = field(default=False, metadata=_about("Publish whole numbers (free)."))
+
+    @property
+    def sensitivity(self) -> int:
+        """Δ: k for add_remove, 2k for replace (spec 1)."""
+        return self.max_cells_per_user * (2 if self.neighbours == "replace" else 1)
+
+    @classmethod
+    def of(cls, holder: Options) -> Self:
+        """The options alone, of something that has them among its own fields."""
+        return cls(**option_values(holder))
+
+    @classmethod
+    def checked(cls, values: Mapping[str, Any]) -> Self:
+        """Options from values by name.
+
+        Raises:
+            InvalidOption: for a name that is none, or a value outside its kind and range.
+        """
+        for name, value in values.items():
+            check_value(name, value)
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values an option takes.
+
+    Attributes:
+        choices: the words it may be; empty for others.
+        type: str, int or bool.
+        optional: whether None is a value.
+        least, most: the range of a number.
+        permanent: whether it stays for the life of a journal.
+        help: one line for people who choose.
+    """
+
+    choices: tuple[str, ...]
+    type: type
+    optional: bool
+    least: int
+    most: int | None
+    permanent: bool
+    help: str
+
+    def takes(self, value: Any) -> bool:
+        """Whether this is a value of the option."""
+        if value is None:
+            return self.optional
+        if type(value) is not self.type:
+            return False
+        if isinstance(value, int) and self.type is int:
+            return value >= self.least and (self.most is None or value <= self.most)
+        return not self.choices or value in self.choices
+
+    def __str__(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.type is bool:
+            return "True or False"
+        if self.type is str:
+            return "text"
+        return f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+
+
+@cache
+def option_kinds() -> Mapping[str, Kind]:
+    """Every option's name and what it takes, in the order of the list."""
+    types = get_type_hints(Options)
+    return MappingProxyType({entry.name: _kind(entry, types[entry.name]) for entry in fields(Options)})
+
+
+def option_values(holder: Options) -> dict[str, Any]:
+    """The value of every option, by name."""
+    return {name: getattr(holder, name) for name in option_kinds()}
+
+
+def check_value(name: str, value: Any) -> None:
+    """Whether an option of this name may have this value.
+
+    Raises:
+        InvalidOption: naming the option, or the nearest one if there is none of that name.
+    """
+    kinds = option_kinds()
+    if name not in kinds:
+        import difflib  # slow to import, seldom needed
+
+        near = difflib.get_close_matches(name, kinds, n=1)
+        raise InvalidOption(
+            f"an option out of {', '.join(kinds)}",
+            repr(name),
+            f"Did you mean {near[0]!r}?" if near else "Use one of these names.",
+            option=name,
+            value=value,
+        )
+    if not kinds[name].takes(value):
+        raise InvalidOption(
+            f"{name} to be {kinds[name]}", f"{value!r}", "Leave it out for the default.", option=name, value=value
+        )
+
+
+def _kind(entry: Field[Any], annotation: Any) -> Kind:
+    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words."""
+    parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
+    plain = next(part for part in parts if part is not type(None))
+    choices = get_args(plain)
+    facts = entry.metadata
+    return Kind(
+        choices,
+        str if choices else plain,
+        len(parts) > 1,
+        facts["least"],
+        facts["most"],
+        facts["permanent"],
+        facts["help"],
+    )
