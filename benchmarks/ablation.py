@@ -53,7 +53,7 @@ def variant(name: str, **pieces: Any) -> str:
         Mechanism(
             name,
             f"pft: {name}",
-            lambda declared, options: Tracking(bank=bank()),
+            lambda declared, options: Tracking(Filter(bank()).outlook),
             pieces.get("estimator", row.estimator),
             pieces.get("smoother", lambda options: Filter(bank())),
         )

@@ -17,6 +17,7 @@ from benchmarks import hard_streams, report
 from wevent.core.mechanism import Mechanism
 from wevent.core.policies.tracking import Tracking
 from wevent.core.registry import BUILT_IN
+from wevent.core.smoothers.filter import Filter
 
 CLASSIC = ("bd", "ba", "pbd", "pba", "uniform")
 RIVALS = (*CLASSIC, "pbu", "sample")
@@ -61,7 +62,7 @@ def fixed_period(period: int) -> str:
     """`pft` with a period chosen by someone who knows the stream: not private, a yardstick only."""
 
     class Fixed(Tracking):
-        def reflect(self, ledger: Any, history: Any) -> int:
+        def replan(self, ledger: Any, history: Any) -> int:
             return period
 
         def offer(self, ledger: Any, history: Any) -> Any:
@@ -76,7 +77,11 @@ def fixed_period(period: int) -> str:
     name = f"pft-every-{period}"
     wevent.register(
         Mechanism(
-            name, f"pft, released every {period} slots", lambda declared, options: Fixed(), row.estimator, row.smoother
+            name,
+            f"pft, released every {period} slots",
+            lambda declared, options: Fixed(Filter().outlook),
+            row.estimator,
+            row.smoother,
         )
     )
     return name

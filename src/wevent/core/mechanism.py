@@ -95,7 +95,7 @@ class Policy(Protocol):
 class Planner(Protocol):
     """A policy that plans ahead: asked after every publication what to remember. Pure, sees public numbers only."""
 
-    def reflect(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: Budgets, history: History) -> Any:
         """The new memory, in plain types; the history is that after the slot."""
 
 
@@ -172,6 +172,25 @@ class Smoother(Protocol):
 
     def load(self, dumped: Any) -> Any:
         """The counterpart of `dump`."""
+
+
+class Outlook(Protocol):
+    """What a smoother expects of the slots to come, for a policy that plans; public numbers only."""
+
+    @property
+    def releases(self) -> int:
+        """Measurements so far."""
+
+    @property
+    def scale(self) -> float:
+        """The variance that a count of independent users has, averaged over cells."""
+
+    @property
+    def gain(self) -> float:
+        """How much of a measurement's noise stays in what is published, between 0 and 1."""
+
+    def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
+        """The squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""
 
 
 class NoiseSource(Protocol):

@@ -48,7 +48,7 @@ _hold, _filter = _smoother("hold"), _smoother("filter")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Tracking:
-    return Tracking(unbiased=options.unbiased, sensitivity=options.sensitivity)
+    return Tracking(Filter().outlook, unbiased=options.unbiased, sensitivity=options.sensitivity)
 
 
 def _randomized(options: Options) -> Randomized:

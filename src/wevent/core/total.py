@@ -46,7 +46,7 @@ def plan_ahead(planner: Planner, ledger: Budgets, history: History) -> Any:
     """What a planner remembers; if it fails, what it remembered before."""
     with np.errstate(all="ignore"):
         try:
-            return planner.reflect(ledger, history)
+            return planner.replan(ledger, history)
         except Exception:  # noqa: BLE001  as there
             return history.memory
 

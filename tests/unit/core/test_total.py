@@ -104,15 +104,15 @@ def test_a_replayed_slot_takes_the_same_way() -> None:
 
 
 def test_a_planner_that_fails_keeps_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    reflect, calls = Tracking.reflect, []
+    replan, calls = Tracking.replan, []
 
     def failing(self: Tracking, ledger: Any, history: Any) -> Any:
         calls.append(history.slot)
         if len(calls) % 2:
             raise OverflowError
-        return reflect(self, ledger, history)
+        return replan(self, ledger, history)
 
-    monkeypatch.setattr(Tracking, "reflect", failing)
+    monkeypatch.setattr(Tracking, "replan", failing)
     publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(1))
     releases = list(publisher.run([COUNTS] * 12))
     assert len(calls) > 2

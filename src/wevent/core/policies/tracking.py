@@ -7,15 +7,14 @@ class sizes and settings, so it costs nothing; what is spent goes through the ga
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
-from wevent.core.mechanism import Budgets, History, Idle
-from wevent.core.smoothers.bank import Bank, default_bank, period_errors
-from wevent.core.smoothers.filter import FilterState
+from wevent.core.mechanism import Budgets, History, Idle, Outlook
 
 _FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
 _READY = 0.5  # a release waits until it has this part of the period's steady budget
@@ -23,25 +22,22 @@ _HYSTERESIS = 0.1  # change the period only for a gain above this
 _RECONSIDER = 4  # releases between two reconsiderations, once settled
 _SETTLED = 8  # releases after which the stream counts as known
 _STEP = 1.25  # candidate periods grow by this factor
-_IGNORANCE = 50.0  # releases over which the models' spread turns from ignorance into difference between cells
-_JUMP_RATE = 5e-5  # jumps of half the scale per slot, believed before anything was seen …
-_JUMP_SLOTS = 500.0  # … for this many slots
 
 
 class Tracking:
     """Release every k slots, k chosen from past releases.
 
     Args:
+        outlook: what the smoother expects, from its state.
         unbiased: weigh all classes alike, with the smallest budget: more noise, but no bias if requirement and cell are
             correlated.
         sensitivity: Δ.
-        bank: the filter's models.
     """
 
-    def __init__(self, *, unbiased: bool = False, sensitivity: int = 1, bank: Bank | None = None) -> None:
+    def __init__(self, outlook: Callable[[Any], Outlook], *, unbiased: bool = False, sensitivity: int = 1) -> None:
+        self._outlook = outlook
         self._unbiased = unbiased
         self._sensitivity = sensitivity
-        self._bank = bank or default_bank()
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
@@ -51,7 +47,7 @@ class Tracking:
         """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
             return self._level(np.maximum(ledger.epsilons // _FIRST, ledger.epsilons // ledger.windows), ledger)
-        period: int = history.memory or 1  # nothing remembered: reflecting failed
+        period: int = history.memory or 1  # nothing remembered: planning failed
         if history.slot - history.last_fresh < period:
             return Idle.NOT_DUE
         budgets = sustainable(ledger, period)
@@ -63,20 +59,22 @@ class Tracking:
             return Idle.NOT_DUE
         if self._unbiased:
             return budgets
-        state: FilterState = history.smoothed
-        return self._capped(budgets, ledger, float(state.scale.mean()), state.gain).budgets
+        return self._capped(budgets, ledger, self._outlook(history.smoothed)).budgets
 
-    def reflect(self, ledger: Budgets, history: History) -> Any:
+    def replan(self, ledger: Budgets, history: History) -> Any:
         """The period for the next release."""
-        state: FilterState = history.smoothed
+        outlook = self._outlook(history.smoothed)
         candidates = periods(ledger.windows[ledger.charged])
         current = history.memory or int(candidates[len(candidates) // 2])
-        if state.releases >= _SETTLED and state.releases % _RECONSIDER:
+        if outlook.releases >= _SETTLED and outlook.releases % _RECONSIDER:
             return current
-        errors = self._expected_errors(ledger, state, candidates)
+        plans = [self._capped(steady(ledger, int(period)), ledger, outlook) for period in candidates]
+        noise = np.array([plan.noise for plan in plans])
+        composition = np.array([plan.composition for plan in plans])
+        errors = outlook.expected_errors(candidates, noise, composition)
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
-        if state.releases <= 2 or errors[best] < (1.0 - _HYSTERESIS) * errors[held]:
+        if outlook.releases <= 2 or errors[best] < (1.0 - _HYSTERESIS) * errors[held]:
             return int(candidates[best])
         return current
 
@@ -89,30 +87,14 @@ class Tracking:
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
-    def _expected_errors(self, ledger: Budgets, state: FilterState, candidates: IntArray) -> FloatArray:
-        """For each period, the error over models and cells.
-
-        Early the spread over models is ignorance, so root errors are averaged and no model dominates by its size; later it
-        is what cells differ by, and errors are averaged.
-        """
-        scale = float(state.scale.mean())
-        plans = [self._capped(steady(ledger, int(k)), ledger, scale, state.gain) for k in candidates]
-        noise = np.array([plan.noise for plan in plans])
-        composition = np.array([plan.composition for plan in plans])
-        weights, scales = _binned(state)
-        errors = period_errors(self._bank, candidates, noise, composition, scales)
-        mass = weights.sum(axis=1)
-        by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
-        squared, slots = state.jumps.tolist()
-        believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * state.scale) ** 2))
-        rate = (believed + squared) / (_JUMP_SLOTS + slots)
-        by_model = by_model + (rate * (candidates - 1) / 2.0)[:, None]
-        power = 1.0 - 0.5 * float(np.exp(-state.releases / _IGNORANCE))
-        average: FloatArray = (mass * by_model**power).sum(axis=1) ** (1.0 / power)
-        return average
-
-    def _capped(self, budgets: IntArray, ledger: Budgets, scale: float, gain: float) -> Capped:
-        return capped(self._level(budgets, ledger), ledger.sizes, scale=scale, gain=gain, sensitivity=self._sensitivity)
+    def _capped(self, budgets: IntArray, ledger: Budgets, outlook: Outlook) -> Capped:
+        return capped(
+            self._level(budgets, ledger),
+            ledger.sizes,
+            scale=outlook.scale,
+            gain=outlook.gain,
+            sensitivity=self._sensitivity,
+        )
 
 
 class Capped(NamedTuple):
@@ -173,13 +155,3 @@ def periods(windows: IntArray) -> IntArray:
         found.add(round(candidate))
         candidate *= _STEP
     return np.array(sorted(found), dtype=np.int64)
-
-
-def _binned(state: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Model weights summed over cells of about the same scale, and these scales: evidence pooled, cost bounded."""
-    bins = np.floor(2.0 * np.log2(state.scale)).astype(np.int64)
-    bins -= bins.min()
-    sizes = np.bincount(bins)
-    held = sizes > 0
-    weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in state.weights[:-1]])[:, held]
-    return weights, np.bincount(bins, state.scale)[held] / sizes[held]

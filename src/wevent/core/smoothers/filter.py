@@ -17,6 +17,7 @@ from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
+from wevent.core.smoothers.outlook import FilterOutlook
 
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
@@ -123,6 +124,13 @@ class Filter:
         _check_finite(state)
         return state, estimate
 
+    def outlook(self, state: FilterState) -> FilterOutlook:
+        """What is expected of the slots to come."""
+        average = float(state.scale.mean())
+        return FilterOutlook(
+            state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank
+        )
+
     def dump(self, state: FilterState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
         return {
@@ -176,13 +184,18 @@ class Filter:
         values, scale = measurement.values, (measurement.error.variance / 2.0) ** 0.5
         mixture = measurement.composition * state.scale
         flicker = self.bank.flicker[:, None] * state.scale
+        # A model says: the count is its level plus flicker that is new in every slot, N(level, P + v·s); the measurement
+        # adds the mix of classes, N(0, m), and Laplace noise. `score` and `information` are the first and (negative)
+        # second derivative of the log density of y with respect to the level: a Kalman update for noise that is no
+        # Gaussian. Far out the score of a Laplace law is constant, so one wild draw moves a level only so far.
         spread = state.level_variance + flicker
         log_density, score, information = laplace_on_gaussian(values - state.level, spread + mixture, scale)
-        target = state.level + spread * score
+        target = state.level + spread * score  # the count itself, flicker included: what is published now
         target_variance = corrected_variance(spread, information, mixture, scale)
         corrected = corrected_variance(state.level_variance, information, flicker + mixture, scale)
-        kept = corrected / state.level_variance
+        kept = corrected / state.level_variance  # 1 − gain: the part of the prediction that stays
         gain = 1.0 - kept
+        # trend models: level and slope are correlated, so what corrects the level corrects the slope by C/P of it
         state.slope += state.cross_variance * score[trends:]
         slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:]
         state.slope_variance = np.maximum(slope_variance, state.slope_variance * kept[trends:])
@@ -202,6 +215,8 @@ class Filter:
 
     def _predict(self, state: FilterState) -> None:
         """All models over the slots since the last release."""
+        # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
+        # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
         trends, h = self.bank.levels, float(state.gap)
         walk = self.bank.walk[:, None] * state.scale
         state.level[trends:] += h * state.slope
@@ -257,6 +272,7 @@ class Filter:
         """The model average now, and the path it predicts until the next release."""
         bank, trends = self.bank, self.bank.levels
         weights, empty = state.weights[:-1], state.weights[-1]
+        # moments of a mixture: the mean of the means; the mean of the variances plus the variance of the means
         mean = (weights * target).sum(axis=0) + empty * null[0]
         spread = (weights * (variance + (target - mean) ** 2)).sum(axis=0) + empty * (null[1] + (null[0] - mean) ** 2)
         level = (weights * state.level).sum(axis=0) + empty * state.null_mean
@@ -265,6 +281,8 @@ class Filter:
         state.scale = _scale(np.maximum(level, state.slow), state.users)
         _learn_null(state, measurement)
 
+        # Between releases the average is a line and its variance a cubic in the slots since (`_between`): the same
+        # moments of the predicted models, with the mixture's terms collected by powers of h.
         hidden = empty * (state.null_variance + (state.null_mean - level) ** 2)
         flicker = (weights * bank.flicker[:, None]).sum(axis=0) * state.scale
         now = (weights * (state.level_variance + (state.level - level) ** 2)).sum(axis=0) + hidden + flicker

@@ -245,7 +245,7 @@ def test_a_still_stream_gets_a_longer_period_than_a_wild_one() -> None:
 def test_a_release_waits_until_half_of_its_budget_is_there() -> None:
     """After a period is shortened the windows are full of old charges: a release of a few nano-epsilons is worth nothing."""
     population = Population({Requirement(40, 1): 1000})
-    ledger, policy = Ledger(population), Tracking()
+    ledger, policy = Ledger(population), Tracking(Filter().outlook)
     publisher = publisher_for(population)
     publisher.step(counts_of(population, 1))
     history = replace(publisher._history, slot=3, last_fresh=1, memory=2)
@@ -260,7 +260,7 @@ def test_a_release_waits_until_half_of_its_budget_is_there() -> None:
 
 
 def test_never_looks_first() -> None:
-    assert Tracking().probe(Ledger(Population({Requirement(4, 1): 1}))) is None
+    assert Tracking(Filter().outlook).probe(Ledger(Population({Requirement(4, 1): 1}))) is None
 
 
 def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
@@ -269,5 +269,5 @@ def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
     for factor in (1, 10**6, 2**26, 2**30):
         ledger = Ledger(Population({Requirement(3, 50): 100 * factor, Requirement(5, 40): 900 * factor}))
         history = replace(first_history(2, 2, Filter()), slot=7, last_fresh=5, memory=2)
-        offers.append(Tracking(unbiased=True).offer(ledger, history).tolist())
+        offers.append(Tracking(Filter().outlook, unbiased=True).offer(ledger, history).tolist())
     assert offers == [offers[0]] * 4

@@ -1,0 +1,64 @@
+"""What a filter expects of the slots to come: all that a planning policy may ask of it (spec 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.smoothers.bank import Bank, period_errors
+
+_IGNORANCE = 50.0  # releases over which the models' spread turns from ignorance into difference between cells
+_JUMP_RATE = 5e-5  # jumps of half the scale per slot, believed before anything was seen …
+_JUMP_SLOTS = 500.0  # … for this many slots
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOutlook:
+    """An `Outlook` from what a filter has learnt.
+
+    Attributes:
+        releases: measurements so far.
+        gain: the average Kalman gain: how much of a measurement's noise stays in the estimate.
+        scale: the average s over cells.
+        scales: s per cell.
+        weights: model probabilities per cell; models × cells, without the null.
+        jumps: discounted squared surprise per cell, and the slots it was seen in.
+        bank: the models.
+    """
+
+    releases: int
+    gain: float
+    scale: float
+    scales: FloatArray
+    weights: FloatArray
+    jumps: FloatArray
+    bank: Bank
+
+    def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
+        """For each period, the error over models and cells.
+
+        Early the spread over models is ignorance, so root errors are averaged and no model dominates by its size; later it
+        is what cells differ by, and errors are averaged.
+        """
+        weights, scales = self._binned()
+        errors = period_errors(self.bank, periods, noise, composition, scales)
+        mass = weights.sum(axis=1)
+        by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
+        squared, slots = self.jumps.tolist()
+        believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * self.scales) ** 2))
+        rate = (believed + squared) / (_JUMP_SLOTS + slots)
+        by_model = by_model + (rate * (periods - 1) / 2.0)[:, None]  # a jump waits half a period to be seen
+        power = 1.0 - 0.5 * float(np.exp(-self.releases / _IGNORANCE))
+        average: FloatArray = (mass * by_model**power).sum(axis=1) ** (1.0 / power)
+        return average
+
+    def _binned(self) -> tuple[FloatArray, FloatArray]:
+        """Model weights summed over cells of about the same scale, and these scales: evidence pooled, cost bounded."""
+        bins = np.floor(2.0 * np.log2(self.scales)).astype(np.int64)
+        bins -= bins.min()
+        sizes = np.bincount(bins)
+        held = sizes > 0
+        weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in self.weights])[:, held]
+        return weights, np.bincount(bins, self.scales)[held] / sizes[held]
