@@ -1,0 +1,248 @@
+"""From settings to a running publication: what `wevent publish` does, and `wevent.publish`.
+
+The order is what makes a failed start harmless: nothing is pinned before the first slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wevent.core.requirements import Requirement
+from wevent.errors import InvalidMembership, InvalidSettings
+from wevent.journal import SqliteJournal, Terms
+from wevent.journal.sqlite.lock import own_files
+from wevent.noise import SecureNoise
+from wevent.outputs import open_output, refuse_same_file
+from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.loop import Progress, Publication, Running, Summary
+from wevent.publishing.opening import (
+    Difference,
+    Wanted,
+    agree,
+    begin,
+    make_terms,
+    pinned_terms,
+    refuse_seeded,
+    registered,
+    requirements_digest,
+    wanted_users,
+)
+from wevent.publishing.staleness import settle_stale
+from wevent.publishing.stopping import forbid_core_dumps
+from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
+from wevent.streams.files.inputs import find_files
+
+_FILE_BATCH = 256  # slots that file input may commit at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """What the operator says for this run alone; none of it is a setting of the stream.
+
+    Attributes:
+        declare: "WINDOW,EPSILON" of classes that may have members later.
+        new_epoch: go on with another mechanism, cells or levels; every charge stays.
+        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
+        released_through: for a restored backup, the last slot that went out.
+        widest_window: for a restored backup without its side file, the widest window ever declared.
+        start_over: for a journal that is lost, a new one over the same people.
+        keep: how many slots the journal keeps; None: all.
+    """
+
+    declare: tuple[str, ...] = ()
+    new_epoch: bool = False
+    allow_removals: bool = False
+    released_through: int | None = None
+    widest_window: int | None = None
+    start_over: bool = False
+    keep: int | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a run came to.
+
+    Attributes:
+        summary: the slots it published; public.
+        imported: what the requirements file changed, None without one or on a new journal; public.
+        totals: events that were not counted, of the whole run: private, for the operator's eyes only.
+        malformed: where the first malformed records were; private.
+    """
+
+    summary: Summary
+    imported: Difference | None
+    totals: dict[str, int]
+    malformed: list[str]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to be told of a run while it goes on.
+
+    Attributes:
+        imported: told what the requirements file changes in a journal that exists, before the first slot.
+        begun: told the first slot and the last there will be (None: no end).
+        progress: told after every commit.
+    """
+
+    imported: Callable[[Difference], None] = lambda difference: None
+    begun: Callable[[int, int | None], None] = lambda first, last: None
+    progress: Progress = lambda slot, last: None
+
+
+def publish(config: Path | str | None = None, *, intent: Intent | None = None, **settings: Any) -> Published:
+    """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
+
+    Call it again after a crash or with more events: it resumes where it stopped and never draws a slot twice.
+
+    Args:
+        config: a TOML file with settings, as of `wevent publish --config`.
+        intent: what is said for this run alone.
+        **settings: settings by key, on top of the file's: inputs, journal, requirements, cells, slot, start, …
+
+    Raises:
+        WeventError: one clear sentence; nothing is lost or half-written.
+    """
+    chosen = load_settings(config, settings)
+    read = settings_files(config, settings.get("cells"))
+    return run(chosen, intent or Intent(), read)
+
+
+def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], watch: Watch | None = None) -> Published:
+    """Publish under checked settings.
+
+    Args:
+        settings: of the stream.
+        intent: what the operator says for this run alone.
+        read: files that the settings were read from, and what each is: releases must not go there.
+        watch: who is told.
+    """
+    watch = watch or Watch()
+    path = _journal_path(settings)
+    forbid_core_dumps()
+    # 1. The only writer, of a journal that is neither damaged nor lost.
+    with SqliteJournal(path, write=True, start_over=intent.start_over) as journal:
+        # 2. One that ran with seeded noise is refused; so is an old copy, or it is charged for what went out elsewhere.
+        refuse_seeded(journal)
+        _settle(journal, intent)
+        # 3. The settings agree with those that are pinned. Nothing is stored.
+        clock, last = declared_clock(settings, _pinned_clock(journal))
+        wanted, terms = _terms(journal, settings, clock, intent)
+        agree(journal, terms, new_epoch=intent.new_epoch)
+        # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
+        refuse_same_file(settings.out, _own_files(path, settings, read))
+        source = open_source(settings, clock, last)
+        output = open_output(settings.out)
+        output.check(journal, 0 if journal.is_new else journal.head().committed)
+        # 5. Terms, and who is registered: an epoch is stored with its first slot, first terms bind with the first slot.
+        resumed = pinned_terms(journal) is not None
+        difference = begin(
+            journal,
+            terms,
+            new_epoch=intent.new_epoch,
+            wanted=wanted,
+            unsafe=("start auto",) if settings.start_auto else (),
+            allow_removals=intent.allow_removals,
+        )
+        imported = difference if resumed and wanted is not None else None
+        if imported is not None:
+            watch.imported(imported)
+        # 6. Slot after slot: read, step, commit, emit.
+        batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
+        running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
+        publication = Publication(journal, source, output, running=running, noise=SecureNoise())
+        watch.begun(publication.publisher.slot, last)
+        summary = publication.run()
+        output.close()
+    return Published(summary, imported, source.totals(), source.first_malformed())
+
+
+def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
+    """The files that settings are read from, and what each is."""
+    cells = cells if cells is not None or config is None else read_config(config).get("cells")
+    labels = isinstance(cells, str | Path) and not str(cells).isdecimal()
+    files = [("the configuration file", config), ("the file of cells", cells if labels else None)]
+    return [(kind, Path(file)) for kind, file in files if file is not None]
+
+
+def _journal_path(settings: Settings) -> Path:
+    if settings.journal is None:
+        raise InvalidSettings(
+            "a journal", "none", "Give --journal, or journal = … in the configuration file.", key="journal"
+        )
+    if not settings.journal.parent.is_dir():
+        raise InvalidSettings(
+            "a journal in an existing folder", f"{settings.journal}", "Make the folder first.", key="journal"
+        )
+    return settings.journal
+
+
+def _own_files(path: Path, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Every file that a run reads or keeps, and what it is: releases must not go there."""
+    inputs = [] if settings.inputs == ("-",) else find_files(settings.inputs)
+    files = [("the journal or a file beside it", file) for file in own_files(path)]
+    files += [("an input", Path(file)) for file in inputs]
+    people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
+    return [*files, *read, *people]
+
+
+def _settle(journal: SqliteJournal, intent: Intent) -> None:
+    if not journal.is_new:
+        settle_stale(journal, intent.released_through, intent.widest_window)
+    elif intent.released_through is not None:
+        raise InvalidSettings(
+            "a restored backup for --released-through",
+            f"no journal at {journal.path}",
+            "Put the backup there first.",
+            key="released_through",
+        )
+
+
+def _pinned_clock(journal: SqliteJournal) -> SlotClock | None:
+    pinned = pinned_terms(journal)
+    return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
+
+
+def _terms(journal: SqliteJournal, settings: Settings, clock: SlotClock, intent: Intent) -> tuple[Wanted | None, Terms]:
+    """Who the requirements file wants, and the terms that the settings ask for."""
+    pinned = pinned_terms(journal)
+    wanted = _wanted(settings, None if pinned is None else journal.imported())
+    keys = {_declared(text) for text in intent.declare}
+    if pinned is None:
+        people = set() if wanted is None else set(wanted.keys)
+        if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
+            people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
+        if not people:
+            raise InvalidSettings(
+                "requirements for a new journal",
+                "none",
+                "Give --requirements with one row per user.",
+                key="requirements",
+            )
+        keys |= people
+    return wanted, make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
+
+
+def _wanted(settings: Settings, imported: bytes | None) -> Wanted | None:
+    """Who the requirements file wants, None without one; a file that was imported already is not read again."""
+    if settings.requirements is None:
+        return None
+    if (
+        imported is not None
+        and settings.requirements.is_file()
+        and requirements_digest(settings.requirements, settings.levels) == imported
+    ):
+        return None
+    columns = read_requirements(settings.requirements, settings.levels)
+    return wanted_users(settings.requirements, settings.levels, columns)
+
+
+def _declared(text: str) -> tuple[int, int]:
+    window, _, epsilon = text.partition(",")
+    if not window.strip().isdecimal() or not epsilon:
+        raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
+    requirement = Requirement(int(window), epsilon.strip())
+    return requirement.window, requirement.nano
