@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.noise import SecureNoise
 from wevent.outputs import StreamOutput, open_output

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import lock_path

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.accountant import Accountant, Key
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import StaleJournal

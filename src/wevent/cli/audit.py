@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from wevent.audit import Report, audit_journal
+from wevent.auditing import Report, audit_journal
 from wevent.errors import ReaderGone
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms, register
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, SqliteJournal
 from wevent.journal.rebuild import holdout_of, rebuild_publisher

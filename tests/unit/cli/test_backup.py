@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from tests.support.commands import publish, run, write_stream
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.errors import InvalidOutput, StorageFailed
 from wevent.journal import SqliteJournal
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidMembership, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
 from wevent.journal.statement import privacy_statement

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
-from wevent.audit import audit_journal
+from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change

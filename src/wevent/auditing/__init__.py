@@ -1,5 +1,5 @@
 """Checks of the promise by code that shares nothing with what it checks."""
 
-from wevent.audit.journal import Report, audit_journal
+from wevent.auditing.journal_audit import Report, audit_journal
 
 __all__ = ["Report", "audit_journal"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.audit import audit_journal
-from wevent.audit.windows import WindowSums
+from wevent.auditing import audit_journal
+from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output

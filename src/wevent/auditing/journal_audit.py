@@ -22,8 +22,8 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from wevent.audit.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
-from wevent.audit.windows import WindowSums
+from wevent.auditing.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
+from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal.sqlite.reading import open_for_reading
 
