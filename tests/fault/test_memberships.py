@@ -473,7 +473,7 @@ class TestAuditOfMemberships:
         assert "a damaged one" in stream.publish(12, code=2)
 
     def test_a_member_more_or_less_in_a_class_is_seen(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-        from wevent.journal.sqlite.registry import SqliteRegistry
+        from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 
         rows = SqliteRegistry.rows
         monkeypatch.setattr(SqliteRegistry, "rows", lambda self: rows(self)[1:])

@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "restore: a membership in doubt goes on",
-        "journal/sqlite/registry.py",
+        "journal/sqlite/sqlite_registry.py",
         "waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)",
         "waits = 0",
         MEMBERSHIPS,
@@ -94,7 +94,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: what was forgotten elsewhere is remembered",
-        "journal/sqlite/registry.py",
+        "journal/sqlite/sqlite_registry.py",
         "work.forget(restore.slot + 1)",
         "work.forget(0)",
         MEMBERSHIPS,
@@ -115,7 +115,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: a backup's registry takes changes",
-        "journal/sqlite/registry.py",
+        "journal/sqlite/sqlite_registry.py",
         "            if copied:\n",
         "            if False:\n",
         ("tests/property/test_whole_life.py",),
@@ -143,7 +143,7 @@ MUTANTS = [
     ),
     Mutant(
         "strangers: a joiner was none",
-        "journal/sqlite/registry.py",
+        "journal/sqlite/sqlite_registry.py",
         "            past = self._holdout.as_stranger(slot)\n",
         "            past = []\n",
         MEMBERSHIPS,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.accountant import Accountant
 from tests.support.lives import Life
-from wevent.journal.sqlite.registry import SqliteRegistry
+from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.people.holdout import HoldOut, Restore
 
 LIVES = int(os.environ.get("WEVENT_LIVES", "6"))

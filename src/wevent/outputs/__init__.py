@@ -12,7 +12,7 @@ from wevent.journal.contract import Journal
 from wevent.journal.record import Record
 from wevent.outputs.parquet_output import ParquetOutput
 from wevent.outputs.refusals import refuse_same_file
-from wevent.outputs.standard_output import StreamOutput
+from wevent.outputs.stream_output import StreamOutput
 from wevent.outputs.text_output import CSV, NDJSON, FileOutput
 
 __all__ = [

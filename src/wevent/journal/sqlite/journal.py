@@ -26,9 +26,9 @@ from wevent.journal.sqlite.evidence import Revision
 from wevent.journal.sqlite.file import JournalFile
 from wevent.journal.sqlite.lock import WriterLock
 from wevent.journal.sqlite.lost import STARTED_OVER
-from wevent.journal.sqlite.registry import SqliteRegistry
 from wevent.journal.sqlite.sealed import PendingKeys
 from wevent.journal.sqlite.shelf import Shelf
+from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import (
     check_pages,
     clear_errors,
