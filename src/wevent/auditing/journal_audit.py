@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.auditing.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
-from wevent.auditing.window_sums import WindowSums
+from wevent.auditing.window_sums import NANO, WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal.sqlite.reading import open_for_reading
 
@@ -65,7 +65,7 @@ class Report:
             "first": self.first,
             "slots": self.slots,
             "classes": [
-                {"window": window, "epsilon": nano / 1e9, "worst_window_spend": worst / 1e9}
+                {"window": window, "epsilon": nano / NANO, "worst_window_spend": worst / NANO}
                 for (window, nano), worst in sorted(self.classes.items())
             ],
             "unsafe": self.unsafe,
@@ -171,7 +171,7 @@ class _Audit:
             if found != pinned:
                 self._add(first, f"epoch {number} changes a setting that is pinned for the life of a journal")
             declared = frozenset((window, nano) for window, nano in terms["declared"])
-            if not declared or any(not 2 * window <= nano <= 50 * 10**9 for window, nano in declared):
+            if not declared or any(not 2 * window <= nano <= 50 * NANO for window, nano in declared):
                 self._add(first, f"epoch {number} declares a class that no promise can be built on")
             self._epochs.append((first, terms))
             epochs[number] = hashlib.sha256(text.encode()).digest(), declared
@@ -261,9 +261,9 @@ class _Audit:
                     over.slot,
                     "a window was charged more than its epsilon",
                     window=key[0],
-                    epsilon=key[1] / 1e9,
-                    spend=over.spend / 1e9,
-                    limit=over.limit / 1e9,
+                    epsilon=key[1] / NANO,
+                    spend=over.spend / NANO,
+                    limit=over.limit / NANO,
                 )
         self._stretch = []
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wevent.auditing.window_sums import NANO
+
 Key = tuple[int, int]
 Add = Callable[..., None]
 
@@ -204,7 +206,7 @@ def _check_restore(row: Row, held: list[Row], bucket: int, event: tuple[Restore,
 
 
 def _report(add: Add, row: Row, problem: str) -> None:
-    add(row.first, problem, window=row.window, epsilon=row.nano / 1e9)
+    add(row.first, problem, window=row.window, epsilon=row.nano / NANO)
 
 
 def _as_stranger(epochs: list[Epoch], since: int) -> Iterator[tuple[Key, int]]:
@@ -246,7 +248,7 @@ def _check_sizes(journal: Journal, add: Add) -> None:
             wrong = np.flatnonzero(members.get(key, np.zeros(length, dtype=np.int64))[low:high] != used.get(key, 0))
             if len(wrong):
                 slot = begin + low + int(wrong[0])
-                add(slot, "a class was not as large as its members say", window=key[0], epsilon=key[1] / 1e9)
+                add(slot, "a class was not as large as its members say", window=key[0], epsilon=key[1] / NANO)
 
 
 def _strangers_at(epochs: list[Epoch], slot: int) -> int:
@@ -267,7 +269,7 @@ def _check_strangers(journal: Journal, restores: Sequence[tuple[Restore, frozens
             if one.slot < run.first and (one.changed is None or one.proven != one.slot or not one.same_epoch)
         ]
         if run.first >= journal.ruled_from and run.first < max([_opening(journal.epochs, key[0]), *waits]):
-            add(run.first, "strangers were counted too soon in another class", window=key[0], epsilon=key[1] / 1e9)
+            add(run.first, "strangers were counted too soon in another class", window=key[0], epsilon=key[1] / NANO)
         counted[key] = run.last
 
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+NANO = 1_000_000_000
+"""Charges are whole billionths of epsilon."""
+
 
 class Overspent(NamedTuple):
     """A window that holds more than it may; `slot` is its last slot."""

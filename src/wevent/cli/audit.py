@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from wevent.auditing import Report, audit_journal
+from wevent.core.budget import NANO
 from wevent.errors import ReaderGone
 
 
@@ -33,7 +34,7 @@ def command(journal: Path, as_json: bool) -> None:
 def _text(report: Report) -> str:
     lines = [f"{report.slots} slots from slot {report.first} on, {len(report.classes)} classes"]
     for (window, nano), worst in sorted(report.classes.items()):
-        lines.append(f"  window {window:>6}  epsilon {nano / 1e9:<9g} worst window spend {worst / 1e9:.9f}")
+        lines.append(f"  window {window:>6}  epsilon {nano / NANO:<9g} worst window spend {worst / NANO:.9f}")
     lines += [f"unsafe: {one}" for one in report.unsafe]
     for one in report.violations[:20]:
         facts = "".join(f", {name} {value}" for name, value in one.items() if name not in ("slot", "problem"))

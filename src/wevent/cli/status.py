@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from wevent.core.budget import NANO
 from wevent.journal import SqliteJournal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.sqlite.lock import holder
@@ -50,7 +51,7 @@ def _facts(journal: SqliteJournal, path: Path) -> dict[str, Any]:
         "recent_slots": len(kinds),
         "pending_changes": journal.registry.pending(),
         "classes": [
-            {"window": one.window, "epsilon": one.epsilon, "users": size, "left": left / 1e9, "share": left / one.nano}
+            {"window": one.window, "epsilon": one.epsilon, "users": size, "left": left / NANO, "share": left / one.nano}
             for (one, size), left in budgets
         ],
         "backup": head.copied,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import SqliteJournal, Terms
@@ -41,7 +42,13 @@ def list_users(path: Path, as_json: bool) -> None:
     with SqliteJournal(path) as journal:
         journal.registry.check()
         rows = [
-            {"user": one.user, "window": one.key[0], "epsilon": one.key[1] / 1e9, "level": one.level, "from": one.first}
+            {
+                "user": one.user,
+                "window": one.key[0],
+                "epsilon": one.key[1] / NANO,
+                "level": one.level,
+                "from": one.first,
+            }
             for one in journal.registry.members()
         ]
         waiting = journal.registry.pending()
@@ -125,7 +132,7 @@ def export(path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.registry.check()
         for one in journal.registry.members():
-            writer.writerow((one.user, one.key[0], f"{one.key[1] / 1e9:.9f}".rstrip("0").rstrip(".")))
+            writer.writerow((one.user, one.key[0], f"{one.key[1] / NANO:.9f}".rstrip("0").rstrip(".")))
 
 
 @contextmanager

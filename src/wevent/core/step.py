@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import IntArray
+from wevent.core.budget import NANO
 from wevent.core.dissimilarity import compared, measure_dissimilarity
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import (
@@ -127,5 +128,5 @@ def _limit(rule: ThresholdRule | None, plan: Plan, reservation: Reservation) -> 
     assert reservation.publication is not None
     if rule is None or rule == "error":
         return math.sqrt(plan.error)  # the paper's sqrt(err)
-    scale = reservation.publication.sensitivity * 1e9 / plan.threshold
+    scale = reservation.publication.sensitivity * NANO / plan.threshold
     return scale if rule == "scale" else math.sqrt(2.0) * scale  # Kellaris' Δ/e², or the standard deviation

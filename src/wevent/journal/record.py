@@ -22,7 +22,9 @@ from wevent.publisher.release import Release
 RecordKind = Literal["published", "repeated", "nullified", "elsewhere"]
 
 KINDS: tuple[RecordKind, ...] = ("published", "repeated", "nullified", "elsewhere")
-NO_SLOT = struct.Struct("<QBqdQ")  # slot, kind, threshold (-1: none), dissimilarity (nan: none), slot of the histogram
+_SLOT_FIELDS = struct.Struct(
+    "<QBqdQ"
+)  # slot, kind, threshold (-1: none), dissimilarity (nan: none), slot of the histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +111,7 @@ class Record:
 
     def digest(self, previous: bytes) -> bytes:
         """The next link of the chain: sha256 over the previous link and all that this slot stores."""
-        head = NO_SLOT.pack(
+        head = _SLOT_FIELDS.pack(
             self.slot,
             KINDS.index(self.kind),
             -1 if self.threshold is None else self.threshold,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import IntArray, any_true
+from wevent.core.budget import NANO
 from wevent.core.dissimilarity import compared
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Measurement, NoiseSource, Planner
@@ -292,7 +293,7 @@ class Publisher:
         for requirement in population.classes:
             if requirement.window > widest or requirement.nano < smallest:
                 raise InvalidPopulation(
-                    f"classes within the declared window {widest} and epsilon {smallest / 1e9:g}",
+                    f"classes within the declared window {widest} and epsilon {smallest / NANO:g}",
                     f"{requirement!r}",
                     "Declare it at the start (a class of size 0 is fine), or use a personalised mechanism.",
                     requirement=requirement,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
 from wevent.errors import InvalidJournal, InvalidMembership
@@ -257,7 +258,7 @@ def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
     strictest = min(one.nano for one in terms.requirements)
     if new_publisher(terms, None).shares_budget and key[1] < strictest:
         raise InvalidMembership(
-            f"an epsilon of at least {strictest / 1e9:g}, the smallest that was declared: "
+            f"an epsilon of at least {strictest / NANO:g}, the smallest that was declared: "
             f"{terms.mechanism} has one budget for all",
             f"{requirement.epsilon:g}",
             "Start a new epoch that declares it, or use a personalised mechanism.",
