@@ -17,7 +17,8 @@ from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seco
 from wevent.cli.words import parse_epsilons, parse_windows
 from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
 from wevent.experiments.datasets import as_stream
-from wevent.experiments.datasets.recorded import Recorded, Stream
+from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.datasets.stream import Stream
 
 
 @click.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,8 @@ from typing import Any
 
 import click
 from rich.console import Console
+
+from wevent.errors import InvalidOption
 
 _ENDINGS = (".png", ".svg", ".pdf", ".jpg")
 
@@ -24,6 +27,25 @@ class _Picture(click.Path):
 
 
 PICTURE = _Picture(dir_okay=False, path_type=Path)
+
+
+def require_matplotlib() -> None:
+    """For commands whose result is pictures: better now than after hours.
+
+    Raises:
+        InvalidOption: if it is not installed.
+    """
+    try:
+        found = importlib.util.find_spec("matplotlib")
+    except ImportError:
+        found = None
+    if found is None:
+        raise InvalidOption(
+            "matplotlib for the figures",
+            "an installation without it",
+            "Run pip install 'wevent[experiments]'.",
+            option="figures",
+        )
 
 
 def draw(console: Console, title: str, path: Path, paint: Callable[[ModuleType], object]) -> None:

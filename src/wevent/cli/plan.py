@@ -16,7 +16,7 @@ from wevent.cli.simulation import runs_wanted, say_left_out, seconds, simulation
 from wevent.cli.words import parse_class, population_of
 from wevent.experiments import Forecast, StreamRequest, plan
 from wevent.experiments.datasets import as_stream
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wevent.cli.pictures import require_matplotlib
 from wevent.cli.progress import progress_bar
 from wevent.cli.simulation import DATA, SEED, VARIANT
 from wevent.cli.words import parse_list
@@ -55,6 +56,7 @@ def command(**given: Any) -> None:
         console.print(f"Absent: {reason}", markup=False)
     if not present:
         raise InvalidOption("at least one stream that is there", "none", "Add tlns, sin or log.", option="streams")
+    require_matplotlib()
     store = Store(given["out"])
     store.open_for(campaign)
     _run(console, store, campaign, figures, present, given)

@@ -14,13 +14,13 @@ from wevent.core.arrays import FloatArray
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import choose
 from wevent.experiments.datasets import StreamRequest, as_stream
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.intervals import Interval, is_beyond_noise, mean_interval, ratio_interval
 from wevent.experiments.processes import Finished, Job, Progress, Workers
 from wevent.experiments.scores import Scores
 from wevent.experiments.trial import TIMED_SLOTS, Assigned, milliseconds_per_slot
 
-Columns = dict[str, npt.NDArray[Any]]
+SlotColumns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Comparison:
     truth: FloatArray
     """Of the first repeat, slots × cells."""
     cells: Sequence[Any]
-    per_slot: Columns
+    per_slot: SlotColumns
     """Errors by stream, mechanism, repeat and slot; empty unless asked for."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms that do not take the options, and why."""
@@ -164,13 +164,13 @@ def _compared(stream: str, label: str, finished: Sequence[Finished], speed: floa
     return Compared(stream, label, Scores.joined([result.scores for result in own]), speed, example)
 
 
-def _slot_columns(stream: str, finished: Sequence[Finished]) -> Columns:
+def _slot_columns(stream: str, finished: Sequence[Finished]) -> SlotColumns:
     """One row per mechanism, repeat and slot."""
     parts = [_slots_of(stream, result) for result in finished]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _slots_of(stream: str, result: Finished) -> Columns:
+def _slots_of(stream: str, result: Finished) -> SlotColumns:
     slots = len(result.fresh)
     return {
         "stream": np.full(slots, stream, dtype=object),

@@ -11,7 +11,7 @@ import numpy as np
 from wevent.core.requirements import Population, Requirement
 from wevent.experiments.choices import Choice, choose
 from wevent.experiments.datasets import StreamRequest, as_stream
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import Expected, Forecast, Move, describe
 from wevent.experiments.intervals import ratio_interval
@@ -72,8 +72,8 @@ def plan(
     source = daily if stream is None else as_stream(stream, options)
     choices = choose(mechanisms, options)
     everyone = Planned(population, seed)
-    wanted = _moved(population)
-    total = (len(choices.taken) + len(wanted)) * repeats
+    shifts = _moved(population)
+    total = (len(choices.taken) + len(shifts)) * repeats
     with Workers(source, processes) as workers:
         first = workers.trial(everyone, 0)
         for choice in choices.taken:
@@ -82,14 +82,14 @@ def plan(
         finished = list(workers.run(jobs, progress, total=total))
         expected = sorted(_expectations(choices.taken, finished), key=lambda row: float(row.scores.amre.mean()))
         best = next(choice for choice in choices.taken if choice.label == expected[0].mechanism)
-        moving = [Job(Planned(move.population, seed), r, best, seed) for move in wanted for r in range(repeats)]
+        moving = [Job(Planned(shift.population, seed), r, best, seed) for shift in shifts for r in range(repeats)]
         moved = list(workers.run(moving, progress, done=len(jobs), total=total))
     before = expected[0].scores.amre.tolist()
     moves = []
-    for number, move in enumerate(wanted):
+    for number, shift in enumerate(shifts):
         own = moved[number * repeats : (number + 1) * repeats]
         after = Scores.joined([result.scores for result in own]).amre.tolist()
-        moves.append(Move(move.source, move.target, move.users, ratio_interval(after, before)))
+        moves.append(Move(shift.source, shift.target, shift.users, ratio_interval(after, before)))
     mean_count = float(np.mean([result.mean_count for result in finished]))
     return Forecast(
         population, tuple(expected), mean_count, tuple(moves), _warnings(population), source.name, choices.left_out
@@ -104,7 +104,7 @@ def _expectations(choices: Sequence[Choice], finished: Sequence[Finished]) -> li
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Shift:
     """Users who would move, and everyone's levels then."""
 
     source: Requirement
@@ -113,7 +113,7 @@ class _Wanted:
     population: Population
 
 
-def _moved(population: Population) -> list[_Wanted]:
+def _moved(population: Population) -> list[_Shift]:
     """All of the most demanding class to the next one; a quarter of each to the least and to the most demanding one."""
     sizes = {requirement: size for requirement, size in population.items() if size}
     by_demand = sorted(sizes, key=lambda level: (level.nano / level.window, level.nano))
@@ -127,7 +127,7 @@ def _moved(population: Population) -> list[_Wanted]:
         changed = {**sizes, source: sizes[source] - users, target: sizes[target] + users}
         if users:
             moves.append(
-                _Wanted(source, target, users, Population({level: size for level, size in changed.items() if size}))
+                _Shift(source, target, users, Population({level: size for level, size in changed.items() if size}))
             )
     return moves
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from wevent.core.arrays import BoolArray, FloatArray
 from wevent.experiments.choices import Choice
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.scores import Scores, SlotErrors, score
 from wevent.experiments.trial import Draw, Trial, noise_seed, publish
 from wevent.noise import SeededNoise
@@ -54,7 +54,7 @@ class Workers:
     """
 
     def __init__(self, stream: Stream, processes: int = 1) -> None:
-        self._here = _Place(stream)
+        self._own = _Worker(stream)
         self._pool = (
             None
             if processes == 1
@@ -72,17 +72,17 @@ class Workers:
 
     def trial(self, draw: Draw, repeat: int) -> Trial:
         """The people of a repeat."""
-        return self._here.trial(draw, repeat)
+        return self._own.trial(draw, repeat)
 
     def run(self, jobs: Sequence[Job], progress: Progress, *, done: int = 0, total: int) -> Iterator[Finished]:
         """All of them, in their order; `done` runs of `total` were made before."""
-        results = iter(map(self._here.run, jobs) if self._pool is None else self._pool.map(_run, jobs))
+        results = iter(map(self._own.run, jobs) if self._pool is None else self._pool.map(_run, jobs))
         for number, job in enumerate(jobs):
             progress(job.choice.label, done + number, total)
             yield next(results)
 
 
-class _Place:
+class _Worker:
     """Where jobs run: a stream, and the people of the last job, who are often those of the next one too."""
 
     def __init__(self, stream: Stream) -> None:
@@ -104,14 +104,14 @@ class _Place:
         return Finished(job, scores, errors, published.fresh, example, float(trial.truth.mean()))
 
 
-_place: _Place | None = None  # of a worker process
+_worker: _Worker | None = None  # of a worker process
 
 
 def _settle_in(stream: Stream) -> None:
-    global _place
-    _place = _Place(stream)
+    global _worker
+    _worker = _Worker(stream)
 
 
 def _run(job: Job) -> Finished:
-    assert _place is not None
-    return _place.run(job)
+    assert _worker is not None
+    return _worker.run(job)

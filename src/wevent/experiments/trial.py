@@ -17,7 +17,7 @@ from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import Choice
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 
 TIMED_SLOTS = 200
 

@@ -11,7 +11,7 @@ from wevent.errors import InvalidOption
 from wevent.experiments.datasets.city import City
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.experiments.datasets.foursquare import foursquare_stream
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import SYNTHETIC, Variant, synthetic_stream
 from wevent.experiments.datasets.taxi import taxi_stream
 

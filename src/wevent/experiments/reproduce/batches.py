@@ -9,7 +9,7 @@ import numpy as np
 from wevent.experiments import metrics
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import Choice
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.reproduce.replicated import ENGINES
 from wevent.experiments.reproduce.replicated.replicates import ReplicatedRun, Replicates
 from wevent.experiments.scores import Scores, SlotErrors

@@ -12,7 +12,7 @@ from typing import Any
 from wevent.errors import InvalidOption
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets import REAL, StreamRequest, open_stream
-from wevent.experiments.datasets.recorded import Stream
+from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.reproduce.batches import batches, run_replicates, score_replicates
 from wevent.experiments.reproduce.campaign import Campaign, Setting, all_settings
 from wevent.experiments.reproduce.store import Store
