@@ -76,6 +76,15 @@ def test_releases_have_the_law_of_single_runs(label):
     )
 
 
+@pytest.mark.parametrize("label", ["pbd", "pba"])
+def test_long_runs_with_the_windows_of_the_paper_have_the_same_errors(label):
+    batch = replicates(repeats=40, slots=300, users=10_000, windows=(40, 80, 120))
+    together = ENGINES[label](batch, np.random.default_rng(21))
+    single = run_publishers(Choice.parse(label), batch, seed=[22])
+    for measure in (_log_error, lambda run, truth: run.fresh.sum(axis=0)):
+        assert stats.ttest_rel(measure(together, batch.truth), measure(single, batch.truth)).pvalue > 1e-4
+
+
 def _log_error(run, truth):
     return np.log(metrics.squared_errors(run.releases, truth).mean(axis=0) + 1.0)
 

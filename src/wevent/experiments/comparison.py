@@ -142,9 +142,7 @@ def compare(
     jobs = [Job(draw, repeat, choice, seed, secure) for repeat in range(repeats) for choice in choices.taken]
     total = len(jobs) + (len(choices.taken) if timed_slots else 0)
     with Workers(source, processes) as workers:
-        first = workers.trial(draw, 0)
-        for choice in choices.taken:
-            choice.publisher(first.population, first.cells, None)  # refused before anything runs
+        first = workers.first_trial(draw, choices.taken)
         finished = list(workers.run(jobs, progress, total=total))
     speeds = {}
     for number, choice in enumerate(choices.taken):

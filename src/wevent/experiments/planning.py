@@ -75,9 +75,7 @@ def plan(
     shifts = _moved(population)
     total = (len(choices.taken) + len(shifts)) * repeats
     with Workers(source, processes) as workers:
-        first = workers.trial(everyone, 0)
-        for choice in choices.taken:
-            choice.publisher(first.population, first.cells, None)  # refused before anything runs
+        workers.first_trial(everyone, choices.taken)
         jobs = [Job(everyone, repeat, choice, seed) for repeat in range(repeats) for choice in choices.taken]
         finished = list(workers.run(jobs, progress, total=total))
         expected = sorted(_expectations(choices.taken, finished), key=lambda row: float(row.scores.amre.mean()))

@@ -70,9 +70,16 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=error is None, cancel_futures=True)
 
-    def trial(self, draw: Draw, repeat: int) -> Trial:
-        """The people of a repeat."""
-        return self._own.trial(draw, repeat)
+    def first_trial(self, draw: Draw, choices: Sequence[Choice]) -> Trial:
+        """The people of the first repeat, once every mechanism could be built for them.
+
+        Raises:
+            InvalidOption: for options that do not fit these people or cells; nothing has run yet.
+        """
+        trial = self._own.trial(draw, 0)
+        for choice in choices:
+            choice.publisher(trial.population, trial.cells, None)
+        return trial
 
     def run(self, jobs: Sequence[Job], progress: Progress, *, done: int = 0, total: int) -> Iterator[Finished]:
         """All of them, in their order; `done` runs of `total` were made before."""

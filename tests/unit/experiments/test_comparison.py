@@ -5,12 +5,12 @@ import pytest
 
 from wevent import Publisher, SeededNoise, mechanisms
 from wevent.errors import InvalidOption, UnknownMechanism
-from wevent.experiments import Assigner, compare
+from wevent.experiments import Assigner, StreamRequest, compare
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets.synthetic import synthetic_stream
 from wevent.experiments.trial import Assigned, noise_seed
 
-STREAM = synthetic_stream("sin", users=300, slots=50)
+STREAM = synthetic_stream("sin", users=300, slots=30)
 ASSIGNER = Assigner("types", ("0.6", "1.0"), (4, 8))
 OPTIONS = [
     {},
@@ -119,5 +119,5 @@ def test_secure_noise_differs_from_run_to_run_on_the_same_people():
 
 def test_coverage_is_of_the_stated_interval():
     """`pft` states an interval for the true count, cut off at 0: the truth lies in it far more often than not."""
-    coverage = compare("sin", ["pft"], repeats=2, timed_slots=0).ranked[0].scores.coverage
+    coverage = compare(StreamRequest("sin", slots=300), ["pft"], repeats=2, timed_slots=0).ranked[0].scores.coverage
     assert (coverage > 0.85).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,6 +13,7 @@ from wevent.errors import InvalidOption
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets import REAL, StreamRequest, open_stream
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.processes import Progress
 from wevent.experiments.reproduce.batches import batches, run_replicates, score_replicates
 from wevent.experiments.reproduce.campaign import Campaign, Setting, all_settings
 from wevent.experiments.reproduce.store import Store
@@ -20,8 +21,6 @@ from wevent.experiments.scores import Scores
 from wevent.experiments.trial import Assigned, milliseconds_per_slot
 
 _REPLICATES = 60  # of several settings that step together
-
-Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
