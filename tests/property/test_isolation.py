@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
-from wevent.experiments.streams.file import file_stream
+from wevent.experiments.datasets.event_file import file_stream
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource

@@ -1,10 +1,12 @@
 """The mechanisms with a replicate axis against the publisher itself: same budgets exactly, same law of releases."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from wevent import Population, Requirement
+from wevent import Population, Requirement, experiments
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import History, Idle
 from wevent.core.registry import BUILT_IN
@@ -13,21 +15,20 @@ from wevent.core.threshold import reporting_errors
 from wevent.experiments import metrics
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import Choice
-from wevent.experiments.replicated import ENGINES
-from wevent.experiments.replicated.draws import choose_thresholds, laplace, sampling_probabilities
-from wevent.experiments.replicates import Replicates
-from wevent.experiments.single import run_single
-from wevent.experiments.streams.synthetic import synthetic_stream
+from wevent.experiments.datasets.synthetic import synthetic_stream
+from wevent.experiments.reproduce.batches import run_publishers
+from wevent.experiments.reproduce.replicated import ENGINES
+from wevent.experiments.reproduce.replicated.draws import choose_thresholds, laplace, sampling_probabilities
+from wevent.experiments.reproduce.replicated.replicates import Replicates
+from wevent.experiments.trial import Assigned, Trial
 
 
 def replicates(
     *, repeats, slots, users=2_000, windows=(5, 10, 20), epsilons=("0.6", "0.8", "1.0"), stream="sin", seed=1
 ):
     source = synthetic_stream(stream, users=users, slots=slots)
-    assigner = Assigner("types", epsilons, windows)
-    drawn = [assigner.assign(source.user_labels, seed=[seed, repeat]) for repeat in range(repeats)]
-    counts = [source.count(one.rows, len(one.population), seed=[seed, r]) for r, one in enumerate(drawn)]
-    return Replicates.of([one.population for one in drawn], counts)
+    draw = Assigned(Assigner("types", epsilons, windows), seed)
+    return Replicates.of([draw.trial(source, repeat) for repeat in range(repeats)])
 
 
 def charges_by_the_core(name, population, fresh):
@@ -62,10 +63,10 @@ def test_budgets_are_exactly_those_of_the_core_for_the_same_decisions(label):
 
 @pytest.mark.parametrize("label", list(ENGINES))
 def test_releases_have_the_law_of_single_runs(label):
-    """Errors and publications of 80 replicates against 80 runs of the publisher on the same people."""
+    """Errors and publications of 80 replicates against 80 runs of `wevent.Publisher` on the same people."""
     batch = replicates(repeats=80, slots=40)
     together = ENGINES[label](batch, np.random.default_rng(11))
-    single = run_single(Choice.parse(label), batch, seed=[12])
+    single = run_publishers(Choice.parse(label), batch, seed=[12])
     for measure in (_log_error, _early_error, lambda run, truth: run.fresh.sum(axis=0)):
         left, right = measure(together, batch.truth), measure(single, batch.truth)
         assert stats.ks_2samp(left, right).pvalue > 1e-4
@@ -74,6 +75,15 @@ def test_releases_have_the_law_of_single_runs(label):
     np.testing.assert_allclose(
         np.nanmean(np.broadcast_to(together.reach, single.reach.shape)), np.nanmean(single.reach), rtol=0.25
     )
+
+
+@pytest.mark.parametrize("label", ["pbd", "pba"])
+def test_long_runs_with_the_windows_of_the_paper_have_the_same_errors(label):
+    batch = replicates(repeats=40, slots=300, users=10_000, windows=(40, 80, 120))
+    together = ENGINES[label](batch, np.random.default_rng(21))
+    single = run_publishers(Choice.parse(label), batch, seed=[22])
+    for measure in (_log_error, lambda run, truth: run.fresh.sum(axis=0)):
+        assert stats.ttest_rel(measure(together, batch.truth), measure(single, batch.truth)).pvalue > 1e-4
 
 
 def _log_error(run, truth):
@@ -88,7 +98,7 @@ def test_a_wrong_engine_is_noticed():
     """The comparison has teeth: half of the noise, or a publication too many, is rejected."""
     batch = replicates(repeats=80, slots=40)
     run = ENGINES["pba"](batch, np.random.default_rng(11))
-    single = run_single(Choice.parse("pba"), batch, seed=[12])
+    single = run_publishers(Choice.parse("pba"), batch, seed=[12])
     halved = run.releases - (run.releases - batch.truth) / 2
     left = np.log(metrics.squared_errors(halved, batch.truth).mean(axis=0) + 1.0)
     assert stats.ks_2samp(left, _log_error(single, batch.truth)).pvalue < 1e-6
@@ -128,7 +138,22 @@ def test_padding_changes_nothing():
     small = Population({Requirement(5, 1): 40})
     large = Population({Requirement(4, 1): 10, Requirement(6, "0.5"): 20, Requirement(9, 2): 10})
     counts = [np.full((50, 1, 2), 20, dtype=np.int32), np.full((50, 3, 2), 5, dtype=np.int32)]
-    batch = Replicates.of([small, large], counts)
+    batch = Replicates.of([Trial(small, counts[0]), Trial(large, counts[1])])
     assert batch.truth[0].tolist() == [[20, 20], [15, 15]]
     run = ENGINES["pbd"](batch, np.random.default_rng(1))
     np.testing.assert_array_equal(run.charges[:, 0, :1], charges_by_the_core("pbd", small, run.fresh[:, 0]))
+
+
+def test_replicates_can_be_taken_apart_again():
+    batch = replicates(repeats=3, slots=20)
+    again = Replicates.of(batch.trials)
+    assert again.populations == batch.populations
+    np.testing.assert_array_equal(again.counts, batch.counts)
+
+
+def test_only_reproductions_use_the_second_implementation():
+    """`compare`, `plan` and `demo` measure the product: nothing outside of `reproduce` knows the engines."""
+    package = Path(experiments.__file__).parents[1]
+    users = [path for path in package.rglob("*.py") if "replicated" in path.read_text()]
+    assert users
+    assert all(package / "experiments" / "reproduce" in path.parents for path in users)

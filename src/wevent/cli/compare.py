@@ -3,69 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wevent.cli.pictures import PICTURE
-from wevent.cli.tables import print_table, short
-from wevent.experiments.assign import Assigner
-from wevent.experiments.choices import Choice, parse_choices
-from wevent.experiments.compare import Compared, Comparison, compare
-from wevent.experiments.options import parse_duration, parse_epsilons, parse_list, parse_windows
-from wevent.experiments.streams import StreamRequest, open_stream
-from wevent.experiments.streams.source import Recorded, Stream
-from wevent.publisher.catalogue import mechanisms as known_mechanisms
-
-
-def stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which stream, for the commands that take one."""
-    for option in reversed(
-        (
-            click.option(
-                "--users", type=click.IntRange(1), help="Users; 10,000 for invented streams, all of a recorded one."
-            ),
-            click.option(
-                "--slots", type=click.IntRange(2), help="Slots; 1,000 for invented streams, all of a recorded one."
-            ),
-            click.option(
-                "--variant",
-                type=click.Choice(["printed", "authors"]),
-                default="printed",
-                show_default=True,
-                help="Synthetic streams as the paper prints them, or as its authors' code draws them.",
-            ),
-            click.option("--slot-length", default=None, help="Length of a slot for files with times: 90s, 5m, 1h, 1d."),
-            click.option(
-                "--data",
-                type=click.Path(file_okay=False, path_type=Path),
-                default=lambda: Path(os.environ.get("WEVENT_DATA", "data")),
-                help="Folder with the raw files of taxi/ and foursquare/.  [default: $WEVENT_DATA or data]",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def stream_request(name: str, given: dict[str, Any]) -> StreamRequest:
-    """The request that the stream options describe."""
-    length = given["slot_length"]
-    return StreamRequest(
-        name,
-        users=given["users"],
-        slots=given["slots"],
-        variant=given["variant"],
-        data=given["data"],
-        slot_length_s=None if length is None else parse_duration(length),
-    )
+from wevent.cli.pictures import PICTURE, draw
+from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.progress import progress_bar
+from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
+from wevent.cli.words import parse_epsilons, parse_windows
+from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
+from wevent.experiments.datasets import as_stream
+from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.datasets.stream import Stream
 
 
 @click.command(
@@ -73,10 +26,17 @@ def stream_request(name: str, given: dict[str, Any]) -> StreamRequest:
     epilog="Example: wevent compare --stream file:events.csv --slot-length 1h --mechanisms pba,pbd --repeats 10",
 )
 @click.option(
-    "--stream", "stream_name", default="sin", show_default=True, help="tlns, sin, log, taxi, foursquare or file:PATH."
+    "--stream",
+    "stream_name",
+    default="sin",
+    show_default=True,
+    help="tlns, sin, log, city, taxi, foursquare or file:PATH.",
 )
-@stream_options
-@click.option("--mechanisms", default=None, help="Comma-separated; bd:std and ba:std use √2/ε.  [default: all]")
+@click.option("--users", type=click.IntRange(1), help="Users; 10,000 for invented streams, all of a recorded one.")
+@click.option("--slots", type=click.IntRange(2), help="Slots; 1,000 for invented streams, all of a recorded one.")
+@VARIANT
+@click.option("--slot-length", default=None, help="Length of a slot for files with times: 90s, 5m, 1h, 1d.")
+@DATA
 @click.option("--epsilons", default="0.6,0.8,1.0", show_default=True, help="What users' epsilons are drawn from.")
 @click.option("--windows", default="40,80,120", show_default=True, help="What users' windows are drawn from, in slots.")
 @click.option(
@@ -85,8 +45,7 @@ def stream_request(name: str, given: dict[str, Any]) -> StreamRequest:
     show_default=True,
     help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).",
 )
-@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each mechanism.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Same seed, same figures.")
+@simulation_options
 @click.option(
     "--ajsd", type=click.Choice(["raw", "normalised"]), default="raw", show_default=True, help="Form of AJSD."
 )
@@ -101,6 +60,9 @@ def command(stream_name: str, **given: Any) -> None:
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
     protects nobody. Do not publish what it prints about real people.
 
+    Every run is made by the publisher itself, slot by slot: a slot takes about half a millisecond, with pft two or
+    three times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
+
     \b
     amre    mean squared error per slot and cell (the paper's formula, which it calls relative)
     ajsd    Jensen-Shannon divergence, on raw counts as in the authors' code, or normalised
@@ -112,19 +74,34 @@ def command(stream_name: str, **given: Any) -> None:
     covered how often the truth lay within the stated 95 % interval
     """  # noqa: D301  click needs the backspace itself
     console = Console(stderr=True, quiet=given["as_json"])
-    stream = open_stream(stream_request(stream_name, given))
-    choices = parse_choices(parse_list(given["mechanisms"] or ",".join(known_mechanisms())))
+    wanted = runs_wanted(given)
+    stream = as_stream(_request(stream_name, given), wanted["options"])
     assigner = Assigner(given["assign"], parse_epsilons(given["epsilons"]), parse_windows(given["windows"]))
     _introduce(console, stream)
-    comparison = _run(console, stream, assigner, choices, given)
+    with progress_bar(console, "runs") as show:
+        per_slot = given["per_slot"] is not None
+        comparison = compare(stream, assigner=assigner, per_slot=per_slot, progress=show, **wanted)
+    say_left_out(console, comparison.left_out)
     if given["as_json"]:
         normalised = given["ajsd"] == "normalised"
-        click.echo(json.dumps([one.to_dict(normalised=normalised) for one in comparison.ranked], indent=2))
+        click.echo(json.dumps([row.to_dict(normalised=normalised) for row in comparison.ranked], indent=2))
     else:
         print_table(_table(comparison, stream, given["ajsd"]))
         for sentence in comparison.findings():
             click.echo(sentence)
-    _write(console, comparison, stream, given["per_slot"], given["plot"])
+    _write(console, comparison, given["per_slot"], given["plot"])
+
+
+def _request(name: str, given: dict[str, Any]) -> StreamRequest:
+    length = given["slot_length"]
+    return StreamRequest(
+        name,
+        users=given["users"],
+        slots=given["slots"],
+        variant=given["variant"],
+        data=given["data"],
+        slot_length_s=None if length is None else seconds(length),
+    )
 
 
 def _introduce(console: Console, stream: Stream) -> None:
@@ -138,45 +115,22 @@ def _introduce(console: Console, stream: Stream) -> None:
                 console.print(f"Left out while reading: {number} {reason}.")
 
 
-def _run(
-    console: Console, stream: Stream, assigner: Assigner, choices: list[Choice], given: dict[str, Any]
-) -> Comparison:
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(choices))
-
-        def before(label: str) -> None:
-            progress.update(task, description=f"{label:<8}", advance=1 if progress.tasks[0].description else 0)
-
-        return compare(
-            stream,
-            assigner,
-            choices,
-            repeats=given["repeats"],
-            seed=given["seed"],
-            per_slot=given["per_slot"] is not None,
-            progress=before,
-        )
-
-
 def _table(comparison: Comparison, stream: Stream, form: str) -> Table:
     repeats = len(comparison.ranked[0].scores.amre)
     title = f"Errors on {stream.name}, smallest first (mean of {repeats} repeats, ± half of the 95 % interval)"
-    table = Table(title=title, caption=_CAPTION, box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("mechanism", no_wrap=True)
-    for heading in ("amre", "±", "ajsd", "mre", "mae", "fresh", "ms/slot", "window", "covered"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in comparison.ranked:
-        table.add_row(*_cells(one, form))
+    numbers = ("amre", "±", "ajsd", "mre", "mae", "fresh", "ms/slot", "window", "covered")
+    table = new_table(title, ["mechanism"], numbers, caption=_CAPTION)
+    for row in comparison.ranked:
+        table.add_row(*_cells(row, form))
     return table
 
 
-def _cells(one: Compared, form: str) -> list[str]:
-    figures = one.to_dict(normalised=form == "normalised")
-    interval = one.amre
-    covered = one.scores.coverage[one.scores.coverage >= 0.0]  # NaN: no interval stated
+def _cells(row: Compared, form: str) -> list[str]:
+    figures = row.to_dict(normalised=form == "normalised")
+    interval = row.amre
+    covered = row.scores.coverage[row.scores.coverage >= 0.0]  # NaN: no interval stated
     return [
-        one.mechanism,
+        row.mechanism,
         short(interval.mean),
         "-" if interval.low != interval.low else short((interval.high - interval.low) / 2, digits=2),
         short(figures["ajsd"]),
@@ -195,18 +149,11 @@ _CAPTION = (
 )
 
 
-def _write(console: Console, comparison: Comparison, stream: Stream, per_slot: Path | None, plot: Path | None) -> None:
+def _write(console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None) -> None:
     if per_slot is not None:
-        from wevent.experiments.streams.raw import write_parquet
+        from wevent.experiments.datasets.raw import write_parquet
 
-        per_slot.parent.mkdir(parents=True, exist_ok=True)
         write_parquet(per_slot, comparison.per_slot)
-        console.print(f"Errors of every slot: {per_slot}")
+        console.print(f"Errors of every slot: {per_slot}", markup=False)
     if plot is not None:
-        try:
-            from wevent.experiments.figures import draw_comparison
-        except ImportError:
-            console.print("No plot: it needs matplotlib (pip install 'wevent\\[experiments]').")
-            return
-        draw_comparison(comparison, stream.name, plot)
-        console.print(f"Truth, releases and errors: {plot}")
+        draw(console, "Truth, releases and errors", plot, lambda figures: figures.draw_comparison(comparison, plot))

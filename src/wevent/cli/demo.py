@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wevent.cli.pictures import PICTURE
-from wevent.experiments.city import CityStream
-from wevent.experiments.demo import DemoResult, run_mechanism
+from wevent.cli.pictures import PICTURE, draw
+from wevent.cli.printing import new_table, print_table
+from wevent.cli.progress import progress_bar
+from wevent.core.requirements import Levels
+from wevent.experiments import Assigner, Compared, Comparison, compare
+from wevent.experiments.datasets.city import City
 
 
 @click.command("demo", epilog="Example: wevent demo --users 5000 --slots 288 --plot demo.png")
@@ -25,46 +27,44 @@ def command(users: int, slots: int, plot: Path, as_json: bool) -> None:
 
     A simulation: the people are invented, so the truth may be shown. Real counts never are.
     """
-    from wevent.publisher.catalogue import mechanisms
-
     console = Console(stderr=True, quiet=as_json)
-    city = CityStream.generate(users=users, slots=slots)
+    city, levels = City(users, slots), Levels.default()
+    assigner = Assigner("independent", list(levels.privacy.values()), list(levels.window.values()))
     console.print(
         f"A city of {users} users in {len(city.cells)} districts, {slots} five-minute slots; "
-        f"{len(city.population)} requirement classes: privacy High/Medium/Low x window Small/Medium/Large."
+        "every user draws a level: privacy High/Medium/Low x window Small/Medium/Large."
     )
-    results = []
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} slots")
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        for name in mechanisms():
-            task = progress.add_task(f"{name:<8}", total=slots)
-            results.append(run_mechanism(name, city, advance=lambda task=task: progress.advance(task)))  # type: ignore[misc]
-    results.sort(key=lambda result: result.mean_squared_error)
+    with progress_bar(console, "mechanisms") as show:
+        comparison = compare(city, assigner=assigner, repeats=1, secure=True, timed_slots=0, progress=show)
     if as_json:
-        click.echo(json.dumps([result.to_dict() for result in results], indent=2))
+        click.echo(json.dumps([_figures(row) for row in comparison.ranked], indent=2))
     else:
-        Console().print(_table(results))
-    try:
-        from wevent.experiments.figures import draw_demo
-    except ImportError:
-        console.print("No plot: it needs matplotlib (pip install 'wevent\\[experiments]').")
-        return
-    draw_demo(city, results, plot)
-    console.print(f"Truth against releases: {plot}")
+        print_table(_table(comparison))
+    draw(console, "Truth against releases", plot, lambda figures: figures.draw_city(comparison, plot))
 
 
-def _table(results: list[DemoResult]) -> Table:
-    table = Table(title="Error of what was published (lower is better)", caption=_CAPTION)
-    table.add_column("mechanism")
-    for heading in ("mean squared error", "mean abs. error", "fresh releases", "worst window"):
-        table.add_column(heading, justify="right")
-    for result in results:
+def _figures(row: Compared) -> dict[str, object]:
+    figures = row.to_dict()
+    return {
+        "mechanism": row.mechanism,
+        "mean_squared_error": figures["amre"],
+        "mean_absolute_error": figures["mae"],
+        "fresh": int(figures["fresh"]),
+        "worst_window_share": figures["worst_window_share"],
+    }
+
+
+def _table(comparison: Comparison) -> Table:
+    headings = ("mean squared error", "mean abs. error", "fresh releases", "worst window")
+    table = new_table("Error of what was published (lower is better)", ["mechanism"], headings, caption=_CAPTION)
+    for row in comparison.ranked:
+        figures = row.to_dict()
         table.add_row(
-            result.mechanism,
-            f"{result.mean_squared_error:,.0f}",
-            f"{result.mean_absolute_error:,.1f}",
-            f"{result.fresh}",
-            f"{result.worst_window_share:.1%}",
+            row.mechanism,
+            f"{figures['amre']:,.0f}",
+            f"{figures['mae']:,.1f}",
+            f"{figures['fresh']:.0f}",
+            f"{figures['worst_window_share']:.1%}",
         )
     return table
 

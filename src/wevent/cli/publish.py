@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wevent.core.settings import option_kinds
+from wevent.cli.flags import option_flags
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
@@ -29,14 +28,6 @@ _STRICT = (
 )
 
 
-def _option_flags(function: Callable[..., None]) -> Callable[..., None]:
-    """A flag for every option of the list."""
-    for name, kind in reversed(list(option_kinds().items())):
-        switch: dict[str, Any] = {"is_flag": True, "default": None} if kind.type is bool else {}
-        function = click.option(f"--{name.replace('_', '-')}", help=kind.help, **switch)(function)
-    return function
-
-
 @click.command("publish", epilog=_EXAMPLE)
 @click.argument("events", nargs=-1)
 @click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
@@ -50,7 +41,7 @@ def _option_flags(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--end", help="Where the last slot ends.")
 @click.option("--slot-column", help="The column with slot numbers, for data already slotted.")
-@_option_flags
+@option_flags()
 @click.option("--unknown-users", help="How many unregistered users a slot may count; 0 rejects them.")
 @click.option("--stream", help="The stream's id, pinned by the journal.")
 @click.option("--grace", help="How long a live slot stays open after its end.")

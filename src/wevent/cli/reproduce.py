@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from wevent.cli.pictures import require_matplotlib
+from wevent.cli.progress import progress_bar
+from wevent.cli.simulation import DATA, SEED, VARIANT
+from wevent.cli.words import parse_list
 from wevent.errors import InvalidOption
-from wevent.experiments.choices import parse_choices
-from wevent.experiments.options import parse_list
+from wevent.experiments.choices import choose
+from wevent.experiments.reproduce.campaign import FIGURES, QUICK, STREAMS, Campaign
 from wevent.experiments.reproduce.report import write_report
 from wevent.experiments.reproduce.runner import absent_streams, plan_tasks, run_tasks
-from wevent.experiments.reproduce.settings import FIGURES, QUICK, STREAMS, Campaign
 from wevent.experiments.reproduce.store import Store
 
 
@@ -25,24 +26,19 @@ from wevent.experiments.reproduce.store import Store
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction", show_default=True)
 @click.option("--quick", is_flag=True, help="A small version of everything: 400 slots, 5 repeats.")
 @click.option(
-    "--figures", default=",".join(one.name for one in FIGURES), show_default=True, help="Which, comma-separated."
+    "--figures", default=",".join(figure.name for figure in FIGURES), show_default=True, help="Which, comma-separated."
 )
 @click.option("--streams", default=",".join(STREAMS), show_default=True, help="Which, comma-separated.")
 @click.option("--mechanisms", default=None, help="Comma-separated.  [default: those of the paper and their ancestors]")
 @click.option("--repeats", type=click.IntRange(1), help="Repeats of every setting.  [default: 10; 5 with --quick]")
 @click.option("--slots", type=click.IntRange(10), help="Slots per run.  [default: 10,000; 400 with --quick]")
 @click.option("--users", type=click.IntRange(10), help="Users of the synthetic streams.  [default: 10,000]")
-@click.option("--variant", type=click.Choice(["printed", "authors"]), default="printed", show_default=True)
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Same seed, same figures.")
+@VARIANT
+@SEED
 @click.option(
     "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes; times are always taken alone."
 )
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=lambda: Path(os.environ.get("WEVENT_DATA", "data")),
-    help="Folder with the raw files of taxi/ and foursquare/.  [default: $WEVENT_DATA or data]",
-)
+@DATA
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as an array of objects, nothing else.")
 def command(**given: Any) -> None:
     """Run the paper's experiments again: every figure as CSV and PNG, and an HTML report that ends in a claims table.
@@ -52,14 +48,15 @@ def command(**given: Any) -> None:
     """
     console = Console(stderr=True, quiet=given["as_json"])
     campaign = _campaign(given)
-    figures = _known(given["figures"], [one.name for one in FIGURES], "figures")
+    figures = _known(given["figures"], [figure.name for figure in FIGURES], "figures")
     streams = _known(given["streams"], list(STREAMS), "streams")
     absent = absent_streams(streams, given["data"])
-    present = [one for one in streams if one not in absent]
+    present = [stream for stream in streams if stream not in absent]
     for reason in absent.values():
         console.print(f"Absent: {reason}", markup=False)
     if not present:
         raise InvalidOption("at least one stream that is there", "none", "Add tlns, sin or log.", option="streams")
+    require_matplotlib()
     store = Store(given["out"])
     store.open_for(campaign)
     _run(console, store, campaign, figures, present, given)
@@ -69,26 +66,19 @@ def command(**given: Any) -> None:
         from wevent.experiments.reproduce.claims import judge
         from wevent.experiments.reproduce.results import Results
 
-        click.echo(json.dumps([vars(one) for one in judge(Results(store.results()))], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([vars(claim) for claim in judge(Results(store.results()))], indent=2, ensure_ascii=False))
     console.print(f"Report: {page}", markup=False)
 
 
 def _run(
     console: Console, store: Store, campaign: Campaign, figures: list[str], streams: list[str], given: dict[str, Any]
 ) -> None:
-    wanted = [one for one in FIGURES if one.name in figures]
-    axes = sorted({one.axis for one in wanted})
-    timing = any(one.measure == "ms_per_slot" for one in wanted)
+    wanted = [figure for figure in FIGURES if figure.name in figures]
+    axes = sorted({figure.axis for figure in wanted})
+    timing = any(figure.measure == "ms_per_slot" for figure in wanted)
     tasks = plan_tasks(campaign, streams, axes, timing=timing, data=given["data"])
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} tasks")
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-        shown = progress.add_task("", total=len(tasks))
-        run_tasks(
-            tasks,
-            store,
-            jobs=given["jobs"],
-            progress=lambda name: progress.update(shown, description=f"{name:<28}", advance=1),
-        )
+    with progress_bar(console, "tasks", stays=True) as show:
+        run_tasks(tasks, store, jobs=given["jobs"], progress=show)
 
 
 def _campaign(given: dict[str, Any]) -> Campaign:
@@ -97,14 +87,14 @@ def _campaign(given: dict[str, Any]) -> Campaign:
         if given[name] is not None:
             campaign = replace(campaign, **{name: given[name]})
     if given["mechanisms"]:
-        chosen = tuple(choice.label for choice in parse_choices(parse_list(given["mechanisms"])))
+        chosen = tuple(choice.label for choice in choose(parse_list(given["mechanisms"])).taken)
         campaign = replace(campaign, mechanisms=chosen)
     return campaign
 
 
 def _known(text: str, known: list[str], option: str) -> list[str]:
     chosen = parse_list(text)
-    unknown = [one for one in chosen if one not in known]
+    unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         raise InvalidOption(
             f"{option} out of {', '.join(known)}",

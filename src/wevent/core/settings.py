@@ -124,6 +124,10 @@ class Kind:
             return value >= self.least and (self.most is None or value <= self.most)
         return not self.choices or value in self.choices
 
+    def read(self, value: Any) -> Any:
+        """A value as people write it: numbers may be text."""
+        return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
+
     def __str__(self) -> str:
         if self.choices:
             return f"one of {', '.join(self.choices)}"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.errors import InvalidOption, InvalidRoster
-from wevent.experiments.streams.raw import quoted
+from wevent.streams.files.sql import file_list
 
 TYPES = 10  # of the authors' code
 
@@ -69,7 +69,7 @@ class Assigner:
         if kind == "independent":
             return _assignment(combinations, generator.integers(len(combinations), size=count))
         if kind == "ratio":
-            epsilons = sorted(combinations, key=lambda one: one.nano)
+            epsilons = sorted(combinations, key=lambda level: level.nano)
             loose = Requirement.from_nano(min(self.windows), epsilons[-1].nano)
             strict = Requirement.from_nano(max(self.windows), epsilons[0].nano)
             return _assignment([loose, strict], (np.arange(count) >= round(count * _ratio(argument))).astype(np.int64))
@@ -103,9 +103,9 @@ def _unknown(kind: str) -> InvalidOption:
 def _assignment(requirements: Sequence[Requirement], choices: IntArray) -> Assignment:
     """Users with equal requirements form one class; requirements nobody holds are left out."""
     held = np.bincount(choices, minlength=len(requirements))
-    classes = sorted({one for one, size in zip(requirements, held.tolist(), strict=True) if size})
-    position = {one: row for row, one in enumerate(classes)}
-    row_of = np.array([position.get(one, -1) for one in requirements], dtype=np.int64)
+    classes = sorted({level for level, size in zip(requirements, held.tolist(), strict=True) if size})
+    position = {level: row for row, level in enumerate(classes)}
+    row_of = np.array([position.get(level, -1) for level in requirements], dtype=np.int64)
     rows = row_of[choices]
     sizes = np.bincount(rows, minlength=len(classes))
     return Assignment(Population(dict(zip(classes, sizes.tolist(), strict=True))), rows)
@@ -122,7 +122,7 @@ def _from_csv(path: Path, users: npt.NDArray[Any]) -> Assignment:
             value=str(path),
         )
     with duckdb.connect() as connection:
-        table = connection.execute(f"SELECT * FROM read_csv({quoted(path)}, header=true, all_varchar=true)")
+        table = connection.execute(f"SELECT * FROM read_csv({file_list([str(path)])}, header=true, all_varchar=true)")
         names = [column[0] for column in table.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in table.fetchall()]
     requirement_of: dict[str, Requirement] = {}
@@ -136,19 +136,19 @@ def _from_csv(path: Path, users: npt.NDArray[Any]) -> Assignment:
             duplicates=len(rows) - len(requirement_of),
         )
     classes = sorted(set(requirement_of.values()))
-    position = {one: row for row, one in enumerate(classes)}
-    sizes = np.bincount([position[one] for one in requirement_of.values()], minlength=len(classes))
-    row_of_user = [requirement_of.get(str(user)) for user in users.tolist()]
+    position = {level: row for row, level in enumerate(classes)}
+    sizes = np.bincount([position[level] for level in requirement_of.values()], minlength=len(classes))
+    held = [requirement_of.get(str(user)) for user in users.tolist()]
     return Assignment(
         Population(dict(zip(classes, sizes.tolist(), strict=True))),
-        np.array([-1 if one is None else position[one] for one in row_of_user], dtype=np.int64),
+        np.array([-1 if level is None else position[level] for level in held], dtype=np.int64),
     )
 
 
 def _requirement(row: dict[str, Any], names: Sequence[str]) -> Requirement:
     if {"user", "window", "epsilon"} <= set(names):
         window = str(row["window"]).strip()
-        return Requirement(int(window) if window.isdigit() else row["window"], str(row["epsilon"]).strip())
+        return Requirement(int(window) if window.isdecimal() else row["window"], str(row["epsilon"]).strip())
     if {"user", "privacy", "window"} <= set(names):
         return Levels.default().requirement(str(row["privacy"]), str(row["window"]))
     raise InvalidRoster(

@@ -8,11 +8,11 @@ import duckdb
 import numpy as np
 
 from wevent.core.requirements import Levels
+from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
 from wevent.streams.clock import format_time, parse_time
+from wevent.streams.files.sql import literal
 
 USERS = 2_000
-SLOTS = 288  # a day of five minutes each
-DISTRICTS = ("Harbour", "Old Town", "Station", "University", "Market", "Hospital", "Park", "Airport")
 START = "2026-01-01T00:00:00Z"
 
 _SLOT_US = 300_000_000
@@ -61,7 +61,7 @@ def write_example(folder: Path) -> list[Path]:
     """Write configuration, requirements, cells and a day of events; the files in that order."""
     folder.mkdir(parents=True, exist_ok=True)
     config, requirements, cells, events = (folder / name for name in FILES)
-    end = format_time(parse_time(START, "start") + SLOTS * _SLOT_US)
+    end = format_time(parse_time(START, "start") + SLOTS_PER_DAY * _SLOT_US)
     config.write_text(_CONFIG.format(name=config.name, start=START, end=end), encoding="utf-8")
     generator = np.random.default_rng(1)
     levels = Levels.default()
@@ -77,17 +77,9 @@ FILES = ("wevent.toml", "requirements.csv", "cells.txt", "events.parquet")
 
 
 def _write_events(path: Path, generator: np.random.Generator) -> None:
-    """People are at home, then at work, then at home again, and now and then somewhere else."""
-    home, work = generator.integers(len(DISTRICTS), size=(2, USERS))
-    leaves, returns = generator.normal(8.5, 1.2, USERS), generator.normal(17.5, 1.8, USERS)
+    """A day of the city, each event at a moment of its own."""
     times, users, places = [], [], []
-    for slot in range(SLOTS):
-        hour = slot * 24 / SLOTS
-        awake = 0.15 + 0.35 * np.exp(-(((hour - 14.0) / 6.0) ** 2))
-        present = np.flatnonzero(generator.random(USERS) < awake)
-        district = np.where((leaves < hour) & (hour < returns), work, home)[present]
-        elsewhere = generator.random(len(present)) < 0.05
-        district = np.where(elsewhere, generator.integers(len(DISTRICTS), size=len(present)), district)
+    for slot, (present, district) in enumerate(City(USERS, SLOTS_PER_DAY).walk(generator)):
         moments = np.sort(generator.integers(_SLOT_US, size=len(present)))
         times.append(parse_time(START, "start") + slot * _SLOT_US + moments)
         users.append(present)
@@ -96,8 +88,7 @@ def _write_events(path: Path, generator: np.random.Generator) -> None:
     connection = duckdb.connect(":memory:")
     connection.register("columns", columns)
     connection.register("districts", {"place": np.arange(len(DISTRICTS)), "cell": np.array(DISTRICTS, dtype=object)})
-    target = str(path).replace("'", "''")
     connection.execute(
         'COPY (SELECT make_timestamptz(us) AS time, "user", cell FROM columns JOIN districts USING (place) '
-        f"ORDER BY us) TO '{target}' (FORMAT parquet)"
+        f"ORDER BY us) TO {literal(str(path))} (FORMAT parquet)"
     )

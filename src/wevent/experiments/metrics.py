@@ -6,7 +6,6 @@ Arrays are slots × … × cells; every measure is per slot first, its mean over
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -68,15 +67,15 @@ def _terms(values: FloatArray, middle: FloatArray) -> FloatArray:
     return terms
 
 
-def coverage(releases: FloatArray, truth: FloatArray, reach: FloatArray) -> float:
-    """The share of (slot, cell) whose truth is within `reach` of the release; NaN where nothing is stated.
+def coverage(truth: FloatArray, low: FloatArray, high: FloatArray) -> float:
+    """The share of (slot, cell) whose truth is within the stated interval; NaN ends: nothing is stated there.
 
-    A release states an interval for its noise only: sampling and the age of a repeat are not in it.
+    A release that is not filtered states an interval for its noise only: sampling and the age of a repeat are not in it.
     """
-    stated = np.broadcast_to(np.isfinite(reach), releases.shape)
+    stated = np.broadcast_to(np.isfinite(low), truth.shape)
     if not stated.any():
         return math.nan
-    return float((np.abs(releases - truth) <= reach)[stated].mean())
+    return float(((low <= truth) & (truth <= high))[stated].mean())
 
 
 def worst_window_share(charges: IntArray, population: Population) -> float:
@@ -84,15 +83,10 @@ def worst_window_share(charges: IntArray, population: Population) -> float:
 
     Computed from the charges of slots × classes alone, with sums of its own: not the ledger's.
     """
-    return worst_share(charges, [one.window for one in population.classes], [one.nano for one in population.classes])
-
-
-def worst_share(charges: IntArray, windows: Sequence[int], nanos: Sequence[int]) -> float:
-    """The same for windows and epsilons (nano) given per column."""
     totals = np.vstack([np.zeros((1, charges.shape[1]), dtype=np.int64), np.cumsum(charges, axis=0)])
     worst = 0.0
-    for row, (window, nano) in enumerate(zip(windows, nanos, strict=True)):
-        width = min(window, len(charges))
+    for row, requirement in enumerate(population.classes):
+        width = min(requirement.window, len(charges))
         spent = totals[width:, row] - totals[:-width, row]
-        worst = max(worst, int(spent.max()) / nano)
+        worst = max(worst, int(spent.max()) / requirement.nano)
     return worst

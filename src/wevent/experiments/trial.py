@@ -1,89 +1,118 @@
-"""One mechanism on one stream, several times: what every experiment is made of."""
+"""One repeat of an experiment: its people, and the publisher itself over all their slots."""
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from wevent.core.arrays import FloatArray
-from wevent.experiments import metrics
+from wevent.core.arrays import BoolArray, FloatArray, IntArray
+from wevent.core.mechanism import NoiseSource
+from wevent.core.requirements import Population
 from wevent.experiments.assign import Assigner
 from wevent.experiments.choices import Choice
-from wevent.experiments.replicated import ENGINES
-from wevent.experiments.replicates import Replicates, Run
-from wevent.experiments.single import run_single
-from wevent.experiments.streams.source import Stream
+from wevent.experiments.datasets.stream import Stream
 
-_BYTES = 400_000_000  # of arrays at a time
+TIMED_SLOTS = 200
 
 
 @dataclass(frozen=True)
-class Scores:
-    """One figure per repeat; see `wevent.experiments.metrics`."""
+class Trial:
+    """The people of one repeat.
 
-    amre: FloatArray
-    ajsd: FloatArray
-    ajsd_normalised: FloatArray
-    mre: FloatArray
-    mae: FloatArray
-    fresh: FloatArray
-    worst_window_share: FloatArray
-    coverage: FloatArray
-
-    @classmethod
-    def joined(cls, parts: list[Scores]) -> Scores:
-        """The repeats of several batches."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
-
-
-def batches(stream: Stream, draws: Sequence[tuple[Assigner, int]], *, seed: int) -> Iterator[Replicates]:
-    """Repeats of one setting or of several, (how requirements are assigned, number of the repeat), side by side.
-
-    As many at a time as memory allows. Repeat r draws its own people (if the stream is invented) and requirements from
-    (seed, r): every mechanism meets the same ones, so differences can be taken repeat by repeat.
+    Attributes:
+        population: their classes.
+        counts: users per slot, class and cell.
     """
-    drawn = []
-    size = 0
-    for number, (assigner, repeat) in enumerate(draws):
-        assignment = assigner.assign(stream.user_labels, seed=[seed, repeat])
-        counts = stream.count(assignment.rows, len(assignment.population), seed=[seed, repeat])
-        drawn.append((assignment.population, counts))
-        size += counts.nbytes + 32 * counts.shape[0] * counts.shape[2]
-        if size * (1.0 + 1.0 / len(drawn)) > _BYTES or number == len(draws) - 1:
-            populations, matrices = zip(*drawn, strict=True)
-            yield Replicates.of(populations, matrices)
-            drawn, size = [], 0
+
+    population: Population
+    counts: npt.NDArray[np.int32]
+
+    @property
+    def cells(self) -> int:
+        """d."""
+        return int(self.counts.shape[2])
+
+    @cached_property
+    def truth(self) -> FloatArray:
+        """Users per slot and cell."""
+        truth: FloatArray = self.counts.sum(axis=1, dtype=np.float64)
+        return truth
 
 
-def run_choice(choice: Choice, replicates: Replicates, *, seed: int, first: int = 0) -> Run:
-    """Publish all replicates: together if the mechanism can, else one by one. `first` is the first one's number."""
-    seeds = [seed, zlib.crc32(choice.label.encode()), first]
-    engine = ENGINES.get(choice.label)
-    if engine is None:
-        return run_single(choice, replicates, seed=seeds)
-    return engine(replicates, np.random.default_rng(seeds))
+class Draw(Protocol):
+    """How a repeat gets its people: the same ones for every mechanism, so that differences can be taken in pairs."""
+
+    def trial(self, stream: Stream, repeat: int) -> Trial:
+        """The people of repeat 0, 1, …"""
 
 
-def score(run: Run, replicates: Replicates) -> Scores:
-    """Compare with the truth."""
-    truth = replicates.truth
-    relative = metrics.relative_errors(run.releases, truth)
-    spent, covered = [], []
-    for replicate, population in enumerate(replicates.populations):
-        charges = run.charges[:, replicate, : len(population)]
-        spent.append(metrics.worst_window_share(charges, population))
-        covered.append(metrics.coverage(run.releases[:, replicate], truth[:, replicate], run.reach[:, replicate]))
-    filled = ~np.isnan(relative)
-    return Scores(
-        amre=metrics.squared_errors(run.releases, truth).mean(axis=0),
-        ajsd=metrics.jensen_shannon(run.releases, truth).mean(axis=0),
-        ajsd_normalised=metrics.jensen_shannon(run.releases, truth, normalised=True).mean(axis=0),
-        mre=np.where(filled, relative, 0.0).sum(axis=0) / np.maximum(filled.sum(axis=0), 1),
-        mae=metrics.absolute_errors(run.releases, truth).mean(axis=0),
-        fresh=run.fresh.sum(axis=0).astype(np.float64),
-        worst_window_share=np.array(spent),
-        coverage=np.array(covered),
+@dataclass(frozen=True)
+class Assigned:
+    """The users of the stream, with requirements that an assigner gives them."""
+
+    assigner: Assigner
+    seed: int
+
+    def trial(self, stream: Stream, repeat: int) -> Trial:
+        """People (if the stream is invented) and requirements are drawn from (seed, repeat)."""
+        assignment = self.assigner.assign(stream.user_labels, seed=[self.seed, repeat])
+        counts = stream.count(assignment.rows, len(assignment.population), seed=[self.seed, repeat])
+        return Trial(assignment.population, counts)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a publisher gave out over all slots.
+
+    Attributes:
+        releases: published value per slot and cell.
+        low, high: the stated 95 % interval per slot and cell; NaN where none is stated.
+        fresh: whether a slot was measured anew.
+        charges: nano-epsilons per slot and class.
+    """
+
+    releases: FloatArray
+    low: FloatArray
+    high: FloatArray
+    fresh: BoolArray
+    charges: IntArray
+
+
+def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Published:
+    """Publish every slot with `wevent.Publisher`; secure noise for None."""
+    publisher = choice.publisher(trial.population, trial.cells, noise)
+    releases = [publisher.step(counts) for counts in trial.counts.astype(np.int64)]
+    low, high = np.full((2, *trial.truth.shape), np.nan)
+    for slot, release in enumerate(releases):
+        interval = release.interval()
+        if interval is not None:
+            low[slot], high[slot] = interval
+    return Published(
+        np.array([release.histogram for release in releases], dtype=np.float64),
+        low,
+        high,
+        np.array([release.fresh for release in releases], dtype=np.bool_),
+        np.array([release.charges for release in releases], dtype=np.int64),
     )
+
+
+def noise_seed(choice: Choice, seed: int, *place: int) -> Sequence[int]:
+    """Every mechanism and repeat has noise of its own."""
+    return [seed, zlib.crc32(choice.label.encode()), *place]
+
+
+def milliseconds_per_slot(choice: Choice, trial: Trial, *, slots: int = TIMED_SLOTS) -> float:
+    """The time a publisher with secure noise takes for a slot, counting not included; over the first `slots` slots."""
+    publisher = choice.publisher(trial.population, trial.cells, None)
+    matrices = trial.counts[:slots].astype(np.int64)
+    started = time.perf_counter()
+    for matrix in matrices:
+        publisher.step(matrix)
+    return (time.perf_counter() - started) / len(matrices) * 1e3

@@ -150,9 +150,8 @@ def _checked(key: str, value: Any) -> Any:
 
 
 def _option(key: str, value: Any) -> Any:
-    """An option's value; on the command line numbers are text."""
     kind = option_kinds()[key]
-    value = int(value) if kind.type is int and isinstance(value, str) and value.isdecimal() else value
+    value = kind.read(value)
     if not kind.takes(value) or value == "":
         remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
         raise _invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)

@@ -46,7 +46,9 @@ def test_json_has_the_keys_in_order_and_is_ranked():
 
 def test_the_same_seed_gives_the_same_bytes_but_for_the_time():
     def without_time(seed):
-        rows = json.loads(run("--json", "--seed", seed, "--stream", "tlns").stdout)
+        rows = json.loads(
+            run("--json", "--seed", seed, "--stream", "tlns", "--mechanisms", "pft,pbd,ba,sample,plbu").stdout
+        )
         return json.dumps([{key: value for key, value in row.items() if key != "ms_per_slot"} for row in rows])
 
     assert without_time("4") == without_time("4")
@@ -59,6 +61,43 @@ def test_every_mechanism_takes_part_by_default_and_the_table_names_noise():
         assert name in output
     assert "noise" in output
     assert output.count("times the error of") == len(mechanisms()) - 1
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--neighbours", "replace"],
+        ["--max-cells-per-user", "2"],
+        ["--refund"],
+        ["--estimator", "weighting"],
+        ["--smoothing", "filter"],
+        ["--nonnegative"],
+        ["--neighbours", "replace", "--known-total", "20"],
+        ["--smoothing", "filter", "--round"],
+    ],
+    ids=" ".join,
+)
+def test_every_option_of_the_publisher_changes_the_figures(flags):
+    def errors(*options):
+        rows = json.loads(run("--json", "--mechanisms", "pbd", "--users", "20", "--repeats", "1", *options).stdout)
+        return rows[0]["amre"]
+
+    assert errors(*flags) != errors()
+
+
+def test_mechanisms_that_do_not_take_an_option_are_named():
+    result = run("--unbiased", "--json", "--repeats", "1")
+    assert [row["mechanism"] for row in json.loads(result.stdout)] == ["pft"]
+    shown = run("--threshold", "std", "--repeats", "1").stderr
+    assert "Left out: pbd. Expected threshold for bd and ba only" in shown
+
+
+def test_processes_change_nothing_but_the_time():
+    def without_time(jobs):
+        rows = json.loads(run("--json", "--mechanisms", "pba,sample", "--jobs", jobs).stdout)
+        return [{**row, "ms_per_slot": None} for row in rows]
+
+    assert without_time("2") == without_time("1")
 
 
 def test_one_repeat_claims_nothing():
@@ -91,7 +130,11 @@ def test_an_own_file_with_requirements_a_plot_and_errors_per_slot(tmp_path):
 def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
     for arguments, message in (
         (["--mechanisms", "pdb"], "Did you mean"),
-        (["--mechanisms", "pbd:std"], "bd:std or ba:std"),
+        (["--mechanisms", "pbd:std"], "for bd and ba only"),
+        (["--mechanisms", "pbd:sdt"], "For example bd:std"),
+        (["--mechanisms", "lbu,pbd", "--refund"], "refund False for lbu"),
+        (["--max-cells-per-user", "3"], "at most 2"),
+        (["--known-total", "200"], "with neighbours='replace' only"),
         (["--stream", "cosine"], "file:PATH"),
         (["--stream", "taxi", "--data", "nowhere"], "wevent ships no data"),
         (["--windows", "4,x"], "40,80,120"),

@@ -32,3 +32,13 @@ def test_mistakes_end_with_exit_code_2(capsys):
         main(["plan", "--class", "lots"])
     assert ended.value.code == 2
     assert "--class High/Large=7000" in capsys.readouterr().err
+
+
+def test_options_of_the_publisher_are_taken():
+    rows = [
+        json.loads(CliRunner().invoke(cli, [*SMALL, "--mechanisms", "uniform", "--json", *options]).stdout)
+        for options in ([], ["--neighbours", "replace"], ["--neighbours", "replace", "--jobs", "2"])
+    ]
+    plain, replaced, in_processes = (row["mechanisms"][0]["amre"] for row in rows)
+    assert replaced == pytest.approx(4 * plain, rel=0.3)  # twice the noise
+    assert in_processes == replaced

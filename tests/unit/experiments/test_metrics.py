@@ -46,9 +46,10 @@ def test_normalised_divergence_lies_between_0_and_ln_2():
 
 
 def test_coverage_counts_only_what_is_stated():
-    reach = np.array([[2.5], [np.nan]])
-    assert metrics.coverage(RELEASES, TRUTH, reach) == 0.5
-    assert math.isnan(metrics.coverage(RELEASES, TRUTH, np.full((2, 1), np.nan)))
+    low, high = np.array([[0.5, 0.5], [np.nan, np.nan]]), np.array([[5.5, 5.5], [np.nan, np.nan]])
+    assert metrics.coverage(TRUTH, low, high) == 0.5  # 6 is outside, 2 inside
+    assert metrics.coverage(TRUTH, low, np.array([[6.0, 2.0], [np.nan, np.nan]])) == 1.0  # ends belong to it
+    assert math.isnan(metrics.coverage(TRUTH, np.full((2, 2), np.nan), np.full((2, 2), np.nan)))
 
 
 def test_the_worst_window_is_found():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from wevent.experiments.reproduce.checks import (
+from wevent.experiments.reproduce.campaign import Axis
+from wevent.experiments.reproduce.questions import (
     Check,
     Verdict,
     changes,
@@ -18,7 +19,6 @@ from wevent.experiments.reproduce.checks import (
     verdict_of,
 )
 from wevent.experiments.reproduce.results import Results, keys_on
-from wevent.experiments.reproduce.settings import Axis
 
 _REAL = ("taxi", "foursquare")
 _SYNTHETIC = ("tlns", "sin", "log")
@@ -85,10 +85,10 @@ def _slowest_and_quickest(results: Results, bd: str, ba: str) -> list[Check]:
     checks = []
     for stream in ("tlns", "sin"):
         spent = {name: times(results, stream, "epsilon", name) for name in (bd, ba, "pbd", "pba")}
-        if any(one is None for one in spent.values()):
+        if any(along is None for along in spent.values()):
             checks.append(Check(f"{stream}: not run", None))
             continue
-        means = {name: sum(one) / len(one) for name, one in spent.items() if one is not None}
+        means = {name: sum(along) / len(along) for name, along in spent.items() if along is not None}
         shown = ", ".join(f"{name} {mean:.2f} ms" for name, mean in means.items())
         holds = means["pbd"] == max(means.values()) and means[bd] == min(means.values())
         checks.append(Check(f"{stream}: {shown} (single runs, no interval)", holds))

@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wevent.experiments.appearing import write_text
+from wevent.experiments.reproduce.campaign import FIGURES, Figure
 from wevent.experiments.reproduce.claims import Judged, judge
 from wevent.experiments.reproduce.results import Results
-from wevent.experiments.reproduce.settings import FIGURES, Figure
-from wevent.experiments.reproduce.store import Store, write_text
+from wevent.experiments.reproduce.store import Store
 
 
 def write_report(store: Store, figures: Sequence[str], absent: Mapping[str, str], command: str) -> Path:
     """CSV and PNG per figure, `claims.csv`, `README.md` and `report.html` in the store's folder; returns the page."""
-    from wevent.experiments.reproduce.pictures import draw_figure  # needs matplotlib
+    from wevent.experiments.reproduce.drawing import draw_figure  # needs matplotlib
 
     results = Results(store.results())
     settings = store.settings()
@@ -31,12 +32,18 @@ def write_report(store: Store, figures: Sequence[str], absent: Mapping[str, str]
             pictures[figure.name] = store.folder / f"{figure.name}.png"
             draw_figure(figure, rows, pictures[figure.name])
     judged = judge(results)
-    _write_csv(store.folder / "claims.csv", [vars(one) for one in judged], settings)
+    _write_csv(store.folder / "claims.csv", [vars(claim) for claim in judged], settings)
     write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, list(pictures)))
     page = store.folder / "report.html"
     write_text(
         page,
-        _page(judged, settings, absent, command, [(one, pictures[one.name]) for one in chosen if one.name in pictures]),
+        _page(
+            judged,
+            settings,
+            absent,
+            command,
+            [(figure, pictures[figure.name]) for figure in chosen if figure.name in pictures],
+        ),
     )
     return page
 
@@ -82,8 +89,8 @@ def _markdown(
         lines += [f"Absent: **{name}**. {html.escape(reason, quote=False)}", ""]
     lines += ["", *(f"![{name}]({name}.png)" for name in figures), "", "## Claims", ""]
     lines += ["| claim | paper | BD/BA at | verdict | measured |", "|---|---|---|---|---|"]
-    for one in judged:
-        lines.append(f"| {one.claim} | {one.paper} | {one.baseline} | **{one.verdict}** | {one.measured} |")
+    for claim in judged:
+        lines.append(f"| {claim.claim} | {claim.paper} | {claim.baseline} | **{claim.verdict}** | {claim.measured} |")
     return "\n".join(lines) + "\n"
 
 
@@ -120,9 +127,9 @@ def _page(
             f"<h2>{escape(figure.title)}</h2><img alt='{escape(figure.title)}' src='data:image/png;base64,{encoded}'>"
         )
     parts.append("<h2>Claims</h2><table><tr><th>claim<th>paper<th>BD/BA at<th>verdict<th>measured</tr>")
-    for one in judged:
-        cells = "".join(f"<td>{escape(text)}</td>" for text in (one.claim, one.paper, one.baseline))
-        verdict = f"<td class='{one.verdict.split()[0]}'>{one.verdict}</td>"
-        parts.append(f"<tr>{cells}{verdict}<td>{escape(one.measured).replace('; ', '<br>')}</td></tr>")
+    for claim in judged:
+        cells = "".join(f"<td>{escape(text)}</td>" for text in (claim.claim, claim.paper, claim.baseline))
+        verdict = f"<td class='{claim.verdict.split()[0]}'>{claim.verdict}</td>"
+        parts.append(f"<tr>{cells}{verdict}<td>{escape(claim.measured).replace('; ', '<br>')}</td></tr>")
     parts.append("</table></body></html>\n")
     return "\n".join(parts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray
 from wevent.experiments.intervals import Interval, mean_interval
-from wevent.experiments.reproduce.settings import Axis, Figure, Setting, all_settings
+from wevent.experiments.reproduce.campaign import Axis, Figure, Setting, all_settings
 
 Row = dict[str, Any]
 
@@ -45,25 +45,25 @@ class Results:
         """ln(left/right) per repeat, averaged over settings; None if one of them was not run."""
         logs = []
         for setting in settings:
-            one, other = self.values(stream, setting, left, measure), self.values(stream, setting, right, measure)
-            if one is None or other is None:
+            above, below = self.values(stream, setting, left, measure), self.values(stream, setting, right, measure)
+            if above is None or below is None:
                 return None
-            logs.append(np.log(one) - np.log(other))
+            logs.append(np.log(above) - np.log(below))
         return np.asarray(np.mean(logs, axis=0), dtype=np.float64)
 
     def change(self, stream: str, mechanism: str, first: str, last: str, measure: str = "amre") -> FloatArray | None:
         """ln of the value in the last setting over that in the first, per repeat."""
-        one, other = self.values(stream, first, mechanism, measure), self.values(stream, last, mechanism, measure)
-        return None if one is None or other is None else np.log(other) - np.log(one)
+        before, after = self.values(stream, first, mechanism, measure), self.values(stream, last, mechanism, measure)
+        return None if before is None or after is None else np.log(after) - np.log(before)
 
     def reduction(self, stream: str, settings: Sequence[str], left: str, right: str, measure: str = "amre") -> float:
         """The paper's way: the mean over settings of 1 − (mean of left)/(mean of right)."""
         shares = []
         for setting in settings:
-            one, other = self.values(stream, setting, left, measure), self.values(stream, setting, right, measure)
-            if one is None or other is None:
+            above, below = self.values(stream, setting, left, measure), self.values(stream, setting, right, measure)
+            if above is None or below is None:
                 return float("nan")
-            shares.append(1.0 - float(one.mean() / other.mean()))
+            shares.append(1.0 - float(above.mean() / below.mean()))
         return float(np.mean(shares))
 
     def rows(self, figure: Figure) -> list[Row]:
@@ -80,7 +80,7 @@ class Results:
 
 def on_axis(axis: Axis) -> list[tuple[Setting, float]]:
     """The settings on an axis, in order."""
-    found = [(setting, place) for setting in all_settings() for one, place in setting.places if one == axis]
+    found = [(setting, place) for setting in all_settings() for named, place in setting.places if named == axis]
     return sorted(found, key=lambda pair: pair[1])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,16 +11,16 @@ from typing import Any
 
 from wevent.errors import InvalidOption
 from wevent.experiments.choices import Choice
-from wevent.experiments.reproduce.settings import Campaign, Setting, all_settings
+from wevent.experiments.datasets import REAL, StreamRequest, open_stream
+from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.processes import Progress
+from wevent.experiments.reproduce.batches import batches, run_replicates, score_replicates
+from wevent.experiments.reproduce.campaign import Campaign, Setting, all_settings
 from wevent.experiments.reproduce.store import Store
-from wevent.experiments.single import milliseconds_per_slot
-from wevent.experiments.streams import REAL, StreamRequest, open_stream
-from wevent.experiments.streams.source import Stream
-from wevent.experiments.trial import Scores, batches, run_choice, score
+from wevent.experiments.scores import Scores
+from wevent.experiments.trial import Assigned, milliseconds_per_slot
 
 _REPLICATES = 60  # of several settings that step together
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,19 @@ def plan_tasks(
     campaign: Campaign, streams: Sequence[str], axes: Sequence[str], *, timing: bool, data: Path
 ) -> list[Task]:
     """All tasks for these streams and axes; those that take the time come last, so that nothing runs beside them."""
-    settings = [one for one in all_settings() if any(axis in axes for axis, _ in one.places)]
+    settings = [setting for setting in all_settings() if any(axis in axes for axis, _ in setting.places)]
     size = max(1, _REPLICATES // campaign.repeats)
     groups = [settings[start : start + size] for start in range(0, len(settings), size)]
     tasks = [
-        Task(campaign, stream, number, tuple(one.key for one in group), mechanism, False, data)
+        Task(campaign, stream, number, tuple(setting.key for setting in group), mechanism, False, data)
         for stream in streams
         for number, group in enumerate(groups)
         for mechanism in campaign.mechanisms
     ]
     if timing:
-        timed = tuple(one.key for one in settings if any(axis in ("epsilon", "window") for axis, _ in one.places))
+        timed = tuple(
+            setting.key for setting in settings if any(axis in ("epsilon", "window") for axis, _ in setting.places)
+        )
         tasks += [
             Task(campaign, stream, 0, timed, mechanism, True, data)
             for stream in streams
@@ -77,25 +79,27 @@ def plan_tasks(
 
 
 def run_tasks(tasks: Sequence[Task], store: Store, *, jobs: int, progress: Progress) -> None:
-    """Run what is not finished yet; `progress` is called with the name of every finished task."""
-    waiting = []
-    for task in tasks:
-        if store.has(task.name):
-            progress(task.name)
-        else:
-            waiting.append(task)
+    """Run what is not finished yet; `progress` is called with the name of every finished task, how many, of how many."""
+    waiting = [task for task in tasks if not store.has(task.name)]
+    finished = len(tasks) - len(waiting)
+    for number, name in enumerate(_finished(waiting, store, jobs), start=finished + 1):
+        progress(name, number, len(tasks))
+
+
+def _finished(waiting: Sequence[Task], store: Store, jobs: int) -> Iterator[str]:
+    """Run the tasks, and name each when it is done."""
     errors = [task for task in waiting if not task.timing]
     if jobs > 1 and len(errors) > 1:
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
             try:
                 for future in as_completed([pool.submit(_run_and_put, task, store.folder) for task in errors]):
-                    progress(future.result())
+                    yield future.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         errors = []
     for task in [*errors, *(task for task in waiting if task.timing)]:  # times: one at a time, nothing beside them
-        progress(_run_and_put(task, store.folder))
+        yield _run_and_put(task, store.folder)
 
 
 def _run_and_put(task: Task, folder: Path) -> str:
@@ -121,7 +125,7 @@ def _stream(task: Task) -> Stream:
 def run_task(task: Task) -> dict[str, Any]:
     """Figures per setting: one per repeat, or the time of a slot."""
     stream = _stream(task)
-    known = {one.key: one for one in all_settings()}
+    known = {setting.key: setting for setting in all_settings()}
     settings = [known[key] for key in task.settings]
     choice = Choice.parse(task.mechanism)
     figures = _times(task, stream, settings, choice) if task.timing else _errors(task, stream, settings, choice)
@@ -131,25 +135,23 @@ def run_task(task: Task) -> dict[str, Any]:
 
 def _errors(task: Task, stream: Stream, settings: Sequence[Setting], choice: Choice) -> dict[str, Any]:
     campaign = task.campaign
-    draws = [(one.assigner, repeat) for one in settings for repeat in range(campaign.repeats)]
+    draws = [(setting.assigner, repeat) for setting in settings for repeat in range(campaign.repeats)]
     parts, first = [], task.group * 1_000
     for replicates in batches(stream, draws, seed=campaign.seed):
-        parts.append(score(run_choice(choice, replicates, seed=campaign.seed, first=first), replicates))
+        run = run_replicates(choice, replicates, seed=campaign.seed, first=first)
+        parts.append(score_replicates(run, replicates))
         first += len(replicates)
     scores = Scores.joined(parts)
     figures = {}
-    for number, one in enumerate(settings):
+    for number, setting in enumerate(settings):
         own = slice(number * campaign.repeats, (number + 1) * campaign.repeats)
-        figures[one.key] = {field.name: getattr(scores, field.name)[own].tolist() for field in fields(Scores)}
+        figures[setting.key] = {field.name: getattr(scores, field.name)[own].tolist() for field in fields(Scores)}
     return figures
 
 
 def _times(task: Task, stream: Stream, settings: Sequence[Setting], choice: Choice) -> dict[str, Any]:
     figures = {}
-    for one in settings:
-        for replicates in batches(stream, [(one.assigner, 0)], seed=task.campaign.seed):
-            population = replicates.populations[0]
-            counts = replicates.counts[:, 0, : len(population)]
-            spent = milliseconds_per_slot(choice, population, counts, slots=task.campaign.timed_slots)
-            figures[one.key] = {"ms_per_slot": [spent]}
+    for setting in settings:
+        trial = Assigned(setting.assigner, task.campaign.seed).trial(stream, 0)
+        figures[setting.key] = {"ms_per_slot": [milliseconds_per_slot(choice, trial, slots=task.campaign.timed_slots)]}
     return figures

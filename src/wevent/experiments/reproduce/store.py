@@ -10,7 +10,8 @@ from typing import Any
 
 from wevent import __version__
 from wevent.errors import InvalidOption
-from wevent.experiments.reproduce.settings import Campaign
+from wevent.experiments.appearing import write_text
+from wevent.experiments.reproduce.campaign import Campaign
 
 _SETTINGS = "settings.json"
 
@@ -65,14 +66,6 @@ class Store:
 
     def _path(self, task: str) -> Path:
         return self._runs / f"{task.replace(':', '-')}.json"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write so that the file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def commit_of_source() -> str:

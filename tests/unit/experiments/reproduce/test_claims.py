@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from wevent.experiments.reproduce.campaign import MECHANISMS, all_settings
 from wevent.experiments.reproduce.claims import judge
 from wevent.experiments.reproduce.results import Results
-from wevent.experiments.reproduce.settings import MECHANISMS, all_settings
 
 LEVEL = {"bd": 8.0, "ba": 4.0, "pbd": 5.0, "pba": 2.0, "plbu": 50.0, "bd:std": 5.0, "ba:std": 1.0}
 

@@ -1,0 +1,78 @@
+"""What the commands that simulate have in common: their options, and what they say about mechanisms left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from wevent.cli.flags import option_flags
+from wevent.cli.words import parse_list
+from wevent.core.settings import option_kinds
+from wevent.streams.clock import SECOND_US, parse_length
+
+Command = Callable[..., Any]
+
+DATA = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: Path(os.environ.get("WEVENT_DATA", "data")),
+    help="Folder with the raw files of taxi/ and foursquare/.  [default: $WEVENT_DATA or data]",
+)
+SEED = click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Same seed, same figures.")
+VARIANT = click.option(
+    "--variant",
+    type=click.Choice(["printed", "authors"]),
+    default="printed",
+    show_default=True,
+    help="Synthetic streams as the paper prints them, or as its authors' code draws them.",
+)
+
+_RUNS = (
+    click.option(
+        "--mechanisms",
+        default=None,
+        help="Comma-separated; a word after a colon is an option of its own, as in bd:std or pbd:refund.  "
+        "[default: all that take the options]",
+    ),
+    click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each mechanism."),
+    SEED,
+    click.option(
+        "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes; the figures stay the same."
+    ),
+)
+
+
+def simulation_options(command: Command) -> Command:
+    """The options of commands that run mechanisms: which, how often, and what a publisher can be told."""
+    command = option_flags(without=("mechanism",))(command)
+    for option in reversed(_RUNS):
+        command = option(command)
+    return command
+
+
+def runs_wanted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What `simulation_options` say, in the words of `wevent.experiments.compare` and `plan`."""
+    kinds = option_kinds()
+    return {
+        "mechanisms": None if given["mechanisms"] is None else parse_list(given["mechanisms"]),
+        "options": {name: kind.read(given[name]) for name, kind in kinds.items() if given.get(name) is not None},
+        "repeats": given["repeats"],
+        "seed": given["seed"],
+        "processes": given["jobs"],
+    }
+
+
+def seconds(text: str) -> float:
+    """The length of a slot."""
+    return parse_length(text) / SECOND_US
+
+
+def say_left_out(console: Console, left_out: Mapping[str, str]) -> None:
+    """Mechanisms that were not named and do not take the options."""
+    for mechanism, reason in left_out.items():
+        console.print(f"Left out: {mechanism}. {reason}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,74 @@
+"""Reading the words of the command line: lists, classes of users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wevent.core.requirements import Levels, Population, Requirement
+from wevent.errors import InvalidOption
+
+
+def parse_list(text: str) -> list[str]:
+    """`a,b,c` without blanks and empty entries."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_windows(text: str) -> list[int]:
+    """Whole numbers of slots.
+
+    Raises:
+        InvalidOption: for anything else.
+    """
+    try:
+        windows = [int(part) for part in parse_list(text)]
+    except ValueError:
+        windows = []
+    if not windows:
+        raise InvalidOption(
+            "windows as whole numbers of slots", f"{text!r}", "For example 40,80,120.", option="windows", value=text
+        )
+    return windows
+
+
+def parse_epsilons(text: str) -> list[str]:
+    """Epsilons as decimal strings; what they may be is for `Requirement` to say."""
+    epsilons = parse_list(text)
+    if not epsilons:
+        raise InvalidOption(
+            "at least one epsilon", f"{text!r}", "For example 0.6,0.8,1.0.", option="epsilons", value=text
+        )
+    return epsilons
+
+
+def parse_class(text: str) -> tuple[Requirement, int]:
+    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the default levels).
+
+    Raises:
+        InvalidOption: for anything else.
+        InvalidRequirement: for numbers that no promise can be built on.
+
+    >>> parse_class("120:0.6=7000")
+    (Requirement(window=120, epsilon=0.6), 7000)
+    """
+    level, _, users = text.rpartition("=")
+    privacy, slash, window = level.partition("/")
+    if users.strip().isdecimal() and slash:
+        return Levels.default().requirement(privacy.strip(), window.strip()), int(users)
+    window, colon, epsilon = level.partition(":")
+    if users.strip().isdecimal() and colon and window.strip().isdecimal():
+        return Requirement(int(window), epsilon.strip()), int(users)
+    raise InvalidOption(
+        "a class as WINDOW:EPSILON=USERS or PRIVACY/WINDOW=USERS",
+        f"{text!r}",
+        "For example --class 120:0.6=7000 or --class High/Large=7000.",
+        option="class",
+        value=text,
+    )
+
+
+def population_of(classes: Sequence[tuple[Requirement, int]]) -> Population:
+    """The planned population; a level named twice counts together."""
+    sizes: dict[Requirement, int] = {}
+    for requirement, users in classes:
+        sizes[requirement] = sizes.get(requirement, 0) + users
+    return Population(sizes)

@@ -1,0 +1,183 @@
+"""Mechanisms side by side on one stream, ranked by their error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import FloatArray
+from wevent.experiments.assign import Assigner
+from wevent.experiments.choices import choose
+from wevent.experiments.datasets import StreamRequest, as_stream
+from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.intervals import Interval, is_beyond_noise, mean_interval, ratio_interval
+from wevent.experiments.processes import Finished, Job, Progress, Workers
+from wevent.experiments.scores import Scores
+from wevent.experiments.trial import TIMED_SLOTS, Assigned, milliseconds_per_slot
+
+SlotColumns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One mechanism's figures; `ms_per_slot` is NaN if the time was not taken."""
+
+    stream: str
+    mechanism: str
+    scores: Scores
+    ms_per_slot: float
+    example: FloatArray
+    """The releases of the first repeat, slots × cells, for pictures."""
+
+    @property
+    def amre(self) -> Interval:
+        """The mean squared error with its interval over repeats."""
+        return mean_interval(self.scores.amre.tolist())
+
+    def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
+        """The figures in plain types; only `ms_per_slot` differs between two runs with the same seed."""
+        scores = self.scores
+        divergence = scores.ajsd_normalised if normalised else scores.ajsd
+        return {
+            "stream": self.stream,
+            "mechanism": self.mechanism,
+            "amre": float(scores.amre.mean()),
+            "amre_std": float(scores.amre.std(ddof=1)) if len(scores.amre) > 1 else 0.0,
+            "ajsd": float(divergence.mean()),
+            "mre": float(scores.mre.mean()),
+            "mae": float(scores.mae.mean()),
+            "fresh": float(scores.fresh.mean()),
+            "ms_per_slot": self.ms_per_slot,
+            "worst_window_share": float(scores.worst_window_share.max()),
+            "repeats": len(scores.amre),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All mechanisms, the one with the smallest error first."""
+
+    ranked: tuple[Compared, ...]
+    truth: FloatArray
+    """Of the first repeat, slots × cells."""
+    cells: Sequence[Any]
+    per_slot: SlotColumns
+    """Errors by stream, mechanism, repeat and slot; empty unless asked for."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Mechanisms that do not take the options, and why."""
+
+    def against_next(self, place: int) -> Interval | None:
+        """The error of the mechanism at this place divided by that of the next one; None for the last."""
+        if place + 1 >= len(self.ranked):
+            return None
+        return ratio_interval(self.ranked[place].scores.amre.tolist(), self.ranked[place + 1].scores.amre.tolist())
+
+    def findings(self) -> list[str]:
+        """Which differences are beyond noise, in sentences."""
+        if len(self.ranked[0].scores.amre) < 2:
+            return ["One repeat says nothing about noise: compare 5 repeats or more to tell differences from chance."]
+        sentences = []
+        for place in range(len(self.ranked) - 1):
+            ratio = self.against_next(place)
+            assert ratio is not None
+            better, worse = self.ranked[place].mechanism, self.ranked[place + 1].mechanism
+            verdict = "beyond noise" if is_beyond_noise(ratio) else "within noise"
+            sentences.append(
+                f"{better} has {ratio.mean:.3g} times the error of {worse} "
+                f"(95 % interval {ratio.low:.3g} to {ratio.high:.3g}): {verdict}."
+            )
+        return sentences
+
+
+def compare(
+    stream: Stream | StreamRequest | str = "sin",
+    mechanisms: Sequence[str] | None = None,
+    *,
+    assigner: Assigner | None = None,
+    options: Mapping[str, Any] | None = None,
+    repeats: int = 5,
+    seed: int = 1,
+    secure: bool = False,
+    processes: int = 1,
+    timed_slots: int = TIMED_SLOTS,
+    per_slot: bool = False,
+    progress: Progress = lambda label, done, total: None,
+) -> Comparison:
+    """Publish a stream whose truth is known with every mechanism, several times, and measure the errors.
+
+    Every run is made by `wevent.Publisher` itself. It is a simulation: it sees the truth, and its noise is seeded, so
+    what comes out protects nobody.
+
+    Args:
+        stream: a stream of `wevent.experiments.datasets`, a request for one, or its name, such as "sin" or
+            "file:events.csv".
+        mechanisms: names from `wevent.mechanisms()`, also with options of their own, such as "ba:std" or "pbd:refund";
+            None for all that take the options.
+        assigner: who asks for what; the paper's ten types if None.
+        options: of `wevent.Publisher`, for all mechanisms, such as {"neighbours": "replace", "refund": True}.
+        repeats: runs of each mechanism; repeat r has the same people and requirements for all of them.
+        seed: the same seed gives the same figures, but for the time.
+        secure: draw noise as a real publisher does; then only people and requirements come from the seed.
+        processes: how many run at once. More than one needs the usual guard of a main module (`if __name__ …`), and
+            mechanisms that are built in or installed, not registered by the calling program.
+        timed_slots: slots over which the time of a slot is taken, with secure noise and alone; 0 takes none.
+        per_slot: whether to keep the errors of every slot.
+        progress: called before each run with what runs, how many runs are done and how many there are.
+
+    Raises:
+        InvalidOption: for a stream, an assignment or an option that cannot be; UnknownMechanism for a mechanism.
+
+    >>> comparison = compare("log", ["pba", "uniform"], repeats=2, timed_slots=0)
+    >>> [row.mechanism for row in comparison.ranked]
+    ['pba', 'uniform']
+    """
+    source = as_stream(stream, options)
+    choices = choose(mechanisms, options)
+    draw = Assigned(assigner or Assigner(), seed)
+    jobs = [Job(draw, repeat, choice, seed, secure) for repeat in range(repeats) for choice in choices.taken]
+    total = len(jobs) + (len(choices.taken) if timed_slots else 0)
+    with Workers(source, processes) as workers:
+        first = workers.first_trial(draw, choices.taken)
+        finished = list(workers.run(jobs, progress, total=total))
+    speeds = {}
+    for number, choice in enumerate(choices.taken):
+        if timed_slots:
+            progress(f"{choice.label}, time", len(jobs) + number, total)
+        speeds[choice.label] = milliseconds_per_slot(choice, first, slots=timed_slots) if timed_slots else math.nan
+    compared = [_compared(source.name, choice.label, finished, speeds[choice.label]) for choice in choices.taken]
+    compared.sort(key=lambda row: float(row.scores.amre.mean()))
+    columns = _slot_columns(source.name, finished) if per_slot else {}
+    return Comparison(tuple(compared), first.truth, source.cells, columns, choices.left_out)
+
+
+def _compared(stream: str, label: str, finished: Sequence[Finished], speed: float) -> Compared:
+    own = [result for result in finished if result.job.choice.label == label]
+    example = own[0].example
+    assert example is not None
+    return Compared(stream, label, Scores.joined([result.scores for result in own]), speed, example)
+
+
+def _slot_columns(stream: str, finished: Sequence[Finished]) -> SlotColumns:
+    """One row per mechanism, repeat and slot."""
+    parts = [_slots_of(stream, result) for result in finished]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _slots_of(stream: str, result: Finished) -> SlotColumns:
+    slots = len(result.fresh)
+    return {
+        "stream": np.full(slots, stream, dtype=object),
+        "mechanism": np.full(slots, result.job.choice.label, dtype=object),
+        "repeat": np.full(slots, result.job.repeat + 1),
+        "slot": np.arange(1, slots + 1),
+        "fresh": result.fresh,
+        "squared_error": result.errors.squared_error,
+        "absolute_error": result.errors.absolute_error,
+        "relative_error": result.errors.relative_error,
+        "jensen_shannon": result.errors.jensen_shannon,
+    }

@@ -1,0 +1,40 @@
+"""The seam between streams and experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+
+
+class Stream(Protocol):
+    """A stream whose truth is known: all that an experiment needs of it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+
+    @property
+    def user_labels(self) -> npt.NDArray[Any]:
+        """The registered users."""
+
+    @property
+    def cells(self) -> Sequence[Any]:
+        """The cell labels."""
+
+    @property
+    def slots(self) -> int:
+        """How many."""
+
+    def count(self, rows: IntArray, classes: int, *, seed: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Users per slot, class and cell, given each user's class (-1: not registered).
+
+        An invented stream draws its people from the seed; a recorded one does not need it.
+        """
+
+    def resized(self, users: int, *, seed: Sequence[int]) -> Stream:
+        """The same stream with as many users as wanted; a recorded one draws whose records they live."""

@@ -1,0 +1,123 @@
+"""`compare` measures the product: its figures are those of `wevent.Publisher`."""
+
+import numpy as np
+import pytest
+
+from wevent import Publisher, SeededNoise, mechanisms
+from wevent.errors import InvalidOption, UnknownMechanism
+from wevent.experiments import Assigner, StreamRequest, compare
+from wevent.experiments.choices import Choice
+from wevent.experiments.datasets.synthetic import synthetic_stream
+from wevent.experiments.trial import Assigned, noise_seed
+
+STREAM = synthetic_stream("sin", users=300, slots=30)
+ASSIGNER = Assigner("types", ("0.6", "1.0"), (4, 8))
+OPTIONS = [
+    {},
+    {"neighbours": "replace"},
+    {"max_cells_per_user": 2},
+    {"refund": True},
+    {"threshold": "std"},
+    {"estimator": "weighting"},
+    {"smoothing": "filter"},
+    {"unbiased": True},
+    {"nonnegative": True},
+    {"neighbours": "replace", "known_total": 300},
+    {"round": True},
+]
+
+
+def errors_of_publishers(mechanism, options, *, seed, repeats):
+    """The mean squared error of the publisher itself, stepped by hand."""
+    errors = []
+    for repeat in range(repeats):
+        trial = Assigned(ASSIGNER, seed).trial(STREAM, repeat)
+        noise = SeededNoise(noise_seed(Choice(mechanism, mechanism), seed, 0, repeat))
+        publisher = Publisher(trial.population, 2, mechanism, noise=noise, **options)
+        releases = np.array([publisher.step(counts).histogram for counts in trial.counts.astype(np.int64)])
+        errors.append(((releases - trial.counts.sum(axis=1)) ** 2).mean(axis=1).mean())
+    return errors
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_figures_are_those_of_the_publisher_for_every_mechanism_and_option(options):
+    comparison = compare(STREAM, assigner=ASSIGNER, options=options, repeats=2, seed=3, timed_slots=0)
+    assert {row.mechanism for row in comparison.ranked} | set(comparison.left_out) == set(mechanisms())
+    for row in comparison.ranked:
+        assert row.scores.amre.tolist() == errors_of_publishers(row.mechanism, options, seed=3, repeats=2)
+        assert row.scores.worst_window_share.max() <= 1.0
+
+
+def test_mechanisms_that_do_not_take_an_option_are_left_out_with_the_reason_unless_they_were_named():
+    comparison = compare(STREAM, assigner=ASSIGNER, options={"unbiased": True}, repeats=1, timed_slots=0)
+    assert [row.mechanism for row in comparison.ranked] == ["pft"]
+    assert "unbiased" in comparison.left_out["pbd"]
+    with pytest.raises(InvalidOption, match="unbiased"):
+        compare(STREAM, ["pft", "pbd"], options={"unbiased": True})
+
+
+def test_options_of_one_mechanism_stand_beside_it_without_them():
+    comparison = compare(STREAM, ["ba", "ba:std", "pbd:refund"], assigner=ASSIGNER, repeats=2, timed_slots=0)
+    figures = {row.mechanism: row.scores.amre.tolist() for row in comparison.ranked}
+    assert set(figures) == {"ba", "ba:std", "pbd:refund"}
+    assert figures["ba"] != figures["ba:std"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"mechanisms": ["pdb"]}, UnknownMechanism),
+        ({"mechanisms": []}, InvalidOption),
+        ({"options": {"treshold": "std"}}, InvalidOption),
+        ({"options": {"neighbours": "nobody"}}, InvalidOption),
+        ({"options": {"max_cells_per_user": 3}, "mechanisms": ["pbd"]}, InvalidOption),  # of two cells
+        ({"stream": "cosine"}, InvalidOption),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(arguments, error):
+    def no_run(*_):
+        raise AssertionError("something ran")
+
+    with pytest.raises(error):
+        compare(**{"stream": STREAM, "progress": no_run, **arguments})
+
+
+def test_two_processes_give_what_one_gives():
+    once, twice = (
+        compare(STREAM, ["pba", "sample"], assigner=ASSIGNER, repeats=3, timed_slots=0, per_slot=True, processes=number)
+        for number in (1, 2)
+    )
+    assert [row.mechanism for row in once.ranked] == [row.mechanism for row in twice.ranked]
+    for name, column in once.per_slot.items():
+        np.testing.assert_array_equal(column, twice.per_slot[name])
+
+
+def test_progress_counts_every_run_and_the_times():
+    seen = []
+    compare(
+        STREAM,
+        ["pba", "sample"],
+        repeats=2,
+        timed_slots=10,
+        progress=lambda label, done, total: seen.append((label, done, total)),
+    )
+    assert seen == [
+        ("pba", 0, 6),
+        ("sample", 1, 6),
+        ("pba", 2, 6),
+        ("sample", 3, 6),
+        ("pba, time", 4, 6),
+        ("sample, time", 5, 6),
+    ]
+
+
+def test_secure_noise_differs_from_run_to_run_on_the_same_people():
+    first, second = (compare(STREAM, ["uniform"], repeats=1, secure=True, timed_slots=0) for _ in range(2))
+    np.testing.assert_array_equal(first.truth, second.truth)
+    assert (first.ranked[0].example != second.ranked[0].example).any()
+
+
+def test_coverage_is_of_the_stated_interval():
+    """`pft` states an interval for the true count, cut off at 0: the truth lies in it far more often than not."""
+    coverage = compare(StreamRequest("sin", slots=300), ["pft"], repeats=2, timed_slots=0).ranked[0].scores.coverage
+    assert (coverage > 0.85).all()
