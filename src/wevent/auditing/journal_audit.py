@@ -113,8 +113,8 @@ class _Audit:
         if end != link:
             self._add(last, "the hash chain does not end where the journal says")
         self._check_people(committed)
-        self._report.classes = {key: one.worst for key, one in self._sums.items()}
-        self._report.violations.sort(key=lambda one: one["slot"])
+        self._report.classes = {key: sums.worst for key, sums in self._sums.items()}
+        self._report.violations.sort(key=lambda violation: violation["slot"])
         return self._report
 
     def _check_people(self, committed: int) -> None:

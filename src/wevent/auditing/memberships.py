@@ -98,7 +98,7 @@ class Journal(NamedTuple):
     @property
     def widest(self) -> int:
         """The widest window ever declared."""
-        return max(one.widest for one in self.epochs)
+        return max(epoch.widest for epoch in self.epochs)
 
 
 def check_memberships(journal: Journal, add: Add) -> None:
@@ -140,10 +140,10 @@ def _keyed(text: bytes, salt: bytes, size: int) -> bytes:
 
 def _restores(journal: Journal) -> Iterator[tuple[Restore, frozenset[Key]]]:
     """Every stretch of slots released elsewhere: what is known of it, and the classes that were charged for it."""
-    known = {one.slot: one for one in journal.restores}
+    known = {restore.slot: restore for restore in journal.restores}
     for place, run in enumerate(journal.runs):
         following = journal.runs[place + 1 : place + 2]
-        if run.elsewhere and not any(one.elsewhere for one in following) and run.last >= journal.ruled_from:
+        if run.elsewhere and not any(later.elsewhere for later in following) and run.last >= journal.ruled_from:
             charged = frozenset((row[0], row[1]) for row in run.population)
             yield known.pop(run.last, Restore(run.last, journal.widest, 0, 0, "[]", None)), charged
     for restore in known.values():
@@ -201,7 +201,11 @@ def _check_restore(row: Row, held: list[Row], bucket: int, event: tuple[Restore,
         return
     uncharged = bool(charged) and row.key not in charged
     soon = row.end > restore.slot and row.first < restore.slot + row.window
-    if uncharged and soon and any(one.key == row.key and one.first <= restore.slot <= one.end for one in held):
+    if (
+        uncharged
+        and soon
+        and any(earlier.key == row.key and earlier.first <= restore.slot <= earlier.end for earlier in held)
+    ):
         _report(add, row, "a class that was not charged for slots released elsewhere was used too soon after them")
 
 
@@ -264,9 +268,10 @@ def _check_strangers(journal: Journal, restores: Sequence[tuple[Restore, frozens
             continue
         waits = [last + max(key[0], other[0]) for other, last in counted.items() if other != key]
         waits += [
-            one.slot + max(one.widest, key[0])
-            for one, _ in restores
-            if one.slot < run.first and (one.changed is None or one.proven != one.slot or not one.same_epoch)
+            restore.slot + max(restore.widest, key[0])
+            for restore, _ in restores
+            if restore.slot < run.first
+            and (restore.changed is None or restore.proven != restore.slot or not restore.same_epoch)
         ]
         if run.first >= journal.ruled_from and run.first < max([_opening(journal.epochs, key[0]), *waits]):
             add(run.first, "strangers were counted too soon in another class", window=key[0], epsilon=key[1] / NANO)

@@ -198,7 +198,7 @@ class Ledger:
             InvalidState: if they have another form, or any is below 0, or the two of a class exceed its ε.
         """
         most = self.of_classes(self.epsilons)
-        probe, publication = (self._copied(one, most.shape) for one in (probe_charges, publication_charges))
+        probe, publication = (self._copied(charges, most.shape) for charges in (probe_charges, publication_charges))
         if probe is None or publication is None:
             raise _impossible("other than one int64 per class")
         if any_true((probe < 0) | (probe > most) | (publication < 0) | (publication > most - probe)):
@@ -254,7 +254,9 @@ class Ledger:
             raise _impossible(f"{len(charges)} bytes of charges")
         kept = np.frombuffer(charges, dtype=np.int64)
         probe, publication = kept[: places // 2], kept[places // 2 :]
-        limits = np.repeat([one.nano for one in requirements], [one.window for one in requirements])
+        limits = np.repeat(
+            [requirement.nano for requirement in requirements], [requirement.window for requirement in requirements]
+        )
         if any_true(kept < 0) or any_true(probe > limits) or any_true(publication > limits - probe):
             raise _impossible("a charge below 0 or above epsilon")
         self.slot = slot

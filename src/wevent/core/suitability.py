@@ -60,9 +60,11 @@ def check_reach(
     if row.local:
         return  # reports, no noise
     if row.shared_budget:
-        share = min(one.nano for one in declared) // (2 * max(one.window for one in declared))
+        share = min(requirement.nano for requirement in declared) // (
+            2 * max(requirement.window for requirement in declared)
+        )
     else:
-        share = max(one.share for one in declared)
+        share = max(requirement.share for requirement in declared)
     unit = NANO << (WEIGHT_BITS if isinstance(estimator, Weighting) else 0)
     largest = share * int(MAX_SCALE) // (unit * (options.sensitivity // k))
     if k > largest:

@@ -203,8 +203,10 @@ class Publisher:
             state_format.State(
                 **option_values(self._options),
                 cells=self.cells.declaration(),
-                declared=[(one.window, one.nano) for one in self._declared],
-                population=[(one.window, one.nano, size) for one, size in self.population.items()],
+                declared=[(requirement.window, requirement.nano) for requirement in self._declared],
+                population=[
+                    (requirement.window, requirement.nano, size) for requirement, size in self.population.items()
+                ],
                 slot=self.ledger.slot,
                 ledger=self.ledger.export(),
                 last_fresh=self._history.last_fresh,
@@ -245,7 +247,7 @@ class Publisher:
         if noise is None and saved.noise is not None:
             noise = SeededNoise.at(saved.noise)
         publisher = cls(
-            state_format.population_of([(*one, 0) for one in saved.declared]),
+            state_format.population_of([(*key, 0) for key in saved.declared]),
             saved.cells,
             noise=noise,
             **option_values(saved),
@@ -275,8 +277,8 @@ class Publisher:
         probe = nothing if outcome.reservation is None else outcome.reservation.probe_budgets
         publication = nothing if outcome.charges is None else outcome.charges
         charges = self.ledger.of_classes(probe), self.ledger.of_classes(publication)
-        for one in charges:
-            one.setflags(write=False)
+        for row in charges:
+            row.setflags(write=False)
         return charges
 
     def check_population(self, population: Population) -> None:
@@ -288,8 +290,8 @@ class Publisher:
         _check_population(population)
         if not self._row.shared_budget:
             return
-        widest = max(one.window for one in self._declared)
-        smallest = min(one.nano for one in self._declared)
+        widest = max(requirement.window for requirement in self._declared)
+        smallest = min(requirement.nano for requirement in self._declared)
         for requirement in population.classes:
             if requirement.window > widest or requirement.nano < smallest:
                 raise InvalidPopulation(
