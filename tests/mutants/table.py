@@ -242,7 +242,7 @@ MUTANTS = [
     ),
     Mutant(
         "lost: outputs are not looked at before the first slot",
-        "cli/publish.py",
+        "publishing/session.py",
         "        output.check(journal, 0 if journal.is_new else journal.head().committed)\n",
         "",
         (*LOST, "tests/fault/test_wrong_outputs.py"),
@@ -257,7 +257,7 @@ MUTANTS = [
     Mutant("events: old keys stay", "journal/sqlite/journal.py", "        self._keys.committed()\n", "", LEFT),
     Mutant(
         "noise: a seeded journal is published from",
-        "cli/publish.py",
+        "publishing/session.py",
         "        refuse_seeded(journal)\n",
         "",
         ("tests/unit/publishing/test_seeded.py",),
@@ -452,8 +452,8 @@ MUTANTS = [
     ),
     Mutant(
         "requirements: nobody says how many leave",
-        "cli/publish.py",
-        "        if resumed and wanted is not None:\n",
+        "publishing/session.py",
+        "        if imported is not None:\n",
         "        if False:\n",
         REMOVALS,
     ),
