@@ -18,3 +18,11 @@ def test_links_and_named_tests_exist(page: Path) -> None:
     missing = [link for link in links if link and not (page.parent / link).exists()]
     missing += [name for name in re.findall(r"tests/[\w/]+\.py", text) if not (ROOT / name).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_import_public_names_only(page: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    imports = [line for block in blocks for line in block.splitlines() if re.match(r"\s*(from|import) wevent\.", line)]
+    public = ("wevent.experiments ", "wevent.checks ", "wevent.errors ")
+    assert [line for line in imports if not line.split(None, 1)[1].startswith(public)] == []
