@@ -137,13 +137,13 @@ MUTANTS = [
     Mutant(
         "strangers: whom the registry knows is one",
         "members.py",
-        "make_roster([row[0] for row in rows], keys, self._declared, unknown, barred)",
-        "make_roster([row[0] for row in rows], keys, self._declared, unknown, None)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, barred)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, None)",
         MEMBERSHIPS,
     ),
     Mutant(
         "strangers: a joiner was none",
-        "journal/sqlite_registry.py",
+        "journal/registry_work.py",
         "            past = self._holdout.as_stranger(slot)\n",
         "            past = []\n",
         MEMBERSHIPS,

@@ -7,9 +7,11 @@ by itself no longer adds up.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -75,13 +77,18 @@ class Fingerprint:
         self._salt = salt
         self._sum = np.frombuffer(stored, dtype=_LANES).copy()
 
-    def add(self, row: MemberRow) -> None:
-        """A row comes."""
-        self._sum += _lanes([_row_text(row)], self._salt)
+    def add(self, rows: Iterable[MemberRow]) -> None:
+        """Rows come."""
+        self._sum += _lanes([_row_text(row) for row in rows], self._salt)
 
-    def drop(self, row: MemberRow) -> None:
-        """A row goes."""
-        self._sum -= _lanes([_row_text(row)], self._salt)
+    def drop(self, rows: Iterable[MemberRow]) -> None:
+        """Rows go."""
+        self._sum -= _lanes([_row_text(row) for row in rows], self._salt)
+
+    def add_alike(self, rows: Iterable[MemberRow], users: Iterable[str]) -> None:
+        """Rows come that are like few rows without an id: for each user which of them."""
+        starts = functools.cache(_row_text)
+        self._sum += _lanes(list(map(operator.add, map(starts, rows), map(str.encode, users))), self._salt)
 
     def add_all(self, database: apsw.Connection) -> None:
         """Every stored membership comes."""
@@ -115,6 +122,12 @@ def _row_text(row: MemberRow) -> bytes:
 
 def _lanes(texts: list[bytes], salt: bytes) -> npt.NDArray[np.uint64]:
     """The sum of keyed digests, lane by lane; it wraps."""
-    digests = b"".join([hashlib.blake2b(text, key=salt, digest_size=_SIZE).digest() for text in texts])
-    total: npt.NDArray[np.uint64] = np.frombuffer(digests, dtype=_LANES).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
+    keyed = hashlib.blake2b(key=salt, digest_size=_SIZE).copy  # taking the key in once saves a third of the time
+    digests: list[bytes] = []
+    for text in texts:
+        one = keyed()
+        one.update(text)
+        digests.append(one.digest())
+    lanes = np.frombuffer(b"".join(digests), dtype=_LANES).reshape(-1, 4)
+    total: npt.NDArray[np.uint64] = lanes.sum(axis=0, dtype=np.uint64)
     return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -13,10 +13,12 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.spelling import Spelled
 from wevent.streams.fields import MAX_LABEL_BYTES
 from wevent.streams.sql import connect, literal
 from wevent.streams.tables import load_rows
 
+_AT_ONCE = 1 << 16
 _CANONICAL = r"0|-?[1-9]\d{0,17}"
 
 
@@ -30,7 +32,7 @@ class Requirements(NamedTuple):
         words: the levels asked for, such as "High/Small"; None for numbers.
     """
 
-    users: npt.NDArray[Any]
+    users: npt.NDArray[np.int64] | Spelled
     windows: IntArray
     nanos: IntArray
     words: list[str] | None
@@ -51,7 +53,7 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> Require
     connection = connect()
     chosen_names = load_rows(connection, str(path), _chosen(str(path)))
     as_levels = chosen_names[2] == "privacy"
-    connection.execute("CREATE TEMP TABLE rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e FROM loaded")
+    connection.execute("CREATE TEMP VIEW rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e, rowid FROM loaded")
     _check_rows(connection, str(path))
     pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
     chosen = levels or Levels.default()
@@ -131,7 +133,7 @@ def _check_rows(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         )
 
 
-def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[Any]:
+def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[np.int64] | Spelled:
     plain = connection.execute(f"SELECT bool_and(regexp_full_match(u, {literal(_CANONICAL)})) FROM rows").fetchall()[0][
         0
     ]
@@ -139,7 +141,11 @@ def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[Any]:
         return np.asarray(
             connection.execute("SELECT CAST(u AS BIGINT) AS u FROM rows ORDER BY rowid").fetchnumpy()["u"]
         )
-    return connection.execute("SELECT u FROM rows ORDER BY rowid").fetchnumpy()["u"].astype(np.str_)
+    found = connection.execute("SELECT u FROM rows ORDER BY rowid")
+    parts = []
+    while part := found.fetchmany(_AT_ONCE):
+        parts.append(Spelled.of([user for (user,) in part]))
+    return Spelled.joined(parts)
 
 
 def _whole(window: str) -> int:
