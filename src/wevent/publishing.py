@@ -28,11 +28,12 @@ from wevent.outputs import Output
 from wevent.publisher import Publisher
 from wevent.roster import Roster
 from wevent.stopping import Stop, Stopped
+from wevent.streams.clock import SECOND_US
 from wevent.streams.source import SlotCounts, Source
 
 _log = logging.getLogger("wevent.publishing")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
-_AT_A_BOUNDARY = 1 << 15  # changes of the registry that one slot boundary of a live stream puts in force
+_AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
@@ -154,11 +155,20 @@ class Publication:
             batch = 1
         return max(0, min(batch, batch if last is None else last - slot + 1))
 
+    def _portion(self) -> int | None:
+        """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
+
+        A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
+        days until they have left.
+        """
+        if not isinstance(self._source, FallsBehind):
+            return None
+        return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
+
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
-        portion = _AT_A_BOUNDARY if isinstance(self._source, FallsBehind) else None  # live releases must not wait long
-        roster, most, barred = self._members.at(slot, portion)
+        roster, most, barred = self._members.at(slot, self._portion())
         if roster is not self._roster:
             if roster.population != self.publisher.population:
                 self.publisher.update(roster.population)

@@ -24,11 +24,12 @@ from wevent.holdout import Key, Restore
 _SIZE = 32
 _LANES = "<u8"
 _AT_ONCE = 1 << 16
-_TEXT = (  # `_row_text` in SQL: millions of rows are added up at once
+_TEXT = (  # `row_text` in SQL: millions of rows are added up at once
     "window || ',' || nano || ',' || since || ',' || first || ',' || coalesce(last, -1) || ',' ||"
     " CASE WHEN level IS NULL THEN '-1,' ELSE length(level) || ',' || level END ||"
     " iif(typeof(user) = 'text', user, '?')"
 )
+SELECT_ROWS = "SELECT user, window, nano, level, since, first, last FROM members"
 
 
 class MemberRow(NamedTuple):
@@ -60,8 +61,7 @@ class MemberRow(NamedTuple):
 
 def member_rows(database: apsw.Connection, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[MemberRow]:
     """Stored memberships, all of them or those that fit a condition."""
-    query = f"SELECT user, window, nano, level, since, first, last FROM members {where}"
-    rows: Iterator[Any] = database.execute(query, values)
+    rows: Iterator[Any] = database.execute(f"{SELECT_ROWS} {where}", values)
     return (MemberRow(*row) for row in rows)
 
 
@@ -79,15 +79,20 @@ class Fingerprint:
 
     def add(self, rows: Iterable[MemberRow]) -> None:
         """Rows come."""
-        self._sum += _lanes([_row_text(row) for row in rows], self._salt)
+        self._sum += _lanes([row_text(row) for row in rows], self._salt)
 
     def drop(self, rows: Iterable[MemberRow]) -> None:
         """Rows go."""
-        self._sum -= _lanes([_row_text(row) for row in rows], self._salt)
+        self._sum -= _lanes([row_text(row) for row in rows], self._salt)
+
+    def exchange(self, gone: list[bytes], come: list[bytes]) -> None:
+        """Rows go and others come, as `row_text`."""
+        self._sum += _lanes(come, self._salt)
+        self._sum -= _lanes(gone, self._salt)
 
     def add_alike(self, rows: Iterable[MemberRow], users: Iterable[str]) -> None:
         """Rows come that are like few rows without an id: for each user which of them."""
-        starts = functools.cache(_row_text)
+        starts = functools.cache(row_text)
         self._sum += _lanes(list(map(operator.add, map(starts, rows), map(str.encode, users))), self._salt)
 
     def add_all(self, database: apsw.Connection) -> None:
@@ -113,7 +118,7 @@ def charged_text(charged: Iterable[Key]) -> str:
     return json.dumps(sorted(charged), separators=(",", ":"))
 
 
-def _row_text(row: MemberRow) -> bytes:
+def row_text(row: MemberRow) -> bytes:
     """One membership as text, unambiguous: numbers, then the level with its length, then the id."""
     user, window, nano, level, since, first, last = row
     size, words = (-1, "") if level is None else (len(level), level)

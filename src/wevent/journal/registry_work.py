@@ -9,11 +9,14 @@ from typing import Any
 import apsw
 
 from wevent.holdout import ERASED, HoldOut, Key, Past, Restore, bucket_of, erased_id
-from wevent.journal.fingerprint import Fingerprint, MemberRow, member_rows
+from wevent.journal.fingerprint import SELECT_ROWS, Fingerprint, MemberRow, member_rows
+from wevent.journal.registry_moves import Moves
 from wevent.journal.storage import only_row
 from wevent.membership import Change, Enrolment, check_ids
 
 _PORTION = 1 << 15  # changes that are at hand at once
+_MANY = 64  # changes that are worth looking at together
+_ASKED = "WHERE user IN (SELECT user FROM changes WHERE id <= ?)"
 
 
 class Work:
@@ -89,15 +92,26 @@ class Work:
             queued: list[Any] = self._database.execute(query, (min(_PORTION, most - done),)).fetchall()
             if not queued:
                 break
-            last = (queued[-1][0],)
-            users = dict.fromkeys(user for _, _, user, *_ in queued)
-            self._hold(users, "WHERE user IN (SELECT user FROM changes WHERE id <= ?)", last)
-            for _, action, user, window, nano, level in queued:
+            last = queued[-1][0]
+            for _, action, user, window, nano, level in self._move(queued, slot, last):
                 self.apply(Change(action, user, None if window is None else (window, nano), level), slot)
             self.flush()
-            self._database.execute("DELETE FROM changes WHERE id <= ?", last)
+            self._database.execute("DELETE FROM changes WHERE id <= ?", (last,))
             done += len(queued)
         return done
+
+    def _move(self, queued: list[Any], slot: int, last: int) -> list[Any]:
+        """Put the plain ones of many changes in force at once; returns the others, with the rows of their users at hand."""
+        if len(queued) >= _MANY:
+            moves = Moves(self._database, self._salt, self._holdout, slot)
+            if moves.possible:
+                rows: Iterable[Any] = self._database.execute(f"{SELECT_ROWS} {_ASKED}", (last,))
+                queued = moves.apply(queued, rows, self.fingerprint)
+                self.changed |= moves.changed
+        users = dict.fromkeys(user for _, _, user, *_ in queued)
+        if len(users) >= _MANY:
+            self._hold(users, _ASKED, (last,))
+        return queued
 
     def apply(self, change: Change, slot: int) -> None:
         """One change, in force from `slot` on."""
@@ -160,8 +174,9 @@ class Work:
         for user in users:
             self._held[user], self._stored[user] = [], []
         for row in member_rows(self._database, where, values):
-            self._held[row.user].append(row)
-            self._stored[row.user].append(row)
+            if row.user in self._held:
+                self._held[row.user].append(row)
+                self._stored[row.user].append(row)
 
     def _rows(self, name: str) -> list[MemberRow]:
         if name not in self._held:

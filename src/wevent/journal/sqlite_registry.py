@@ -118,6 +118,7 @@ class SqliteRegistry:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
             InvalidMembership: for an id that nobody can have.
         """
+        rows = [_queued(one) for one in changes]  # before the transaction: a publisher waits for its end
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
             if copied:
@@ -128,12 +129,10 @@ class SqliteRegistry:
                     committed=committed,
                     released=None,
                 )
-            before = self.pending()
             self._database.executemany(
-                "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)",
-                (_queued(one) for one in changes),
+                "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)", rows
             )
-            return self.pending() - before
+            return len(rows)
 
     def pending(self) -> int:
         """How many changes are queued."""
@@ -199,7 +198,7 @@ class SqliteRegistry:
             work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
             work.forget(slot)
             number = self.pending()
-            filled = number > 0 and work.fill(slot)
+            filled = number > 0 and (most is None or number <= most) and work.fill(slot)
             if filled:
                 self._database.execute("DELETE FROM changes")
             else:

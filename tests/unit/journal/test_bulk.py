@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wevent.errors import InvalidMembership
-from wevent.holdout import HoldOut, Reign
+from wevent.holdout import HoldOut, Reign, Restore
 from wevent.journal import SqliteJournal, Terms
+from wevent.journal.evidence import Revision
 from wevent.journal.rebuild import holdout_of
+from wevent.journal.sqlite_registry import SqliteRegistry
+from wevent.journal.storage import transaction
 from wevent.membership import Change, Enrolment, KeyColumn
 from wevent.spelling import Spelled
 
@@ -81,7 +88,7 @@ def test_a_portion_of_the_queue_takes_effect_in_its_own_slot(tmp_path: Path) -> 
         assert rows(journal) == [("u", *A, None, 1, 1, 9), ("u", *C, None, 1, 29, None), ("v", *A, None, 1, 1, 9)]
 
 
-def test_many_changes_are_what_they_are_one_at_a_time(tmp_path: Path) -> None:
+def test_a_few_changes_are_what_they_are_one_at_a_time(tmp_path: Path) -> None:
     chance = np.random.default_rng(2)
     found = []
     for most in (None, 1):
@@ -96,6 +103,60 @@ def test_many_changes_are_what_they_are_one_at_a_time(tmp_path: Path) -> None:
             found.append(rows(journal))
     assert found[0] == found[1]
     assert any(row[0].startswith("erased:") for row in found[0])
+
+
+STRANGERS = HoldOut((Reign(1, 40, None), Reign(30, 40, B)))
+RESTORED = HoldOut((Reign(1, 40, None),), (Restore(20, 40, 20, True, bytes([0, 255]) * 4096, frozenset([A, B])),))
+
+
+@pytest.mark.parametrize("rule", [RULE, STRANGERS, RESTORED])
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.DataObject) -> None:
+    seed = data.draw(st.integers(0, 2**32))
+    slots = data.draw(st.lists(st.integers(1, 15), min_size=2, max_size=6).map(lambda gaps: np.cumsum(gaps).tolist()))
+    found = []
+    for most in (None, 1):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            SqliteJournal(Path(folder) / "run.journal", write=True) as journal,
+        ):
+            journal.begin(TERMS)
+            journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (bytes(32),))
+            chance, noted = np.random.default_rng(seed), Noted()
+            registry = SqliteRegistry(journal._database, journal.path, noted)
+            with transaction(journal._database):  # syncing after each takes most of the time
+                for slot in slots:
+                    noted.slot = slot
+                    registry.ask(_wishes(chance, 150, 200))
+                    while registry.pending():
+                        registry.apply(slot, rule, most)
+            found.append((rows(journal), registry._fact("registry"), noted.changed))
+    assert found[0] == found[1]
+
+
+class Noted:
+    """The buckets that changed in each slot."""
+
+    def __init__(self) -> None:
+        self.slot = 0
+        self.changed: dict[int, set[int]] = {}
+
+    def __call__(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
+        assert buckets is not None
+        assert after.number == before.number + 1
+        self.changed.setdefault(self.slot, set()).update(buckets)
+
+
+def _wishes(chance: np.random.Generator, users: int, number: int) -> list[Change]:
+    """Wishes of which some are of the same user, and most are plain."""
+    changes = []
+    for user, action, key, level in chance.integers(0, [users, 12, 3, 2], (number, 4)).tolist():
+        if action < 10:
+            changes.append(Change("set", f"ü{user}", (A, B, C)[key], (None, "High/Small")[level]))
+        else:
+            changes.append(Change("remove" if action == 10 else "erase", f"ü{user}"))
+    return changes
 
 
 def _changes(chance: np.random.Generator) -> list[Change]:
