@@ -211,7 +211,7 @@ def check_id(user: str) -> None:
 def check_ids(users: list[str]) -> None:
     """`check_id` for many."""
     together = "\n".join(users)
-    if "" in users or "\0" in together or ERASED in together:
+    if "" in users or "\0" in together or ERASED in together or not together.isascii():
         for user in users:
             check_id(user)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -170,21 +171,27 @@ class SpelledIndex:
         return found
 
     def _find(self, words: Words) -> IntArray:
-        found = np.full(len(words), -1, dtype=np.int64)
-        rows, places = None, self._places(words)
-        while len(places):
-            there = self._table[places]
-            if int(there.min()) == _EMPTY:
-                taken = np.flatnonzero(there != _EMPTY)
-                rows, places, there = taken if rows is None else rows[taken], places[taken], there[taken]
-            same = _equal(words if rows is None else words[rows], self._words[there])
-            if rows is None:
-                rows = np.arange(len(words))
+        places = self._places(words)
+        there = self._table.take(places)
+        same = self._has(there, words)
+        found = np.where(same, there, np.int64(-1))
+        rows = np.flatnonzero(~same & (there != _EMPTY))
+        places, words = self._next(places[rows]), words[rows]
+        while len(rows):
+            there = self._table.take(places)
+            same = self._has(there, words)
             found[rows[same]] = there[same]
-            if same.all():
-                break
-            rows, places = rows[~same], self._next(places[~same])
+            left = ~same & (there != _EMPTY)
+            rows, places, words = rows[left], self._next(places[left]), words[left]
         return found if self._rows is None else np.where(found >= 0, self._rows[found], -1)
+
+    def _has(self, there: npt.NDArray[Any], words: Words) -> npt.NDArray[np.bool_]:
+        """Whether these words stand at these places; nothing stands where the table is empty."""
+        if not len(self._words):
+            return np.zeros(len(words), dtype=np.bool_)
+        same = _equal(words, self._words.take(there, axis=0))
+        same &= there != _EMPTY
+        return same
 
     def _fill(self) -> None:
         rows, places = np.arange(len(self._words)), self._places(self._words)

@@ -7,7 +7,6 @@ by itself no longer adds up.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -90,10 +89,10 @@ class Fingerprint:
         self._sum += _lanes(come, self._salt)
         self._sum -= _lanes(gone, self._salt)
 
-    def add_alike(self, rows: Iterable[MemberRow], users: Iterable[str]) -> None:
+    def add_alike(self, rows: Iterable[MemberRow], each: Iterable[int], users: Iterable[str]) -> None:
         """Rows come that are like few rows without an id: for each user which of them."""
-        starts = functools.cache(row_text)
-        self._sum += _lanes(list(map(operator.add, map(starts, rows), map(str.encode, users))), self._salt)
+        starts = [row_text(row) for row in rows]
+        self._sum += _lanes(list(map(operator.add, map(starts.__getitem__, each), map(str.encode, users))), self._salt)
 
     def add_all(self, database: apsw.Connection) -> None:
         """Every stored membership comes."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import apsw
+import msgspec
 
 from wevent.holdout import ERASED, HoldOut, Key, Past, Restore, bucket_of, erased_id
 from wevent.journal.fingerprint import SELECT_ROWS, Fingerprint, MemberRow, member_rows
@@ -15,6 +18,13 @@ from wevent.journal.storage import only_row
 from wevent.membership import Change, Enrolment, check_ids
 
 _PORTION = 1 << 15  # changes that are at hand at once
+_ENROL = """
+WITH kinds AS MATERIALIZED (
+  SELECT key + 1 AS mark, value ->> 0 AS window, value ->> 1 AS nano, value ->> 2 AS level FROM json_each(?2)
+)
+INSERT INTO members SELECT substr(asked.value, 2), window, nano, level, ?3, ?3, NULL
+FROM json_each(?1) AS asked CROSS JOIN kinds ON mark = unicode(asked.value)
+"""  # the first character of each text says which kind its user is of
 _MANY = 64  # changes that are worth looking at together
 _ASKED = "WHERE user IN (SELECT user FROM changes WHERE id <= ?)"
 
@@ -70,19 +80,23 @@ class Work:
         return True
 
     def enrol(self, everybody: Enrolment, slot: int) -> None:
-        """Register everybody, if `nobody_waits`."""
-        windows, nanos = zip(*everybody.keys.distinct, strict=True)
-        for users, codes, words in everybody.sorted_portions():
-            check_ids(users)
-            kinds = list(zip(codes, words, strict=True))
-            rows = {
-                kind: MemberRow("", windows[kind[0]], nanos[kind[0]], kind[1], slot, slot, None) for kind in set(kinds)
-            }
-            self.fingerprint.add_alike(map(rows.__getitem__, kinds), users)
-            self._database.executemany(
-                f"INSERT INTO members VALUES (?, ?, ?, ?, {slot:d}, {slot:d}, NULL)",
-                zip(users, map(windows.__getitem__, codes), map(nanos.__getitem__, codes), words, strict=True),
-            )
+        """Register everybody, if `nobody_waits`. SQLite stores some thousands while their digests are worked out."""
+        with ThreadPoolExecutor(1, "wevent-enrol") as storing:
+            stored = None
+            for users, codes, words in everybody.sorted_portions():
+                check_ids(users)
+                kinds: dict[tuple[int, str | None], int] = {}
+                each = [kinds.setdefault(kind, len(kinds)) for kind in zip(codes, words, strict=True)]
+                rows = [MemberRow("", *everybody.keys.distinct[code], level, slot, slot, None) for code, level in kinds]
+                marked = list(map(operator.add, map(chr, map((1).__add__, each)), users))
+                alike = [(row.window, row.nano, row.level) for row in rows]
+                values = msgspec.json.encode(marked).decode(), msgspec.json.encode(alike).decode(), slot
+                if stored is not None:
+                    stored.result()
+                stored = storing.submit(self._database.execute, _ENROL, values)
+                self.fingerprint.add_alike(rows, each, users)
+            if stored is not None:
+                stored.result()
 
     def apply_queue(self, slot: int, most: int) -> int:
         """The first `most` queued changes, in their order, in force from `slot` on; returns how many there were."""

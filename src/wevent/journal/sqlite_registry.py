@@ -65,6 +65,7 @@ class SqliteRegistry:
         self._path = path
         self._note = note
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
+        self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
 
     def members(self) -> list[Member]:
         """Everybody who is registered, those held out included."""
@@ -74,6 +75,9 @@ class SqliteRegistry:
 
     def rows(self) -> MemberColumns:
         """`members` for rosters of millions: ids, requirements and first slots as columns."""
+        enrolled, self._enrolled = self._enrolled, None
+        if enrolled is not None and self._summed == self._fact("registry"):
+            return enrolled
         users, numbers, after = [Spelled.of(())], [np.empty((0, 3), dtype=np.int64)], ""
         with readable(self._path):
             while True:
@@ -220,6 +224,9 @@ class SqliteRegistry:
         work.enrol(everybody, slot)
         self._summed = work.fingerprint.value()
         self._put("registry", self._summed)
+        if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
+            firsts = np.broadcast_to(np.int64(slot), len(everybody))
+            self._enrolled = MemberColumns(everybody.users, everybody.keys, firsts)
         before, after = self.revision(), self._advance()
         self._note(None, before, after)
         return True

@@ -58,7 +58,11 @@ class Fields:
         if whole.all():
             return Labels(numbers)
         texts = self if not whole.any() else self.where(~whole)
-        return Labels.placed(numbers, whole, Spelled(padded(self.data), texts.starts, texts.lengths()).compact())
+        return Labels.placed(numbers, whole, texts.spelled().compact())
+
+    def spelled(self) -> Spelled:
+        """The same texts where a word can be read at every place."""
+        return Spelled(padded(self.data), self.starts, self.lengths())
 
     def label_sized(self) -> Mask:
         """Which can be ids or labels: neither empty nor longer than MAX_LABEL_BYTES, and without a NUL."""

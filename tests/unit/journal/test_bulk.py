@@ -17,7 +17,7 @@ from wevent.holdout import HoldOut, Reign, Restore
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.evidence import Revision
 from wevent.journal.rebuild import holdout_of
-from wevent.journal.sqlite_registry import SqliteRegistry
+from wevent.journal.sqlite_registry import MemberColumns, SqliteRegistry
 from wevent.journal.storage import transaction
 from wevent.membership import Change, Enrolment, KeyColumn
 from wevent.spelling import Spelled
@@ -30,6 +30,10 @@ RULE = HoldOut((Reign(1, 40, None),))
 def rows(journal: SqliteJournal) -> list[Any]:
     journal.registry.check()
     return journal._database.execute("SELECT * FROM members ORDER BY user, first, window, nano").fetchall()
+
+
+def columns(found: MemberColumns) -> list[Any]:
+    return list(zip(found.users.texts(), found.keys, found.firsts.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("words", [None, ["High/Small", None] * 1000])
@@ -46,10 +50,12 @@ def test_everybody_at_once_is_everybody_one_by_one(tmp_path: Path, words: Any, n
             assert journal.registry.pending() == (0 if name == "bulk" else 2_000)
             journal.registry.apply(1, holdout_of(journal.epochs(), ()))
             found.append(rows(journal))
-            assert journal.registry.rows().users.texts() == sorted((one.user for one in everybody), key=str.encode)
+            first, again = journal.registry.rows(), journal.registry.rows()  # as they were stored, and read back
+            assert again.users.texts() == sorted((one.user for one in everybody), key=str.encode)
+            assert sorted(columns(first)) == sorted(columns(again))
     assert found[0] == found[1]
-    with SqliteJournal(tmp_path / "bulk") as again:
-        assert rows(again) == found[0]
+    with SqliteJournal(tmp_path / "bulk") as reopened:
+        assert rows(reopened) == found[0]
 
 
 def test_only_an_empty_registry_is_filled_at_once(tmp_path: Path) -> None:
