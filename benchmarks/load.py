@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import report
+from wevent.journal import SqliteJournal
 
 SRC = Path(__file__).parents[1] / "src"
 CELLS = 100
@@ -152,7 +153,7 @@ def change(tree: Path, folder: Path, size: int) -> Measured:
     write_requirements(before, 2 * size)
     write_requirements(after, 2 * size, shift=1, changed=size)
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=15)
-    end = start + timedelta(seconds=30)
+    end = start + timedelta(seconds=60)
     begun = time.perf_counter()
     command = publish(place, "--slot", "1s", "--requirements", str(before), events="-", start=start, end=end)
     command[command.index("--out") + 1] = "-"
@@ -167,6 +168,9 @@ def change(tree: Path, folder: Path, size: int) -> Measured:
     measured = finish(process, begun)
     if importing is not None and importing.wait():
         sys.exit("the import failed")
+    with SqliteJournal(place / "run.journal") as journal:  # all of them in force before the end, or it says nothing
+        if journal.registry.pending() or sum(one.first > 1 for one in journal.registry.members()) != size:
+            sys.exit("the stream ended before all changes were in force")
     return measured._replace(done=size, wall_s=max(late[5:]) - min(late))
 
 

@@ -247,6 +247,8 @@ def whole_numbers(data: Bytes, starts: IntArray, ends: IntArray) -> tuple[IntArr
     head = data[np.minimum(starts, last)]
     valid = (lengths > 0) & (lengths <= _WHOLE_DIGITS)
     valid &= (head >= ord("1")) & (head <= ord("9")) | (head == ord("0")) & (lengths == 1) & ~negative
+    if not valid.any():
+        return numbers, valid
     for place in range(int(lengths[valid].max(initial=0))):
         digit = data[np.minimum(starts + place, last)] - np.uint8(ord("0"))  # wraps: above 9 if it is none
         inside = place < lengths

@@ -64,7 +64,8 @@ class ObjectDecoder:
             if len(found.rows):
                 times = self._times.fields(found.times)
                 parts.append(Columns(found.rows, times, found.users, found.cells, _NOTHING))
-                left = np.setdiff1d(left, found.rows, assume_unique=True)
+                done = len(found.rows) == len(left)
+                left = _NOTHING if done else np.setdiff1d(left, found.rows, assume_unique=True)
                 self._remember(shape)
             if not len(left):
                 break

@@ -119,8 +119,9 @@ def mark(lines: bytes, ends: IntArray, data: Bytes) -> Marks:
     inner = data[: len(lines)]
     stops = ends - ((ends > starts) & (data[ends - 1] == ord("\r")))
     plain = np.ones(len(ends), dtype=np.bool_)
-    special = np.flatnonzero(inner < 0x20)
-    if len(special) > len(ends):
+    control = inner < 0x20
+    if np.count_nonzero(control) > len(ends):
+        special = np.flatnonzero(control)
         rows = ends.searchsorted(special)
         plain[rows[special < stops[rows]]] = False
     if b"\\" in lines:
