@@ -159,9 +159,9 @@ class Publication:
         """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
 
         A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
-        days until they have left.
+        days until they have left. What comes with an epoch takes effect with it: all of it.
         """
-        if not isinstance(self._source, FallsBehind):
+        if self._journal.epoch_waits or not isinstance(self._source, FallsBehind):
             return None
         return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
 

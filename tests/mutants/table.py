@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "restore: a membership in doubt goes on",
-        "journal/sqlite_registry.py",
+        "journal/registry_work.py",
         "waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)",
         "waits = 0",
         MEMBERSHIPS,

@@ -58,6 +58,31 @@ def test_everybody_at_once_is_everybody_one_by_one(tmp_path: Path, words: Any, n
         assert rows(reopened) == found[0]
 
 
+def test_odd_ids_are_stored_as_they_are(tmp_path: Path) -> None:
+    users = [
+        '"',
+        "\\",
+        "\x01",
+        "\x7f",
+        " ",
+        'a"b\\c\n\td',
+        "é",
+        "\u2028",
+        "\ufeffx",
+        "\uffff",
+        "😀",
+        "e\u0301",
+        "7",
+        "007",
+    ]
+    everybody = Enrolment(Spelled.of(users), KeyColumn.of([A, B] * (len(users) // 2)), [*users[1:], None])
+    with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
+        journal.begin(TERMS, changes=everybody)
+        assert journal.registry.pending() == 0
+        wanted = [(one.user, *(one.key or ()), one.level, 1, 1, None) for one in everybody]
+        assert rows(journal) == sorted(wanted, key=lambda row: str(row[0]).encode())
+
+
 def test_only_an_empty_registry_is_filled_at_once(tmp_path: Path) -> None:
     everybody = Enrolment(Spelled.of(["u", "v"]), KeyColumn.of([A, A]))
     with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
