@@ -194,7 +194,11 @@ class SpelledIndex:
         return same
 
     def _fill(self) -> None:
-        rows, places = np.arange(len(self._words)), self._places(self._words)
+        for start in range(0, len(self._words), _AT_ONCE):  # at once, millions would need several times their room
+            words = self._words[start : start + _AT_ONCE]
+            self._take_in(np.arange(start, start + len(words)), self._places(words))
+
+    def _take_in(self, rows: IntArray, places: IntArray) -> None:
         while len(rows):
             free = self._table[places] == _EMPTY
             self._table[places[free]] = rows[free]  # of several the last one stays
@@ -238,6 +242,12 @@ def words_of(data: Bytes) -> Words:
 def whole_numbers(data: Bytes, starts: IntArray, ends: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Each text data[start:end] as a number, where it is how a whole number of at most 18 digits is written."""
     numbers = np.zeros(len(starts), dtype=np.int64)
+    if len(starts) > _AT_ONCE:  # in parts: the arrays in between are larger than the texts
+        valid = np.zeros(len(starts), dtype=np.bool_)
+        for start in range(0, len(starts), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            numbers[part], valid[part] = whole_numbers(data, starts[part], ends[part])
+        return numbers, valid
     if not len(data):
         return numbers, np.zeros(len(starts), dtype=np.bool_)
     last = len(data) - 1
