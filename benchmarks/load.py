@@ -261,14 +261,14 @@ NOTES = (
     "What the profile said (cProfile, under the same load).",
     "",
     "- Live lines: decoding 0.8 µs per event (a third of it times, a sixth newlines and quotes, a seventh punctuation),",
-    "  finding an id 0.5 µs, 0.27 µs after a pass over the table without copies; the rest is a slot's noise.",
-    "- Registering 2 M users, of 50 s: reading the file 16 s (9 of them strings for DuckDB), SQLite 8 s, digests 9 s,",
+    "  finding an id 0.5 µs, 0.27 µs after a pass over the table without copies.",
+    "- Registering 2 M users, of 50 s: reading the file 16 s (7.7 of them into DuckDB), SQLite 8 s, digests 9 s,",
     "  reading the rows back for the roster 7.5 s. Files are now read as columns, rows are stored while digests are worked",
     "  out, and nothing is read back.",
-    "- Changes: 40 µs each, in Python objects per row. Plain ones now take 18 µs; a roster of 200,000 takes 0.2 s.",
+    "- Changes: 97 µs each under the profiler, in Python objects. Plain ones take 18 µs; a roster of 200,000 takes 0.2 s.",
     "  A boundary of one-second slots does 8,192 of them after its release went out, so none is delayed.",
-    "- Catching up: one call of OpenDP per slot is 0.2 to 0.27 ms of the 0.7 to 0.9 ms, most of it conversions in its Python",
-    "  layer. It cannot be left out: the probe is a draw of its own in every slot, and noise is never kept in store.",
+    "- Catching up: one call of OpenDP per slot is 0.2 to 0.27 ms of 0.9 to 1.1 ms with the start, mostly conversions in",
+    "  its Python layer. It cannot be left out: the probe is a draw of its own in every slot, and noise is never stored.",
 )
 
 if __name__ == "__main__":
