@@ -1,0 +1,112 @@
+"""Seeded runs of the whole product whose numbers must never change: the library, files, live lines; plain types."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
+from tests.support.synthetic import CLASSES, make_terms, register
+from wevent import Population, Publisher, Release, Requirement, SeededNoise, mechanisms
+from wevent.journal import SqliteJournal
+from wevent.membership import Change
+from wevent.outputs import open_output
+from wevent.publishing import Publication, Running
+from wevent.streams import FileSource, LineSource, SlotClock
+
+SLOTS, HALF, CELLS = 40, 20, 5
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{name: {"mechanism": name} for name in mechanisms()},
+    "pbd replace": {"mechanism": "pbd", "neighbours": "replace", "known_total": 600},
+    "pba refund": {"mechanism": "pba", "refund": True, "max_cells_per_user": 2},
+    "ba std": {"mechanism": "ba", "threshold": "std"},
+    "pbd filter": {"mechanism": "pbd", "estimator": "weighting", "smoothing": "filter", "round": True},
+    "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True},
+}
+JOURNALS = {name: VARIANTS[name] for name in ("pbd", "pba refund", "bd", "pft", "pbd filter", "lbu", "sample")}
+
+
+def library_run(variant: str) -> dict[str, Any]:
+    """Forty slots through `Publisher`; the population changes in slot 11; the state after slot 20."""
+    publisher = Publisher(_population(), CELLS, noise=SeededNoise(7), **VARIANTS[variant])
+    releases, state = [], b""
+    for slot in range(1, SLOTS + 1):
+        if slot == 11:
+            publisher.update(Population({one: size + 30 for one, size in _population().items()}))
+        releases.append(publisher.step(_counts(slot, publisher.population)))
+        if slot == HALF:
+            state = publisher.state()
+    return {"state": base64.b64encode(state).decode(), "releases": [_plain(release) for release in releases]}
+
+
+def continued_run(state: str) -> list[dict[str, Any]]:
+    """The second half of `library_run`, from its stored state."""
+    publisher = Publisher.restore(base64.b64decode(state))
+    return [_plain(publisher.step(_counts(slot, publisher.population))) for slot in range(HALF + 1, SLOTS + 1)]
+
+
+def journal_run(variant: str, way: str, folder: Path) -> dict[str, Any]:
+    """Thirty slots over a journal, in two runs with changes of requirements between; output lines and stored charges."""
+    journal = SqliteJournal(folder / "run.journal", write=True)
+    options = {key: value for key, value in VARIANTS[variant].items() if key != "mechanism"}
+    journal.begin(make_terms(origin_us=DAY, cells=4, mechanism=VARIANTS[variant]["mechanism"], **options))
+    register(journal, 90)
+    _publish(journal, way, folder, 1, 15, variant)
+    journal.registry.ask([Change("set", "u0", CLASSES[1]), Change("remove", "u1"), Change("set", "u500", CLASSES[0])])
+    _publish(journal, way, folder, 16, 30, variant)
+    charges = [[record.probe.tolist(), record.publication.tolist()] for record in journal.releases()]
+    journal.close()
+    lines = [json.loads(line) for line in (folder / "out.ndjson").read_text().splitlines()]
+    return {"lines": lines, "charges": charges}
+
+
+def _publish(journal: SqliteJournal, way: str, folder: Path, first: int, last: int, variant: str) -> None:
+    k = VARIANTS[variant].get("max_cells_per_user", 1)
+    clock = SlotClock(DAY, 60 * SECOND)
+    source: FileSource | LineSource
+    if way == "files":
+        (folder / "events.csv").write_text("time,user,cell\n" + "".join(_events(1, 30, "{time},{user},{cell}\n")))
+        source = FileSource(settings([str(folder / "events.csv")], max_cells_per_user=k), clock, last)
+    else:
+        lines = _events(first, last, '{{"time": {time}, "user": "{user}", "cell": {cell}}}\n', '{{"close": {time}}}\n')
+        inbox = ScriptedInbox(["".join(lines).encode()], Wall())
+        source = LineSource(settings(close="lines", max_cells_per_user=k), clock, last, inbox=inbox)
+    output = open_output(str(folder / "out.ndjson"))
+    running = Running(last=last, batch=7 if way == "files" else 1)
+    Publication(journal, source, output, running=running, noise=SeededNoise(first)).run()
+    output.close()
+
+
+def _events(first: int, last: int, form: str, close: str = "") -> list[str]:
+    lines = []
+    for slot in range(first, last + 1):
+        for user in range(0, 95, 2):
+            time = DAY // SECOND + (slot - 1) * 60 + user % 60
+            lines.append(form.format(time=time, user=f"u{user}", cell=(user * 7 + slot * (user % 5)) % 4))
+        lines.append(close.format(time=DAY // SECOND + slot * 60))
+    return lines
+
+
+def _population() -> Population:
+    return Population({Requirement.from_nano(*key): 100 * (row + 1) for row, key in enumerate(CLASSES)})
+
+
+def _counts(slot: int, population: Population) -> Any:
+    shares = 1.0 + np.floor(4.0 * np.sin(slot / 5.0 + np.arange(CELLS))) / 8.0
+    return np.floor(population.sizes[:, None] * shares[None, :] / 12.0).astype(np.int64)
+
+
+def _plain(release: Release) -> dict[str, Any]:
+    return {
+        "outcome": release.outcome,
+        "histogram": release.histogram.tolist(),
+        "std_error": None if release.std_error is None else release.std_error.tolist(),
+        "probe": release.probe_charges.tolist(),
+        "publication": release.publication_charges.tolist(),
+        "threshold": release.threshold,
+        "dissimilarity": release.dissimilarity,
+    }

@@ -1,0 +1,67 @@
+"""The same seeds give the same numbers as when the golden files were recorded: nothing changed for anybody."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.runs import HALF, JOURNALS, VARIANTS, continued_run, journal_run, library_run
+from tests.support.commands import call, publish
+
+DATA = Path(__file__).parent / "data"
+
+
+def golden(file: str) -> Any:
+    return json.loads(gzip.decompress((DATA / f"{file}.json.gz").read_bytes()))
+
+
+def same(now: Any, then: Any, where: str = "") -> None:
+    """Whole numbers, words and shapes exactly; other numbers to 1e-9."""
+    if isinstance(then, dict):
+        assert now.keys() == then.keys(), where
+        for key in then:
+            same(now[key], then[key], f"{where}.{key}")
+    elif isinstance(then, list):
+        assert len(now) == len(then), where
+        for place, (mine, its) in enumerate(zip(now, then, strict=True)):
+            same(mine, its, f"{where}[{place}]")
+    elif isinstance(then, float):
+        assert now == pytest.approx(then, rel=1e-9, abs=1e-9), where
+    else:
+        assert type(now) is type(then), where
+        assert now == then, where
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_library_publishes_the_same(variant: str) -> None:
+    same(library_run(variant)["releases"], golden("library")[variant]["releases"])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_old_state_goes_on_the_same(variant: str) -> None:
+    then = golden("library")[variant]
+    same(continued_run(then["state"]), then["releases"][HALF:])
+
+
+@pytest.mark.parametrize("variant", JOURNALS)
+@pytest.mark.parametrize("way", ["files", "live"])
+def test_a_journal_holds_the_same(variant: str, way: str, tmp_path: Path) -> None:
+    same(journal_run(variant, way, tmp_path), golden("journals")[f"{variant}, {way}"])
+
+
+def test_an_earlier_journal_goes_on(tmp_path: Path) -> None:
+    """Twenty slots of pft and a change of requirements in the queue, made by the commands of version 0.1."""
+    with tarfile.open(DATA / "format2.tar.gz") as stored:
+        stored.extractall(tmp_path, filter="data")
+    before = (tmp_path / "out.ndjson").read_bytes()
+    done = publish(tmp_path, 30, "--mechanism", "pft")
+    assert done.code == 0, done
+    assert (tmp_path / "out.ndjson").read_bytes().startswith(before)
+    audited = call(tmp_path, "audit", "run.journal")
+    assert audited.code == 0, audited
+    assert "30 slots" in audited.out
