@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput", "endless", "accuracy", "ablation")
+NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "ablation")
 
 
 def main() -> None:

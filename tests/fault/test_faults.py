@@ -361,6 +361,43 @@ class TestClock:
             output.close()
         assert_once(path, 90)
 
+    def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
+        from wevent.counting.cells import Cells
+        from wevent.streams import LineSource, SlotClock, StreamSettings
+
+        minute = 60_000_000
+        now = [1_000 * minute]
+
+        class Inbox:
+            def get(self, timeout_s: float) -> bytes | None:
+                now[0] += minute
+                return None
+
+            def waiting(self) -> int:
+                return 0
+
+        class Watched(LineSource):
+            open_when_counted = 0
+
+            def count(self, roster: Any, first: int, most: int) -> Any:
+                if most > 1:  # none of the slots of one transaction waits for another to close
+                    self.open_when_counted += first + most - 1 > self.closed_through()
+                return super().count(roster, first, most)
+
+        settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
+        source = Watched(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        steps: list[str] = []
+        path = tmp_path / "live.journal"
+        with make_journal(path, origin_us=0) as journal:
+            output = open_output(str(tmp_path / "out.ndjson"))
+            Publication(journal, source, output, running=Running(last=1_010, at=steps.append)).run()
+            output.close()
+        assert_once(path, 1_010)
+        assert source.open_when_counted == 0
+        assert 10 < steps.count("committed") < 500  # the last ones, which close one by one, have their own
+        order = [step for step in steps if step in ("committed", "emitted")]
+        assert order == ["committed", "emitted"] * (len(order) // 2)
+
 
 def test_an_input_that_goes_backwards_is_refused(path: Path) -> None:
     class Backwards(SyntheticSource):

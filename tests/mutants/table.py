@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "restore: a membership in doubt goes on",
-        "journal/sqlite/sqlite_registry.py",
+        "journal/sqlite/registry_work.py",
         "waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)",
         "waits = 0",
         MEMBERSHIPS,
@@ -137,13 +137,13 @@ MUTANTS = [
     Mutant(
         "strangers: whom the registry knows is one",
         "publishing/member_view.py",
-        "make_roster([row[0] for row in rows], keys, self._declared, unknown, barred)",
-        "make_roster([row[0] for row in rows], keys, self._declared, unknown, None)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, barred)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, None)",
         MEMBERSHIPS,
     ),
     Mutant(
         "strangers: a joiner was none",
-        "journal/sqlite/sqlite_registry.py",
+        "journal/sqlite/registry_work.py",
         "            past = self._holdout.as_stranger(slot)\n",
         "            past = []\n",
         MEMBERSHIPS,

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 
 NOBODY = -(2**62)  # the key of what is no label at all: None, NaN, text with a NUL in it
 _TEXTS = 2**62  # keys from here on stand for texts
 _WHOLE = 10**18  # whole numbers of more digits are kept as text
+_NO_TEXTS = Spelled.of(())
 _SPARSE = 8  # a table may have this many places per label
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
 
 
 class Labels:
-    """A column of labels: whole numbers as themselves, any other text as a place in a list, one int64 each.
+    """A column of labels: whole numbers as themselves, any other text as a place among texts, one int64 each.
 
     Args:
         keys: a number below 10¹⁸ as itself, NOBODY, or 2⁶² + the place in `texts`.
@@ -34,15 +36,18 @@ class Labels:
 
     __slots__ = ("keys", "texts")
 
-    def __init__(self, keys: IntArray, texts: Sequence[str] = ()) -> None:
+    def __init__(self, keys: IntArray, texts: Spelled = _NO_TEXTS) -> None:
         self.keys = keys
         self.texts = texts
 
     @classmethod
     def of(cls, column: Any) -> Labels:
-        """Labels from a list, an array or a frame's column; whole floats count as whole numbers."""
+        """Labels from a list, an array, a frame's column or texts without NULs; whole floats count as whole numbers."""
         if isinstance(column, Labels):
             return column
+        if isinstance(column, Spelled):
+            numbers, whole = whole_numbers(column.data, column.starts, column.starts + column.sizes)
+            return cls.placed(numbers, whole, column if not whole.any() else column.where(~whole))
         if isinstance(column, (list, tuple)):
             return cls.of_values(column)
         values = np.ascontiguousarray(column)
@@ -66,13 +71,14 @@ class Labels:
             if not _beyond(keys):
                 return cls(keys)
         if all_plain_text(values):
-            return cls(np.arange(_TEXTS, _TEXTS + len(values)), values)
+            return cls(np.arange(_TEXTS, _TEXTS + len(values)), Spelled.of(values))
         texts: list[str] = []
         each = (_key(value, texts) for value in values)
-        return cls(np.fromiter(each, dtype=np.int64, count=len(values)), texts)
+        keys = np.fromiter(each, dtype=np.int64, count=len(values))
+        return cls(keys, Spelled.of(texts))
 
     @classmethod
-    def placed(cls, numbers: IntArray, whole: npt.NDArray[np.bool_], texts: Sequence[str]) -> Labels:
+    def placed(cls, numbers: IntArray, whole: npt.NDArray[np.bool_], texts: Spelled) -> Labels:
         """Whole numbers where `whole` says so, the texts in between in their order; none of them has a NUL."""
         keys = numbers.copy()
         keys[~whole] = np.arange(_TEXTS, _TEXTS + len(texts))
@@ -82,16 +88,17 @@ class Labels:
     def joined(cls, columns: Sequence[Labels]) -> Labels:
         """One column after the other, with the texts that occur in them and no others."""
         keys: list[IntArray] = []
-        texts: list[str] = []
+        texts: list[Spelled] = []
+        number = 0
         for column in columns:
-            where = np.flatnonzero(column.keys >= _TEXTS)
-            used = (column.keys[where] - _TEXTS).tolist()
+            where, used = column.spelled()
             keys.append(column.keys)
-            if used:
+            if len(where):
                 keys[-1] = column.keys.copy()
-                keys[-1][where] = np.arange(_TEXTS + len(texts), _TEXTS + len(texts) + len(used))
-                texts += [column.texts[place] for place in used]
-        return cls(np.concatenate(keys), texts)
+                keys[-1][where] = np.arange(_TEXTS + number, _TEXTS + number + len(used))
+                texts.append(used)
+                number += len(used)
+        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NO_TEXTS)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -99,21 +106,29 @@ class Labels:
     def __getitem__(self, rows: Any) -> Labels:
         return Labels(self.keys[rows], self.texts)
 
-    def keyed(self, texts: dict[str, int]) -> IntArray:
-        """The keys with places in other texts, which grow by those that occur here: equal labels, equal keys."""
+    def spelled(self) -> tuple[IntArray, Spelled]:
+        """Where labels are texts, and which."""
+        if not len(self.texts):
+            return np.empty(0, dtype=np.int64), _NO_TEXTS
         where = np.flatnonzero(self.keys >= _TEXTS)
+        return where, self.texts.where(self.keys[where] - _TEXTS)
+
+    def codes(self) -> IntArray:
+        """A number for each: equal labels, equal numbers."""
+        where, used = self.spelled()
         if not len(where):
             return self.keys
-        mine = (self.texts[place] for place in (self.keys[where] - _TEXTS).tolist())
-        keys = self.keys.copy()
-        keys[where] = _TEXTS + np.fromiter((texts.setdefault(one, len(texts)) for one in mine), np.int64, len(where))
-        return keys
+        codes = self.keys.copy()
+        codes[where] = _TEXTS + SpelledIndex(used).find(used)
+        return codes
 
     def values(self) -> list[int | str | None]:
         """As Python values: numbers, texts, None for nobody."""
-        return [
-            self.texts[key - _TEXTS] if key >= _TEXTS else None if key == NOBODY else key for key in self.keys.tolist()
-        ]
+        where, used = self.spelled()
+        found: list[int | str | None] = [None if key == NOBODY else key for key in self.keys.tolist()]
+        for place, text in zip(where.tolist(), used.texts(), strict=True):
+            found[place] = text
+        return found
 
 
 class Lookup:
@@ -129,17 +144,23 @@ class Lookup:
     def __init__(self, labels: Any) -> None:
         column = Labels.of(labels)
         self._numbers = _Numbers(column.keys)
-        self._texts = _Texts(column)
+        self._places, used = column.spelled()  # where the texts are
+        self._texts = SpelledIndex(used)
         self.duplicates = self._numbers.duplicates + self._texts.duplicates
 
     def find(self, labels: Any) -> IntArray:
         """The position of each label, -1 if it is not there."""
         column = Labels.of(labels)
-        if not column.texts:
+        where, used = column.spelled()
+        if not len(where):
             return self._numbers.find(column.keys)
-        is_text = column.keys >= _TEXTS
-        rows = self._numbers.find(np.where(is_text, NOBODY, column.keys))
-        rows[is_text] = self._texts.find(column.texts)[column.keys[is_text] - _TEXTS]
+        found = self._texts.find(used)
+        if len(self._places):
+            found = np.where(found >= 0, self._places[found], -1)
+        if len(where) == len(column):
+            return found
+        rows = self._numbers.find(np.where(column.keys >= _TEXTS, NOBODY, column.keys))
+        rows[where] = found
         return rows
 
 
@@ -172,40 +193,6 @@ class _Numbers:
         return found
 
 
-class _Texts:
-    """Positions of texts: found by their hash, then compared in full."""
-
-    def __init__(self, column: Labels) -> None:
-        places = column.keys - _TEXTS
-        rows = np.flatnonzero(places >= 0)
-        used = places[rows].tolist()
-        texts = column.texts if used == list(range(len(column.texts))) else [column.texts[place] for place in used]
-        names = np.array(texts, dtype=np.str_) if texts else np.zeros(0, dtype="U1")
-        hashes = _hashes(texts)
-        order = hashes.argsort(kind="stable")
-        self._hashes, self._names, self._rows = hashes[order], names[order], rows[order]
-        twins = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
-        self.duplicates = len(texts) - len(set(texts)) if len(twins) else 0
-        collision = len(twins) > self.duplicates
-        self._exact = dict(zip(texts, rows.tolist(), strict=True)) if collision else None
-
-    def find(self, texts: Sequence[str]) -> IntArray:
-        if self._exact is not None:  # two texts with one hash: as good as never
-            return np.array([self._exact.get(text, -1) for text in texts], dtype=np.int64)
-        if not len(self._hashes) or not texts:
-            return np.full(len(texts), -1, dtype=np.int64)
-        hashes = _hashes(texts)
-        place = np.minimum(self._hashes.searchsorted(hashes), len(self._hashes) - 1)
-        rows = np.full(len(texts), -1, dtype=np.int64)
-        near = np.flatnonzero(self._hashes[place] == hashes)
-        if not len(near):
-            return rows
-        place = place[near]
-        same = self._names[place] == np.array([texts[one] for one in near.tolist()], dtype=np.str_)
-        rows[near[same]] = self._rows[place[same]]
-        return rows
-
-
 def all_below(numbers: IntArray, bound: int) -> bool:
     """Whether all lie in [0, bound), in one pass: seen as unsigned, a negative number is huge."""
     return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
@@ -213,10 +200,6 @@ def all_below(numbers: IntArray, bound: int) -> bool:
 
 def _beyond(numbers: npt.NDArray[Any]) -> bool:
     return len(numbers) > 0 and bool(int(numbers.max()) >= _WHOLE or int(numbers.min()) <= -_WHOLE)
-
-
-def _hashes(texts: Iterable[str]) -> IntArray:
-    return np.fromiter(map(hash, texts), dtype=np.int64)
 
 
 def all_plain_text(values: Sequence[Any]) -> bool:

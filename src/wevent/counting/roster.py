@@ -13,6 +13,7 @@ from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import Counts
 from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
+from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 
 
@@ -31,13 +32,12 @@ class Roster:
 
     Attributes:
         population: the classes and how many users hold each.
-        users: the ids.
         classes: the class row of each user.
     """
 
     def __init__(
         self,
-        users: npt.NDArray[Any],
+        users: npt.NDArray[Any] | Spelled,
         classes: IntArray,
         population: Population,
         *,
@@ -46,7 +46,7 @@ class Roster:
         is_stranger: Callable[[list[str]], BoolArray] | None = None,
     ) -> None:
         self.population = population
-        self.users = users
+        self._ids = users
         self.classes = classes
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
@@ -97,6 +97,16 @@ class Roster:
         rows = row_of[codes]
         sizes = np.bincount(rows, minlength=len(classes))
         return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
+
+    @property
+    def users(self) -> npt.NDArray[Any]:
+        """The ids; of a roster of millions of texts it takes a while."""
+        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, Spelled) else self._ids
+
+    @property
+    def numbered(self) -> bool:
+        """Whether every id is a whole number."""
+        return not isinstance(self._ids, Spelled) and self._ids.dtype.kind in "iu"
 
     def __len__(self) -> int:
         return len(self.classes)

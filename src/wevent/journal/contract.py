@@ -101,8 +101,8 @@ class Registry(Protocol):
     def pending(self) -> int:
         """How many changes are queued."""
 
-    def apply(self, slot: int, holdout: HoldOut) -> int:
-        """Put the queued changes in force from `slot` on and forget what no longer holds anyone out."""
+    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
+        """Put queued changes in force from `slot` on, the first `most`, and forget what no longer holds anyone out."""
 
 
 class Journal(Protocol):

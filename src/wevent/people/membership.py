@@ -5,17 +5,21 @@ From which slot on someone counts is decided in `wevent.people.holdout`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import BoolArray
+from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.roster import Roster
+from wevent.counting.spelling import Spelled, whole_numbers
 from wevent.errors import InvalidMembership
 from wevent.people.holdout import ERASED, Key, Restore, bucket_of, erased_id
+
+_AT_ONCE = 1 << 14
+Portion = tuple[list[str], list[int], Sequence[str | None]]
 
 
 class Change(NamedTuple):
@@ -32,6 +36,95 @@ class Change(NamedTuple):
     user: str
     key: Key | None = None
     level: str | None = None
+
+
+class KeyColumn(Sequence[Key]):
+    """The requirement of each of many users: a place in a short list.
+
+    Args:
+        distinct: the requirements that occur.
+        codes: for each user which of them.
+    """
+
+    def __init__(self, distinct: list[Key], codes: IntArray) -> None:
+        self.distinct = distinct
+        self.codes = codes
+
+    @classmethod
+    def of(cls, keys: Iterable[Key]) -> KeyColumn:
+        """From the keys of each."""
+        numbers: dict[Key, int] = {}
+        codes = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int64)
+        return cls(list(numbers), codes)
+
+    @classmethod
+    def of_columns(cls, windows: IntArray, nanos: IntArray) -> KeyColumn:
+        """From windows and nano-epsilons."""
+        sizes, size_codes = np.unique(windows, return_inverse=True)
+        both, codes = np.unique(nanos * len(sizes) + size_codes, return_inverse=True)  # at most 50 · 10⁹ nano-epsilons
+        places, found = both % max(len(sizes), 1), both // max(len(sizes), 1)
+        return cls(list(zip(sizes[places].tolist(), found.tolist(), strict=True)), codes)
+
+    def where(self, chosen: IntArray | slice) -> KeyColumn:
+        """Those of some users; what nobody of them holds is not among the distinct ones."""
+        used, codes = np.unique(self.codes[chosen], return_inverse=True)
+        return KeyColumn([self.distinct[code] for code in used.tolist()], codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.distinct[self.codes[place]]
+
+    def __iter__(self) -> Iterator[Key]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from map(self.distinct.__getitem__, self.codes[start : start + _AT_ONCE].tolist())
+
+
+class Enrolment:
+    """Everybody who is to be registered, as columns: `Change("set", …)` for each, without one object per user.
+
+    Args:
+        users: the ids, each once.
+        keys: the requirement of each.
+        words: the levels each comes from; None for numbers.
+    """
+
+    def __init__(
+        self, users: npt.NDArray[np.int64] | Spelled, keys: KeyColumn, words: Sequence[str | None] | None = None
+    ) -> None:
+        self.users, self.keys, self.words = users, keys, words
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Change]:
+        for users, codes, words in self.portions(np.arange(len(self))):
+            for user, code, level in zip(users, codes, words, strict=True):
+                yield Change("set", user, self.keys.distinct[code], level)
+
+    def sorted_portions(self) -> Iterator[Portion]:
+        """Users, places of their keys, and words, in about the order of ids, some thousands at a time."""
+        return self.portions(self.users.order() if isinstance(self.users, Spelled) else _text_order(self.users))
+
+    def portions(self, order: IntArray) -> Iterator[Portion]:
+        """The same in another order."""
+        for start in range(0, len(self), _AT_ONCE):
+            rows = order[start : start + _AT_ONCE]
+            users = self.users.where(rows).compact() if isinstance(self.users, Spelled) else self.users[rows]
+            words = [None] * len(rows) if self.words is None else [self.words[row] for row in rows.tolist()]
+            yield list(map(str, users.tolist())), self.keys.codes[rows].tolist(), words
+
+
+Changes = Sequence[Change] | Enrolment
+"""What the registry is asked for, one by one or everybody at once."""
+
+
+def _text_order(numbers: npt.NDArray[np.int64]) -> IntArray:
+    """What puts whole numbers in the order of their texts, signs aside."""
+    sizes = np.abs(numbers)
+    digits = np.searchsorted(10 ** np.arange(1, 19), sizes, side="right") + 1
+    return np.lexsort((digits, sizes * 10 ** (18 - digits)))
 
 
 class Unknown(NamedTuple):
@@ -96,7 +189,8 @@ def check_id(user: str) -> None:
     """Refuse an id that nobody can be registered under.
 
     Raises:
-        InvalidMembership: for an empty id, one that looks like an erased one, or one that is no text.
+        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, or one with a NUL: no
+            event has such an id.
     """
     try:
         user.encode()
@@ -104,12 +198,22 @@ def check_id(user: str) -> None:
         raise InvalidMembership(
             "an id in UTF-8", "other bytes", "Write it in UTF-8, as events and requirements have it."
         ) from None
+    if "\0" in user:
+        raise InvalidMembership("an id without NULs", "one with a NUL in it", "Choose another id.")
     if not user or user.startswith(ERASED):
         raise InvalidMembership(
             f"an id that is not empty and does not begin with {ERASED!r}",
             "an empty one" if not user else "one that does",
             "Erased users are kept under such names for a while: choose another id.",
         )
+
+
+def check_ids(users: list[str]) -> None:
+    """`check_id` for many."""
+    together = "\n".join(users)
+    if "" in users or "\0" in together or ERASED in together or not together.isascii():
+        for user in users:
+            check_id(user)
 
 
 def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
@@ -129,8 +233,8 @@ def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
 
 
 def make_roster(
-    users: list[str],
-    keys: Iterable[Key],
+    users: list[str] | Spelled,
+    keys: Iterable[Key] | KeyColumn,
     declared: Iterable[Requirement],
     unknown: Unknown | None = None,
     barred: Barred | None = None,
@@ -144,10 +248,10 @@ def make_roster(
         unknown: where unregistered users are counted; None: nowhere.
         barred: who is never one of them.
     """
-    codes: dict[Key, int] = {}
-    rows = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), dtype=np.int64, count=len(users))
-    requirements = [Requirement.from_nano(*key) for key in codes]
-    sizes = np.bincount(rows, minlength=len(codes)).tolist() if codes else []
+    column = keys if isinstance(keys, KeyColumn) else KeyColumn.of(keys)
+    rows = column.codes
+    requirements = [Requirement.from_nano(*key) for key in column.distinct]
+    sizes = np.bincount(rows, minlength=len(requirements)).tolist()
     population = dict.fromkeys(declared, 0)
     for requirement, size in zip(requirements, sizes, strict=True):
         population[requirement] = size
@@ -167,16 +271,11 @@ def make_roster(
     )
 
 
-def id_column(users: list[str]) -> npt.NDArray[np.int64] | npt.NDArray[np.str_]:
+def id_column(users: list[str] | Spelled) -> npt.NDArray[np.int64] | Spelled:
     """Ids as int64 if every one is a canonical whole number, else as text: numbers are found ten times faster."""
-    text = np.array(users, dtype=np.str_) if users else np.zeros(0, dtype="U1")
-    if not users:
-        return text
-    try:
-        numbers = text.astype(np.int64)
-    except (ValueError, OverflowError):
-        return text
-    return numbers if bool((numbers.astype(text.dtype) == text).all()) else text
+    texts = users if isinstance(users, Spelled) else Spelled.of(users)
+    numbers, whole = whole_numbers(texts.data, texts.starts, texts.starts + texts.sizes)
+    return numbers if len(texts) and whole.all() else texts
 
 
 def differences(

@@ -28,10 +28,13 @@ from wevent.outputs import Output
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.member_view import MemberView
 from wevent.publishing.stopping import Stop, Stopped
+from wevent.streams.clock import SECOND_US
 from wevent.streams.source import SlotCounts, Source
 
 _log = logging.getLogger("wevent.publishing.loop")
-_BATCH_S = 0.25  # a transaction of file input gathers slots for at most this long
+_BATCH_S = 0.25  # a transaction gathers slots for at most this long
+_AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
+_BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
 """Told the last committed slot and the last slot there will be, if that is known."""
@@ -48,13 +51,21 @@ class KeepsPending(Protocol):
         """Take them back, after `resume`."""
 
 
+@runtime_checkable
+class FallsBehind(Protocol):
+    """A live source: slots close by themselves, and after a pause many have closed that were not counted yet."""
+
+    def closed_through(self) -> int:
+        """The last slot that has closed: up to it nothing has to be waited for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Running:
     """How to run, as opposed to what to promise: none of it is pinned.
 
     Attributes:
         last: the last slot to publish; None: until the source ends.
-        batch: how many slots one transaction may hold; live input uses 1.
+        batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
         keep: how many slots the journal keeps; None: all.
         progress: told after every commit.
         at: called at each labelled step.
@@ -137,13 +148,27 @@ class Publication:
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
         slot, last = self.publisher.slot, self._running.last
-        batch = 1 if self._journal.epoch_waits else self._running.batch  # what comes with an epoch follows at once
+        batch = self._running.batch
+        if isinstance(self._source, FallsBehind):  # none of them waits for one that is still open
+            batch = max(batch, min(_BEHIND, self._source.closed_through() - slot + 1))
+        if self._journal.epoch_waits:  # what comes with an epoch follows at once
+            batch = 1
         return max(0, min(batch, batch if last is None else last - slot + 1))
+
+    def _portion(self) -> int | None:
+        """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
+
+        A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
+        days until they have left. What comes with an epoch takes effect with it: all of it.
+        """
+        if self._journal.epoch_waits or not isinstance(self._source, FallsBehind):
+            return None
+        return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
 
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
-        roster, most, barred = self._members.at(slot)
+        roster, most, barred = self._members.at(slot, self._portion())
         if roster is not self._roster:
             if roster.population != self.publisher.population:
                 self.publisher.update(roster.population)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+import numpy as np
+
 from wevent.counting.roster import Roster
 from wevent.journal.rebuild import declared_classes, holdout_of
 from wevent.journal.sqlite.journal import SqliteJournal
@@ -53,11 +55,16 @@ class MemberView:
         self._until = 0  # the roster stands before this slot
         self._forget = 0  # past memberships are looked through in this slot
 
-    def at(self, slot: int) -> Standing:
-        """Who counts in a slot. Changes that were asked for take effect here: at the boundary before it."""
+    def at(self, slot: int, most: int | None = None) -> Standing:
+        """Who counts in a slot. Changes that were asked for take effect here: at the boundary before it.
+
+        Args:
+            slot: the slot.
+            most: how many changes at most; the others wait for the next boundary. None: all of them.
+        """
         changed = self._registry.pending() > 0
         if changed or slot >= self._forget:
-            self._registry.apply(slot, self._holdout)
+            self._registry.apply(slot, self._holdout, most)
             self._forget = self._next_forgetting(slot)
         if changed or self._standing is None or slot >= self._until:
             if changed:
@@ -73,9 +80,9 @@ class MemberView:
     def _build(self, slot: int) -> Standing:
         """The roster of everybody whose time has come, and of the strangers, if theirs has."""
         rows = self._registry.rows()
-        ahead = [row[3] for row in rows if row[3] > slot]
+        ahead = rows.firsts[rows.firsts > slot].tolist()
         if ahead:
-            rows = [row for row in rows if row[3] <= slot]
+            rows = rows[np.flatnonzero(rows.firsts <= slot)]
         unknown, barred = self._unknown, None
         if unknown is None or self._strangers_from is None or slot < self._strangers_from:
             ahead += [self._strangers_from] if self._strangers_from is not None else []
@@ -85,6 +92,5 @@ class MemberView:
             ahead += [one.until(unknown.requirement.window) for one in doubts]
             barred = Barred(self._registry.apart(slot), self._salt, doubts)
         self._until = min(ahead, default=_FAR)
-        keys = ((row[1], row[2]) for row in rows)
-        roster = make_roster([row[0] for row in rows], keys, self._declared, unknown, barred)
+        roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred)
         return Standing(roster, self._until - slot, None if barred is None else len(barred))

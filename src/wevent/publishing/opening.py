@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
+from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import PERMANENT, SEEDED, Terms, levels_to_plain
 from wevent.people.holdout import Key
-from wevent.people.membership import Change, check_allowed, differences
+from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_allowed, differences
 from wevent.publishing.configuration import Settings
 from wevent.streams.files.requirements_file import Requirements
 
@@ -29,10 +31,10 @@ MOST_LEAVING = 10
 class Wanted(NamedTuple):
     """Who should be registered, as a requirements file says."""
 
-    users: list[str]
-    keys: list[tuple[int, int]]
+    users: Sequence[str] | npt.NDArray[np.int64] | Spelled
+    keys: Sequence[Key]
     digest: bytes
-    words: list[str] | None = None
+    words: Sequence[str | None] | None = None
 
 
 class Difference(NamedTuple):
@@ -53,8 +55,8 @@ class Difference(NamedTuple):
 
 def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
     """What a requirements file says, and a digest that tells whether it says something new."""
-    keys = list(zip(asked.windows.tolist(), asked.nanos.tolist(), strict=True))
-    return Wanted([str(one) for one in asked.users.tolist()], keys, requirements_digest(path, levels), asked.words)
+    keys = KeyColumn.of_columns(asked.windows, asked.nanos)
+    return Wanted(asked.users, keys, requirements_digest(path, levels), asked.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:
@@ -168,14 +170,14 @@ def begin(
         done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
         journal.note_unsafe(unsafe)
         return done
-    changes: list[Change] = []
+    changes: Changes = []
     done = Difference()
     pinned = pinned_terms(journal)
     if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
-        changes += _relevelled(journal, terms.levels)
+        changes = list(_relevelled(journal, terms.levels))
     if wanted is not None:
-        imported, done = _import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
-        changes += imported
+        more, done = _import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
+        changes = [*changes, *more] if len(changes) else more
     journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest)
     return done
 
@@ -211,19 +213,22 @@ def _import_changes(
     journal: SqliteJournal,
     wanted: Wanted,
     terms: Terms,
-    asked: Iterable[Change] = (),
+    asked: Changes = (),
     *,
     allow_removals: bool,
-) -> tuple[list[Change], Difference]:
+) -> tuple[Changes, Difference]:
     """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
     if not journal.is_new and journal.imported() == wanted.digest:
         return [], Difference()
-    for key in sorted(set(wanted.keys)):
+    keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
+    for key in sorted(keys.distinct):
         check_requirement(terms, key)
-    words: Iterable[str | None] = itertools.repeat(None) if wanted.words is None else wanted.words
-    target = dict(zip(wanted.users, zip(wanted.keys, words, strict=False), strict=False))
+    users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
+    everybody = Enrolment(users, keys, wanted.words)
     current = registered(journal, asked)
-    changes = differences(current, target)
+    if not current:
+        return everybody, Difference(joining=len(everybody))
+    changes = differences(current, {one.user: (one.key, one.level) for one in everybody if one.key is not None})
     leaving = sum(one.action == "remove" for one in changes)
     joining = sum(one.user not in current for one in changes)
     if not allow_removals and pinned_terms(journal) is not None:

@@ -7,7 +7,7 @@ import secrets
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ from wevent.journal.sqlite.storage import (
 )
 from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
 from wevent.people.holdout import Restore
-from wevent.people.membership import Change
+from wevent.people.membership import Changes, Enrolment
 
 _NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys, before the changes
 
@@ -50,7 +50,7 @@ class _Planned(NamedTuple):
 
     epoch: Epoch
     unsafe: tuple[str, ...]
-    changes: Sequence[Change]
+    changes: Changes
     imported: bytes | None
 
 
@@ -98,7 +98,7 @@ class SqliteJournal:
         self,
         terms: Terms,
         unsafe: tuple[str, ...] = (),
-        changes: Sequence[Change] = (),
+        changes: Changes = (),
         imported: bytes | None = None,
     ) -> None:
         """Put terms in force for the slots to come; the first slot that is committed under them pins them.
@@ -433,8 +433,11 @@ class SqliteJournal:
         terms = encode_terms(epoch.terms).decode()
         self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
         self._add_unsafe(planned.unsafe)
-        if planned.changes:
-            self.registry.ask(planned.changes)
+        changes = planned.changes
+        if epoch.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need to queue everybody
+            changes = () if self.registry.enrol(changes, 1, holdout_of([epoch], self.registry.restores())) else changes
+        if len(changes):
+            self.registry.ask(changes)
         if planned.imported is not None:
             self._put("imported", planned.imported)
 

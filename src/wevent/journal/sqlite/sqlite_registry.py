@@ -6,23 +6,46 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 
+from wevent.core.arrays import IntArray
+from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
 from wevent.journal.contract import Member
 from wevent.journal.sqlite.evidence import Revision
-from wevent.journal.sqlite.fingerprint import Fingerprint, MemberRow, charged_text, member_rows
+from wevent.journal.sqlite.fingerprint import Fingerprint, charged_text
+from wevent.journal.sqlite.registry_work import Work
 from wevent.journal.sqlite.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
-from wevent.people.holdout import HoldOut, Past, Restore, bucket_of, erased_id
-from wevent.people.membership import Change, check_id
+from wevent.people.holdout import HoldOut, Restore
+from wevent.people.membership import Change, Enrolment, KeyColumn, check_id
+
+_COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of the cost of a row each
+    "SELECT group_concat(replace(user, char(0), printf('%300s', '')), char(0)),"  # with a NUL: as long as no event's id
+    " group_concat(window || ' ' || nano || ' ' || first, ' '), max(user) FROM"
+    " (SELECT user, window, nano, first FROM members WHERE last IS NULL AND user > ? ORDER BY user LIMIT 65536)"
+)
 
 Note = Callable[[Iterable[int] | None, Revision, Revision], None]
 """Told which buckets of ids (None: any) change from which revision to which, before that is committed."""
 
 _TOKEN = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberColumns:
+    """Everybody who is registered: ids, requirements, and from which slot each counts."""
+
+    users: Spelled
+    keys: KeyColumn
+    firsts: IntArray
+
+    def __getitem__(self, chosen: IntArray | slice) -> MemberColumns:
+        return MemberColumns(self.users.where(chosen), self.keys.where(chosen), self.firsts[chosen])
 
 
 class SqliteRegistry:
@@ -41,6 +64,8 @@ class SqliteRegistry:
         self._database = database
         self._path = path
         self._note = note
+        self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
+        self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
 
     def members(self) -> list[Member]:
         """Everybody who is registered, those held out included."""
@@ -48,12 +73,22 @@ class SqliteRegistry:
             rows = self._database.execute("SELECT user, window, nano, level, first FROM members WHERE last IS NULL")
             return [Member(user, (window, nano), level, first) for user, window, nano, level, first in rows]
 
-    def rows(self) -> list[tuple[str, int, int, int]]:
-        """Everybody as (user, window, nano-epsilons, first slot): `members` for rosters of millions."""
-        with clear_errors(self._path):
-            query = "SELECT user, window, nano, first FROM members WHERE last IS NULL"
-            found: list[Any] = self._database.execute(query).fetchall()
-            return found
+    def rows(self) -> MemberColumns:
+        """`members` for rosters of millions: ids, requirements and first slots as columns."""
+        enrolled, self._enrolled = self._enrolled, None
+        if enrolled is not None and self._summed == self._fact("registry"):
+            return enrolled
+        users, numbers, after = [Spelled.of(())], [np.empty((0, 3), dtype=np.int64)], ""
+        with readable(self._path):
+            while True:
+                names, values, last = only_row(self._database, _COLUMNS, (after,))
+                if last is None:
+                    break
+                users.append(Spelled.split(names.encode()))
+                numbers.append(np.fromstring(values, dtype=np.int64, sep=" ").reshape(-1, 3))
+                after = last
+        found = np.concatenate(numbers)
+        return MemberColumns(Spelled.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]), found[:, 2])
 
     def apart(self, slot: int) -> list[str]:
         """The ids that the registry knows, erased ones as digests, and does not count in a slot: no strangers either."""
@@ -87,6 +122,7 @@ class SqliteRegistry:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
             InvalidMembership: for an id that nobody can have.
         """
+        rows = [_queued(one) for one in changes]  # before the transaction: a publisher waits for its end
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
             if copied:
@@ -97,12 +133,10 @@ class SqliteRegistry:
                     committed=committed,
                     released=None,
                 )
-            before = self.pending()
             self._database.executemany(
-                "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)",
-                (_queued(one) for one in changes),
+                "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)", rows
             )
-            return self.pending() - before
+            return len(rows)
 
     def pending(self) -> int:
         """How many changes are queued."""
@@ -147,6 +181,8 @@ class SqliteRegistry:
         if int(self._database.pragma("user_version")) < 2:
             return
         with clear_errors(self._path):
+            if self._summed is not None and self._summed == self._fact("registry"):
+                return  # stored by this very writer, row by row
             found = Fingerprint(self._fact("salt"))
             found.add_all(self._database)
             for restore in self.restores():
@@ -154,22 +190,46 @@ class SqliteRegistry:
             if found.value() != self._fact("registry"):
                 raise damaged(self._path)
 
-    def apply(self, slot: int, holdout: HoldOut) -> int:
-        """Put the queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody."""
+    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
+        """Put queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody.
+
+        Args:
+            slot: the slot.
+            holdout: the rule.
+            most: how many changes at most, the earliest ones; None: all of them.
+        """
         with clear_errors(self._path), transaction(self._database):
-            work = _Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+            work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
             work.forget(slot)
             number = self.pending()
-            filled = number > 0 and work.fill(slot)
-            if not filled:
-                for change in self.queued():
-                    work.apply(change, slot)
-            self._database.execute("DELETE FROM changes")
+            filled = number > 0 and (most is None or number <= most) and work.fill(slot)
+            if filled:
+                self._database.execute("DELETE FROM changes")
+            else:
+                number = work.apply_queue(slot, number if most is None else min(most, number))
             self._put("registry", work.fingerprint.value())
             if filled or work.changed:
                 before, after = self.revision(), self._advance()
                 self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
             return number
+
+    def enrol(self, everybody: Enrolment, slot: int, holdout: HoldOut) -> bool:
+        """Register everybody from `slot` on without queueing, if nobody ever was and nobody can be held out.
+
+        Only the holder of the writer's lock may, before `slot`; inside a transaction. Returns whether that was so.
+        """
+        work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+        if self.pending() or not work.nobody_waits(slot, everybody.keys.distinct):
+            return False
+        work.enrol(everybody, slot)
+        self._summed = work.fingerprint.value()
+        self._put("registry", self._summed)
+        if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
+            firsts = np.broadcast_to(np.int64(slot), len(everybody))
+            self._enrolled = MemberColumns(everybody.users, everybody.keys, firsts)
+        before, after = self.revision(), self._advance()
+        self._note(None, before, after)
+        return True
 
     def settle(self, restore: Restore, holdout: HoldOut) -> int:
         """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction.
@@ -181,9 +241,10 @@ class SqliteRegistry:
         Returns:
             How many members wait.
         """
-        work = _Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+        work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
         work.forget(restore.slot + 1)  # as it was forgotten there: who is unknown may have been a stranger
         held = work.settle(restore)
+        work.flush()
         work.fingerprint.add_restore(restore)
         same, charged = int(restore.same_epoch), charged_text(restore.charged)
         self._database.execute(
@@ -210,117 +271,3 @@ class SqliteRegistry:
 def _queued(change: Change) -> tuple[Any, ...]:
     check_id(change.user)
     return change.action, change.user, *(change.key or (None, None)), change.level
-
-
-class _Work:
-    """Rows that change within one transaction, and what they add up to.
-
-    Attributes:
-        fingerprint: follows every row.
-        changed: the buckets of ids whose membership changed.
-    """
-
-    def __init__(self, database: apsw.Connection, salt: bytes, stored: bytes, holdout: HoldOut) -> None:
-        self._database = database
-        self._salt = salt
-        self._holdout = holdout
-        self.fingerprint = Fingerprint(salt, stored)
-        self.changed: set[int] = set()
-
-    def forget(self, slot: int) -> None:
-        """Drop memberships that ended so long ago that they hold nobody out."""
-        ended = member_rows(self._database, "WHERE last IS NOT NULL AND last <= ?", (slot - self._holdout.widest,))
-        for row in list(ended):
-            self._remove(row)
-
-    def fill(self, slot: int) -> bool:
-        """Register everybody at once if nobody ever was and nobody can be held out; whether that was so."""
-        known, others, users, rows = only_row(
-            self._database,
-            "SELECT EXISTS (SELECT 1 FROM members), sum(action <> 'set'), count(DISTINCT user), count(*) FROM changes",
-        )
-        if known or others or users != rows or self._holdout.as_stranger(slot) or self._holdout.restores:
-            return False
-        keys: list[Any] = self._database.execute("SELECT DISTINCT window, nano FROM changes").fetchall()
-        if any(self._holdout.first_slot(key, slot, (), 0, slot) > slot for key in keys):
-            return False
-        self._database.execute(
-            "INSERT INTO members SELECT user, window, nano, level, ?, ?, NULL FROM changes ORDER BY user", (slot, slot)
-        )
-        self.fingerprint.add_all(self._database)
-        return True
-
-    def apply(self, change: Change, slot: int) -> None:
-        """One change, in force from `slot` on."""
-        rows = self._of(change.user)
-        current = next((row for row in rows if row.last is None), None)
-        if change.action != "set" or change.key is None:
-            self._end(current, slot)
-            if change.action == "erase":
-                self._erase(change.user)
-            return
-        if current is not None and current.key == change.key:
-            if current.level != change.level:
-                self._remove(current)
-                self._insert(current._replace(level=change.level))
-            return
-        self._end(current, slot)
-        past = [Past(row.key, slot - 1 if row.last is None else row.last) for row in rows if row.first < slot]
-        if not rows:
-            past = self._holdout.as_stranger(slot)
-            for one in past:
-                self._insert(MemberRow(change.user, *one.key, None, slot, one.last, one.last))
-        bucket = bucket_of(change.user, self._salt)
-        since = min((row.since for row in rows), default=slot)
-        first = self._holdout.first_slot(change.key, slot, past, bucket, since)
-        self._insert(MemberRow(change.user, *change.key, change.level, since, first, None))
-        self.changed.add(bucket)
-
-    def settle(self, restore: Restore) -> int:
-        """End at M every membership that has to wait after it, and let it begin anew after its wait."""
-        held = 0
-        for row in list(member_rows(self._database, "WHERE last IS NULL")):
-            waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)
-            if waits > row.first:
-                self._remove(row)
-                if row.first <= restore.slot:
-                    self._insert(row._replace(last=restore.slot))
-                self._insert(row._replace(first=waits))
-                held += 1
-        return held
-
-    def _of(self, user: str) -> list[MemberRow]:
-        """All rows of an id, under its name or its erased form."""
-        return list(member_rows(self._database, "WHERE user IN (?, ?)", (user, erased_id(user, self._salt))))
-
-    def _end(self, current: MemberRow | None, slot: int) -> None:
-        """End a membership before `slot`; one that never began leaves no trace."""
-        if current is None:
-            return
-        self._remove(current)
-        if current.first < slot:
-            self._insert(current._replace(last=slot - 1))
-        self.changed.add(bucket_of(current.user, self._salt))
-
-    def _erase(self, user: str) -> None:
-        """Replace the id by a keyed digest for as long as the hold-out needs it."""
-        digest = erased_id(user, self._salt)
-        for row in self._of(user):
-            if row.user == user:
-                self._remove(row)
-                self._insert(row._replace(user=digest, level=None))
-
-    def _insert(self, row: MemberRow) -> None:
-        same = "WHERE user = ? AND first = ? AND window = ? AND nano = ?"
-        for there in list(member_rows(self._database, same, (row.user, row.first, row.window, row.nano))):
-            self._remove(there)  # the same membership again: the later end counts
-            row = row._replace(last=None if there.last is None or row.last is None else max(there.last, row.last))
-        self._database.execute("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        self.fingerprint.add(row)
-
-    def _remove(self, row: MemberRow) -> None:
-        self._database.execute(
-            "DELETE FROM members WHERE user = ? AND first = ? AND window = ? AND nano = ?",
-            (row.user, row.first, row.window, row.nano),
-        )
-        self.fingerprint.drop(row)

@@ -66,7 +66,7 @@ class Tables:
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
-        return roster.users.dtype.kind in "iu" and all(one.integer_users for one in self.parquet)
+        return roster.numbered and all(one.integer_users for one in self.parquet)
 
     def _load(self, name: str, columns: dict[str, npt.NDArray[Any]]) -> None:
         self.connection.register("arriving", columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -12,11 +12,15 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Requirement
+from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.sql import connect, literal
-from wevent.streams.files.text_tables import load_rows
+from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, open_file
+from wevent.streams.records.delimited import DELIMITERS
 from wevent.streams.records.fields import MAX_LABEL_BYTES
 
+_AT_ONCE = 1 << 16
 _CANONICAL = r"0|-?[1-9]\d{0,17}"
 
 
@@ -30,7 +34,7 @@ class Requirements(NamedTuple):
         words: the levels asked for, such as "High/Small"; None for numbers.
     """
 
-    users: npt.NDArray[Any]
+    users: npt.NDArray[np.int64] | Spelled
     windows: IntArray
     nanos: IntArray
     words: list[str] | None
@@ -48,24 +52,15 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> Require
         InvalidRequirement: for a window, epsilon or level that no promise can be built on.
         InvalidRoster: for a user listed twice.
     """
-    connection = connect()
-    chosen_names = load_rows(connection, str(path), _chosen(str(path)))
-    as_levels = chosen_names[2] == "privacy"
-    connection.execute("CREATE TEMP TABLE rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e FROM loaded")
-    _check_rows(connection, str(path))
-    pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
+    one = open_file(str(path))
+    asked = (_from_fields if one.format in DELIMITERS else _from_table)(one, _chosen(str(path)))
     chosen = levels or Levels.default()
-    requirements = [chosen.requirement(e, w) if as_levels else Requirement(_whole(w), e) for w, e in pairs]
-    codes = connection.execute(
-        "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "
-        "(SELECT DISTINCT w, e FROM rows)) USING (w, e) ORDER BY rows.rowid"
-    ).fetchnumpy()["code"]
-    windows = np.array([one.window for one in requirements], dtype=np.int64)[codes]
-    nanos = np.array([one.nano for one in requirements], dtype=np.int64)[codes]
-    words = [f"{e}/{w}" for w, e in pairs]
-    return Requirements(
-        _ids(connection), windows, nanos, [words[code] for code in codes.tolist()] if as_levels else None
-    )
+    requirements = [chosen.requirement(e, w) if asked.as_levels else Requirement(_whole(w), e) for w, e in asked.pairs]
+    windows = np.array([one.window for one in requirements], dtype=np.int64)[asked.codes]
+    nanos = np.array([one.nano for one in requirements], dtype=np.int64)[asked.codes]
+    words = [f"{e}/{w}" for w, e in asked.pairs]
+    chosen_words = [words[code] for code in asked.codes.tolist()] if asked.as_levels else None
+    return Requirements(asked.users, windows, nanos, chosen_words)
 
 
 def read_column(path: str | Path, column: str) -> list[str]:
@@ -103,35 +98,92 @@ def _chosen(path: str) -> Callable[[Sequence[str]], list[str]]:
     return choose
 
 
-def _check_rows(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+class _Asked(NamedTuple):
+    """A file's rows: ids, the different pairs of window and epsilon (or privacy) in their order, and which each has."""
+
+    users: npt.NDArray[np.int64] | Spelled
+    pairs: list[tuple[str, str]]
+    codes: IntArray
+    as_levels: bool
+
+
+def _from_fields(one: InputFile, choose: Choice) -> _Asked:
+    """Rows of CSV or TSV: ids stay bytes, for there may be millions."""
+    names = choose(one.columns)
+    numbers: dict[tuple[str, str], int] = {}
+    codes, users = [np.empty(0, dtype=np.int64)], []
+    for user, window, epsilon in delimited_fields(one, [one.columns.index(name) for name in names]):
+        users.append(user.spelled().compact())
+        codes.append(_pair_codes(window.spelled(), epsilon.spelled(), numbers))
+    everybody, each = Spelled.joined(users), np.concatenate(codes)
+    users.clear()
+    blank = np.array([w == "" or e == "" for w, e in numbers], dtype=np.bool_)
+    whole = (everybody.sizes > 0) & ~blank[each]
+    unfit = int(np.count_nonzero(everybody.sizes > MAX_LABEL_BYTES))
+    _check_rows(
+        len(each), unfit, len(each) - int(np.count_nonzero(whole)), SpelledIndex(everybody).duplicates, one.path
+    )
+    order = np.array(sorted(range(len(numbers)), key=list(numbers).__getitem__), dtype=np.int64)
+    ids, are_numbers = whole_numbers(everybody.data, everybody.starts, everybody.starts + everybody.sizes)
+    return _Asked(
+        ids if are_numbers.all() else everybody, sorted(numbers), order.argsort()[each], names[2] == "privacy"
+    )
+
+
+def _pair_codes(windows: Spelled, epsilons: Spelled, numbers: dict[tuple[str, str], int]) -> IntArray:
+    """For each row the number of its pair; a pair that is new gets the next one."""
+    if not len(windows):
+        return np.empty(0, dtype=np.int64)
+    alike = SpelledIndex(windows).find(windows) * len(windows) + SpelledIndex(epsilons).find(epsilons)
+    _, first, each = np.unique(alike, return_index=True, return_inverse=True)
+    texts = zip(windows.where(first).texts(), epsilons.where(first).texts(), strict=True)
+    found = [numbers.setdefault((w.strip(" "), e.strip(" ")), len(numbers)) for w, e in texts]
+    return np.array(found, dtype=np.int64)[each]
+
+
+def _from_table(one: InputFile, choose: Choice) -> _Asked:
+    """Rows of NDJSON or Parquet."""
+    connection = connect()
+    names = load_rows(connection, one.path, choose)
+    connection.execute("CREATE TEMP VIEW rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e, rowid FROM loaded")
     rows, whole, users = connection.execute(
         "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
     ).fetchall()[0]
     odd = f"SELECT count(*) FROM rows WHERE strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
-    if unfit := connection.execute(odd).fetchall()[0][0]:
+    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, one.path)
+    pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
+    codes = connection.execute(
+        "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "
+        "(SELECT DISTINCT w, e FROM rows)) USING (w, e) ORDER BY rows.rowid"
+    ).fetchnumpy()["code"]
+    return _Asked(_ids(connection), pairs, codes, names[2] == "privacy")
+
+
+def _check_rows(rows: int, unfit: int, incomplete: int, repeated: int, path: str) -> None:
+    if unfit:
         raise InvalidInput(
             f"ids of at most {MAX_LABEL_BYTES} bytes, without NULs",
             f"{path!r} with {unfit} other ones",
             "Events of such users would never count: use shorter ids.",
             path=path,
         )
-    if not rows or whole < rows:
+    if not rows or incomplete:
         raise InvalidInput(
             "a row per user, every field filled in",
-            f"{path!r} " + ("without rows" if not rows else f"with {rows - whole} rows that have an empty field"),
+            f"{path!r} " + ("without rows" if not rows else f"with {incomplete} rows that have an empty field"),
             "Complete the file.",
             path=path,
         )
-    if users < rows:
+    if repeated:
         raise InvalidRoster(
             "each user once",
-            f"{rows - users} repeated ids in {path!r}",
+            f"{repeated} repeated ids in {path!r}",
             "Keep one row per user: a user has one requirement at a time.",
-            duplicates=rows - users,
+            duplicates=repeated,
         )
 
 
-def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[Any]:
+def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[np.int64] | Spelled:
     plain = connection.execute(f"SELECT bool_and(regexp_full_match(u, {literal(_CANONICAL)})) FROM rows").fetchall()[0][
         0
     ]
@@ -139,7 +191,11 @@ def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[Any]:
         return np.asarray(
             connection.execute("SELECT CAST(u AS BIGINT) AS u FROM rows ORDER BY rowid").fetchnumpy()["u"]
         )
-    return connection.execute("SELECT u FROM rows ORDER BY rowid").fetchnumpy()["u"].astype(np.str_)
+    found = connection.execute("SELECT u FROM rows ORDER BY rowid")
+    parts = []
+    while part := found.fetchmany(_AT_ONCE):
+        parts.append(Spelled.of([user for (user,) in part]))
+    return Spelled.joined(parts)
 
 
 def _whole(window: str) -> int:

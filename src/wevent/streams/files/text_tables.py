@@ -17,6 +17,7 @@ from wevent.errors import InvalidInput
 from wevent.streams.files.inputs import InputFile, open_input, read_lines
 from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.records.delimited import DELIMITERS, split_fields
+from wevent.streams.records.fields import Fields
 
 Choice = Callable[[Sequence[str]], list[str]]
 
@@ -32,9 +33,7 @@ def load_rows(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) 
     Raises:
         InvalidInput: for a missing or unreadable file, or a line that is no row of it.
     """
-    if not Path(path).is_file():
-        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
-    one = open_input(path)
+    one = open_file(path)
     if one.format == "parquet":
         return _load_parquet(connection, path, choose)
     names, pieces = _delimited(one, choose) if one.format in DELIMITERS else _objects(one, choose)
@@ -46,6 +45,17 @@ def load_rows(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) 
         connection.execute("INSERT INTO loaded SELECT * FROM arriving")
         connection.unregister("arriving")
     return names
+
+
+def open_file(path: str) -> InputFile:
+    """The file of that very name.
+
+    Raises:
+        InvalidInput: if it is not there or cannot be read.
+    """
+    if not Path(path).is_file():
+        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
+    return open_input(path)
 
 
 def _load_parquet(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) -> list[str]:
@@ -61,20 +71,25 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: str, choose: Choi
     return names
 
 
+def delimited_fields(one: InputFile, places: Sequence[int]) -> Iterator[list[Fields]]:
+    """Some columns of a CSV or TSV file, piece by piece.
+
+    Raises:
+        InvalidInput: at a line that is no row of it.
+    """
+    line = 2
+    for lines in read_lines(one):
+        table = split_fields(lines, DELIMITERS[one.format], len(one.columns), places)
+        if len(table.strange):
+            raise _no_row(one.path, line + int(table.strange[0]))
+        yield table.columns
+        line += lines.count(b"\n")
+
+
 def _delimited(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
     names = choose(one.columns)
-    places = [one.columns.index(name) for name in names]
-
-    def pieces() -> Iterator[list[list[str | None]]]:
-        line = 2
-        for lines in read_lines(one):
-            table = split_fields(lines, DELIMITERS[one.format], len(one.columns), places)
-            if len(table.strange):
-                raise _no_row(one.path, line + int(table.strange[0]))
-            yield [list(column.texts()) for column in table.columns]
-            line += lines.count(b"\n")
-
-    return names, pieces()
+    pieces = delimited_fields(one, [one.columns.index(name) for name in names])
+    return names, ([list(column.texts()) for column in piece] for piece in pieces)
 
 
 def _objects(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:

@@ -103,6 +103,10 @@ class LineSource:
             self._totals["rejected"] += counts.rejected
             yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
 
+    def closed_through(self) -> int:
+        """The last slot that has closed; by the clock that is looked at again when the next one is waited for."""
+        return self._closed
+
     def resume(self, position: Any) -> None:
         """Continue after a stored position: what arrives for slots up to it is late.
 

@@ -13,7 +13,7 @@ from wevent.counting.roster import Roster
 from wevent.streams.files.folding import latest
 from wevent.streams.records.decoding import Batch
 
-_TEXT_WEIGHT = 64  # characters that take as much room as an event
+_TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
 
 
 class OpenSlot:
@@ -48,6 +48,9 @@ class OpenSlot:
 
     def count(self, roster: Roster, cells: int) -> Counts:
         """The slot's counts with this roster."""
+        if not self._parts:
+            nothing = np.zeros((len(roster.population), cells), dtype=np.int64)
+            return Counts(nothing, self.rejected)
         batch = self._sorted()
         counts = roster.count_rows(
             roster.find(batch.users),
@@ -97,8 +100,7 @@ class OpenSlot:
         if self._roster is not None:
             batch = batch.where(self._roster.countable(batch.users))
         self.rejected += before - len(batch.times)
-        texts: dict[str, int] = {}
-        kept = latest(batch.users.keyed(texts), batch.cells, self._limit)
+        kept = latest(batch.users.codes(), batch.cells, self._limit)
         self._parts = [Batch(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
         self._size = _weight(self._parts[0])
         self._full = max(self._compact_above, 2 * self._size)
@@ -106,4 +108,4 @@ class OpenSlot:
 
 def _weight(batch: Batch) -> int:
     """How much room events take, in events with short ids."""
-    return len(batch.times) + sum(map(len, batch.users.texts)) // _TEXT_WEIGHT
+    return len(batch.times) + int(batch.users.texts.sizes.sum()) // _TEXT_WEIGHT

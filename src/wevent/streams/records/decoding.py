@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -68,18 +69,40 @@ class Columns(NamedTuple):
 
 def assemble(columns: Columns, cells: Cells) -> Decoded:
     """Events from raw columns: a line without a time, a user or a cell is malformed."""
+    return _assembled(columns, cells)[1]
+
+
+def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
+    """`assemble` for lines whose columns are in several parts; events are in the order of their lines again."""
+    if len(parts) == 1:
+        return assemble(parts[0], cells)
+    rows, decoded = zip(*(_assembled(one, cells) for one in parts), strict=True)
+    order = np.concatenate(rows).argsort(kind="stable")
+    malformed = np.concatenate([one.malformed for one in decoded])
+    worst = malformed.argsort(kind="stable")
+    batch = Batch(
+        np.concatenate([one.batch.times for one in decoded]),
+        Labels.joined([one.batch.users for one in decoded]),
+        np.concatenate([one.batch.cells for one in decoded]),
+    )
+    problems = np.concatenate([one.problems for one in decoded])
+    return Decoded(batch.where(order), malformed[worst], problems[worst])
+
+
+def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
+    """The events, and the lines that they are from."""
     rows, (times, timely), users, labels, strange = columns
     with_user, with_cell = users.label_sized(), labels.label_sized()
     whole = timely & with_user & with_cell
     if whole.all() and not len(strange):
         nothing = np.empty(0, dtype=np.int64)
-        return Decoded(Batch(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
+        return rows, Decoded(Batch(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
     batch = Batch(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
     problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
     malformed = np.concatenate((strange, rows[~whole]))
     order = malformed.argsort(kind="stable")
     both = np.concatenate((np.full(len(strange), NO_RECORD), problems[~whole]))
-    return Decoded(batch, malformed[order], both[order])
+    return rows[whole], Decoded(batch, malformed[order], both[order])
 
 
 def time_reader(settings: StreamSettings) -> TimeReader | SlotReader:

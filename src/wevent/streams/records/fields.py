@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.counting.lookup import Labels, all_plain_text
+from wevent.counting.spelling import Spelled, padded, whole_numbers
 
 MAX_LABEL_BYTES = 256  # of a user id or a cell label
-_WHOLE_DIGITS = 18
 
 Mask = npt.NDArray[np.bool_]
 
@@ -57,7 +57,12 @@ class Fields:
         numbers, whole = self.whole_numbers()
         if whole.all():
             return Labels(numbers)
-        return Labels.placed(numbers, whole, self.where(~whole).texts())
+        texts = self if not whole.any() else self.where(~whole)
+        return Labels.placed(numbers, whole, texts.spelled().compact())
+
+    def spelled(self) -> Spelled:
+        """The same texts where a word can be read at every place."""
+        return Spelled(padded(self.data), self.starts, self.lengths())
 
     def label_sized(self) -> Mask:
         """Which can be ids or labels: neither empty nor longer than MAX_LABEL_BYTES, and without a NUL."""
@@ -70,24 +75,7 @@ class Fields:
 
     def whole_numbers(self) -> tuple[IntArray, Mask]:
         """Each as a number, where its text is how a whole number of at most 18 digits is written."""
-        data = np.frombuffer(self.data, dtype=np.uint8)
-        numbers = np.zeros(len(self), dtype=np.int64)
-        if not len(data):
-            return numbers, np.zeros(len(self), dtype=np.bool_)
-        last = len(data) - 1
-        first = data[np.minimum(self.starts, last)]
-        negative = first == ord("-")
-        starts = self.starts + negative
-        lengths = self.ends - starts
-        head = data[np.minimum(starts, last)]
-        valid = (lengths > 0) & (lengths <= _WHOLE_DIGITS)
-        valid &= (head != ord("0")) | ((lengths == 1) & ~negative)
-        for place in range(int(lengths[valid].max(initial=0))):
-            digit = data[np.minimum(starts + place, last)] - np.uint8(ord("0"))  # wraps: above 9 if it is none
-            inside = place < lengths
-            valid &= (digit <= 9) | ~inside
-            numbers = np.where(inside & valid, numbers * 10 + digit, numbers)
-        return np.where(negative, -numbers, numbers), valid
+        return whole_numbers(np.frombuffer(self.data, dtype=np.uint8), self.starts, self.ends)
 
 
 class Numbers(NamedTuple):

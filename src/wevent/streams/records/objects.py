@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
-from wevent.streams.records.decoding import Columns, Decoded, assemble
+from wevent.counting.spelling import padded
+from wevent.streams.records.decoding import Columns, Decoded, assemble, assemble_all
 from wevent.streams.records.fields import Numbers, Texts
+from wevent.streams.records.shapes import Marks, Shape, learn, mark, match
 from wevent.streams.records.splitting import BYTE_ORDER_MARK, line_ends, spoiled_lines
 from wevent.streams.records.times import SlotReader, TimeReader
 
 MAX_DEPTH = 64  # of arrays and objects within each other in one line
 
+_MANY = 32  # lines that are worth looking for shapes
+_SAMPLES = 4  # lines that shapes are learnt from, and shapes that are remembered
+_NOTHING = np.empty(0, dtype=np.int64)
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
@@ -37,27 +43,74 @@ class ObjectDecoder:
         close: Any = msgspec.defstruct("Close", [("close", str | int | float)], gc=False, forbid_unknown_fields=True)
         self._decode = msgspec.json.Decoder(event).decode
         self._decode_close = msgspec.json.Decoder(close).decode
+        self._columns_wanted = dict(columns)
         self._cells = cells
         self._times = times
+        self._shapes: list[Shape] = []
 
     def decode(self, lines: bytes) -> Decoded:
         """The events of whole lines, each with its end."""
         if BYTE_ORDER_MARK in lines:  # some editors put one before text, and files are joined
             lines = b"\n".join([row.removeprefix(BYTE_ORDER_MARK) for row in lines.split(b"\n")])
-        rows = lines.split(b"\n")
-        rows.pop()
-        for spoiled in (*spoiled_lines(lines, line_ends(lines)).tolist(), *_too_deep(lines, rows)):
-            rows[spoiled] = b"\0"
+        ends = line_ends(lines)
+        spoiled = spoiled_lines(lines, ends)
+        if len(ends) < _MANY:
+            return assemble(self._one_by_one(lines, np.arange(len(ends)), ends, spoiled), self._cells)
+        marks = mark(lines, ends, padded(lines))
+        marks.plain[spoiled] = False
+        parts, left = [], np.arange(len(ends))
+        for shape in self._candidates(marks):
+            found = match(shape, marks, left)
+            if len(found.rows):
+                times = self._times.fields(found.times)
+                parts.append(Columns(found.rows, times, found.users, found.cells, _NOTHING))
+                done = len(found.rows) == len(left)
+                left = _NOTHING if done else np.setdiff1d(left, found.rows, assume_unique=True)
+                self._remember(shape)
+            if not len(left):
+                break
+        else:
+            parts.append(self._one_by_one(lines, left, ends, spoiled))
+        return assemble_all(parts, self._cells)
+
+    def _candidates(self, marks: Marks) -> Iterator[Shape]:
+        """Shapes that lines may have: the ones they had lately, then those of a few of them."""
+        yield from tuple(self._shapes)
+        for row in np.linspace(0, len(marks.ends) - 1, _SAMPLES).astype(np.int64).tolist():
+            shape = learn(marks.lines[marks.starts[row] : marks.ends[row]], self._columns_wanted)
+            if shape is not None and shape not in self._shapes:
+                yield shape
+
+    def _remember(self, shape: Shape) -> None:
+        if self._shapes[:1] != [shape]:
+            self._shapes = [shape, *(one for one in self._shapes if one != shape)][:_SAMPLES]
+
+    def _one_by_one(self, lines: bytes, rows: IntArray, ends: IntArray, spoiled: IntArray) -> Columns:
+        """The columns of some lines, whatever is in them."""
+        if len(rows) == len(ends):
+            texts = lines.split(b"\n")
+            texts.pop()
+        else:
+            starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+            places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
+            texts = [lines[start:end] for start, end in places]
+        for place in np.flatnonzero(np.isin(rows, spoiled)).tolist() if len(spoiled) else ():
+            texts[place] = b"\0"
+        for place in _too_deep(texts):
+            texts[place] = b"\0"
         events: list[Any] = []
         strange: list[int] = []
-        left = iter(rows)
+        left = iter(texts)
         while True:
             try:
                 events.extend(map(self._decode, left))  # keeps what it got when a line fails
                 break
             except _MALFORMED:
                 strange.append(len(events) + len(strange))
-        return assemble(self._columns(events, rows, strange), self._cells)
+        times = self._times.values([event.time for event in events])
+        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
+        malformed = np.array([place for place in strange if texts[place].strip()], dtype=np.int64)
+        return Columns(np.delete(rows, strange) if strange else rows, times, users, cells, rows[malformed])
 
     def close(self, line: bytes) -> int | None:
         """The time of a close line, None if it is none; a line that is spoiled closes nothing."""
@@ -68,15 +121,6 @@ class ObjectDecoder:
         except _MALFORMED:
             return None
 
-    def _columns(self, events: Sequence[Any], rows: Sequence[bytes], strange: Sequence[int]) -> Columns:
-        kept = np.arange(len(rows))
-        if strange:
-            kept = np.delete(kept, strange)
-        times = self._times.values([event.time for event in events])
-        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
-        malformed = [row for row in strange if rows[row].strip()]
-        return Columns(kept, times, users, cells, np.array(malformed, dtype=np.int64))
-
 
 def _labels(values: Sequence[Any]) -> Numbers | Texts:
     try:
@@ -85,14 +129,13 @@ def _labels(values: Sequence[Any]) -> Numbers | Texts:
         return Texts([value if type(value) is str else str(value) for value in values])
 
 
-def _too_deep(lines: bytes, rows: Sequence[bytes]) -> list[int]:
+def _too_deep(rows: Sequence[bytes]) -> list[int]:
     """Numbers of the lines with more than MAX_DEPTH arrays and objects within each other."""
-    if lines.count(b"{") + lines.count(b"[") <= MAX_DEPTH:
-        return []
-    characters = np.frombuffer(lines, dtype=np.uint8)
-    opening = np.flatnonzero((characters == ord("{")) | (characters == ord("[")))
-    brackets = np.bincount(line_ends(lines).searchsorted(opening), minlength=len(rows))
-    return [row for row in np.flatnonzero(brackets > MAX_DEPTH).tolist() if _depth(rows[row]) > MAX_DEPTH]
+    deep = []
+    for number, row in enumerate(rows):
+        if row.count(b"{") + row.count(b"[") > MAX_DEPTH and _depth(row) > MAX_DEPTH:
+            deep.append(number)
+    return deep
 
 
 def _depth(row: bytes) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import IntArray
+from wevent.counting.spelling import words_of
 from wevent.streams.clock import SECOND_US
 from wevent.streams.records.fields import Fields, Mask
 
@@ -28,6 +29,7 @@ _ISO = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _EPOCH = date(1970, 1, 1).toordinal()
+_MINUTE = 16  # characters of a time up to its minute
 _SHAPES = 8  # of one length that are tried at once, before texts are read one by one
 _MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
 
@@ -77,14 +79,13 @@ class TimeReader:
         if not len(left):
             return times, valid
         data = np.frombuffer(fields.data, dtype=np.uint8)
-        places = np.arange(length)[:, None]
         for _ in range(_SHAPES):
             if len(left) < 2:
                 break
             sample = fields.where(left[:1]).texts()[0]
             match = self._iso(sample)
             if match is not None:
-                found, fits = self._like(data[fields.starts[left] + places], match)
+                found, fits = self._like(_characters(data, fields.starts[left], length), match)
                 times[left[fits]], valid[left[fits]] = found[fits], True
                 left = left[1:][~fits[1:]]  # the first one fits, or is none
             else:
@@ -99,12 +100,17 @@ class TimeReader:
             return None
         return match
 
-    def _like(self, characters: Any, match: re.Match[str]) -> tuple[IntArray, Mask]:
-        """Times of the texts (one per column) that have digits and other characters where the matched one has them."""
-        digits = np.array([character.isdigit() for character in match[0]])
-        values = characters - np.uint8(ord("0"))  # wraps: above 9 if it is no digit
-        others = np.frombuffer(match[0].encode(), dtype=np.uint8)[:, None]
-        fits = (values[digits] <= 9).all(axis=0) & (characters[~digits] == others[~digits]).all(axis=0)
+    def _like(self, characters: list[Any], match: re.Match[str]) -> tuple[IntArray, Mask]:
+        """Times of the texts that have digits and other characters where the matched one has them.
+
+        Args:
+            characters: for each place the character of every text, or of one if all texts have the same.
+            match: of one of them.
+        """
+        fits = np.ones(len(characters[-1]), dtype=np.bool_)
+        values = [column - np.uint8(ord("0")) for column in characters]  # wraps: above 9 if it is no digit
+        for place, character in enumerate(match[0]):
+            fits &= values[place] <= 9 if character.isdigit() else characters[place] == ord(character)
         parts = (_number(values, *match.span(group)) for group in (1, 2, 3, 4, 5, 6, 10, 11))
         year, month, day, hour, minute, second, offset_hour, offset_minute = parts
         fits &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
@@ -115,7 +121,8 @@ class TimeReader:
         fraction = _number(values, match.start(7), match.start(7) + min(decimals, 6)) * 10 ** max(0, 6 - decimals)
         minutes = ((_days_before(year, month) + day - 1) * 24 + hour) * 60 + minute
         offset = (offset_hour * 60 + offset_minute) * 60 * SECOND_US
-        return (minutes * 60 + second) * SECOND_US + fraction - self._offset(match, offset), fits
+        times = (minutes * 60 + second) * SECOND_US + fraction - self._offset(match, offset)
+        return np.broadcast_to(times, fits.shape), fits
 
     def _text(self, text: str) -> int | None:
         match = self._iso(text)
@@ -159,11 +166,22 @@ def _clipped(time: float) -> int | None:
     return round(max(-FAR_US, min(FAR_US, time)))
 
 
-def _number(values: Any, start: int, end: int) -> IntArray:
-    """The number in some rows of digits; 0 without rows."""
-    number = np.zeros(values.shape[1], dtype=np.int64)
-    for row in range(start, end):
-        number = number * 10 + values[row]
+def _characters(data: Any, starts: IntArray, length: int) -> list[Any]:
+    """For each place the character of every text; times of one minute have the same first ones."""
+    same = 0
+    while same + 8 <= min(_MINUTE, length - 1):  # the last one has to be of every text
+        words = words_of(data)[starts + same]
+        if not (words == words[0]).all():
+            break
+        same += 8
+    return [data[starts[:1] + place] for place in range(same)] + [data[starts + place] for place in range(same, length)]
+
+
+def _number(values: list[Any], start: int, end: int) -> IntArray:
+    """The number in some columns of digits; 0 without columns."""
+    number = np.zeros(1, dtype=np.int64)
+    for column in values[max(start, 0) : max(end, 0)]:
+        number = number * 10 + column
     return number
 
 

@@ -1,12 +1,18 @@
 """The requirements file."""
 
+import csv
+import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wevent import Levels
-from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, WeventError
 from wevent.streams import read_requirements
 
 
@@ -68,3 +74,35 @@ def test_one_sentence_per_mistake(tmp_path: Path, text: str, error: type[Excepti
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="not there"):
         read_requirements(tmp_path / "missing.csv")
+
+
+_TEXT = st.text(st.sampled_from(' "ü1a,0-'), max_size=4)
+_ROW = st.tuples(_TEXT, st.sampled_from(["4", " 4", "7 ", ""]), st.sampled_from(["1", "0.5", "0.50 ", "nine", ""]))
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows=st.lists(_ROW, max_size=12), long=st.booleans())
+def test_delimited_files_are_read_as_objects_are(rows: list[tuple[str, str, str]], long: bool) -> None:
+    if long:
+        rows = [*rows, ("ü" * 129, "4", "1")]
+    found: list[Any] = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        with (place / "asked.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(
+                [("user", "window", "epsilon"), *rows]
+            )
+        names = ("user", "window", "epsilon")
+        objects = [json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows]
+        (place / "asked.ndjson").write_text("".join(objects) or "\n", encoding="utf-8")
+        for name in ("asked.csv", "asked.ndjson"):
+            try:
+                asked = read_requirements(place / name)
+            except WeventError as error:
+                found.append((type(error), str(error).replace(name, "")))
+            else:
+                found.append((asked.users.tolist(), asked.windows.tolist(), asked.nanos.tolist(), asked.words))
+    if rows:
+        assert found[0] == found[1]
+    else:
+        assert found[0][0] is InvalidInput

@@ -1,0 +1,267 @@
+"""Texts as bytes in one buffer, and an index of them: found by a hash, then compared in full, many at once.
+
+A Python string per event would take most of the time and memory of a live stream; eight bytes of every text at a time
+take little of either. The hash is keyed by random numbers of this process, so nobody can choose texts that collide.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import IntArray
+
+_PADDING = bytes(8)  # a word can be read at every byte of a text
+_ODD, _START = (np.uint64(secrets.randbits(64) | 1) for _ in range(2))
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)  # the bytes of a word that belong to it
+_LONG = 256  # of so many texts the longest one does not decide how much room each of them takes
+_AT_ONCE = 1 << 16
+_EMPTY = -1
+_WHOLE_DIGITS = 18
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """Texts in UTF-8: text i is data[starts[i]:starts[i] + sizes[i]], and eight bytes follow the last one."""
+
+    data: Bytes
+    starts: IntArray
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Spelled:
+        """Python strings, one after the other."""
+        joined = "".join(texts)
+        if joined.isascii():
+            sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+            data = joined.encode("ascii")
+        else:
+            parts = [text.encode(errors="surrogatepass") for text in texts]
+            sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+            data = b"".join(parts)
+        return cls(padded(data), np.cumsum(sizes) - sizes, sizes)
+
+    @classmethod
+    def split(cls, data: bytes) -> Spelled:
+        """Texts between NULs, at least one."""
+        whole = padded(data)
+        nuls = np.flatnonzero(whole[: len(data)] == 0)
+        starts = np.concatenate(([0], nuls + 1))
+        return cls(whole, starts, np.append(nuls, len(data)) - starts)
+
+    @classmethod
+    def joined(cls, columns: Sequence[Spelled]) -> Spelled:
+        """One column after the other, without what stands between the texts."""
+        compact = [column.compact() for column in columns if len(column)]
+        if len(compact) == 1:
+            return compact[0]
+        offsets = np.cumsum([0, *(len(one.data) for one in compact)])[:-1].tolist()
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(
+            np.concatenate([padded(b""), *(one.data for one in compact)][1 if compact else 0 :]),
+            np.concatenate([nothing, *(one.starts + start for one, start in zip(compact, offsets, strict=True))]),
+            np.concatenate([nothing, *(one.sizes for one in compact)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts())
+
+    def where(self, chosen: IntArray | npt.NDArray[np.bool_] | slice) -> Spelled:
+        """Some of them, in the same buffer."""
+        return Spelled(self.data, self.starts[chosen], self.sizes[chosen])
+
+    def texts(self) -> list[str]:
+        """As Python strings."""
+        data = self.data.tobytes()
+        places = zip(self.starts.tolist(), (self.starts + self.sizes).tolist(), strict=True)
+        if data.isascii():
+            text = data.decode("ascii")
+            return [text[start:end] for start, end in places]
+        return [data[start:end].decode(errors="surrogatepass") for start, end in places]
+
+    tolist = texts
+
+    def order(self) -> IntArray:
+        """What puts them in the order of their bytes."""
+        words = self.words(max(1, self.words_for(len(self))))
+        keys = words.view(f"S{8 * words.shape[1]}").reshape(-1)
+        return np.arange(len(self)) if (keys[1:] >= keys[:-1]).all() else keys.argsort(kind="stable")
+
+    def compact(self) -> Spelled:
+        """The same texts with next to nothing between them."""
+        total = int(self.sizes.sum())
+        if len(self.data) <= 2 * total + len(_PADDING):
+            return self
+        words = self.words_for(len(self))
+        if 8 * words * len(self) <= 2 * total:
+            copied = np.concatenate((self.words(words).reshape(-1).view(np.uint8), padded(b"")))
+            return Spelled(copied, np.arange(len(self)) * (8 * words), self.sizes)
+        starts = np.cumsum(self.sizes) - self.sizes
+        places = np.repeat(self.starts - starts, self.sizes) + np.arange(total)
+        return Spelled(np.concatenate((self.data[places], padded(b""))), starts, self.sizes)
+
+    def words_for(self, number: int) -> int:
+        """With how many words this many of the texts, the shortest ones, can be written."""
+        sizes = np.bincount(-(-self.sizes // 8)).cumsum()
+        return int(sizes.searchsorted(number)) if number else 0
+
+    def words(self, number: int) -> Words:
+        """The first 8·number bytes of each text as numbers, a column per eight bytes; zeros behind the end of a text."""
+        found = np.zeros((len(self), number), dtype=np.uint64)
+        view, rows = words_of(self.data), None
+        for column in range(number):
+            left = (self.sizes if rows is None else self.sizes[rows]) - 8 * column
+            if int(left.min(initial=1)) <= 0:
+                some = np.flatnonzero(left > 0)
+                rows, left = some if rows is None else rows[some], left[some]
+            starts = self.starts if rows is None else self.starts[rows]
+            words = view[starts + 8 * column]
+            if int(left.min(initial=8)) < 8:
+                words &= _MASKS[np.minimum(left, 8)]
+            found[slice(None) if rows is None else rows, column] = words
+        return found
+
+
+class SpelledIndex:
+    """Finds texts among texts without NULs: a table of places, open addressing; what is unusually long apart.
+
+    Args:
+        texts: what to find among.
+
+    Attributes:
+        duplicates: how many of them occur again.
+    """
+
+    def __init__(self, texts: Spelled) -> None:
+        self._columns = texts.words_for(len(texts) - len(texts) // _LONG)
+        short = texts.sizes <= 8 * self._columns
+        self._rows = None if short.all() else np.flatnonzero(short)
+        long = np.flatnonzero(~short)
+        self._long = dict(zip(texts.where(long).texts(), long.tolist(), strict=True))
+        self.duplicates = len(long) - len(self._long)
+        self._words = (texts if self._rows is None else texts.where(self._rows)).words(self._columns)
+        size = 1 << max(3, (3 * len(self._words) // 2).bit_length())
+        self._table = np.full(size, _EMPTY, dtype=np.int32 if len(texts) < 1 << 31 else np.int64)
+        self._fill()
+
+    def find(self, texts: Spelled) -> IntArray:
+        """The place of each text, -1 if it is not there."""
+        found = np.full(len(texts), -1, dtype=np.int64)
+        for start in range(0, len(texts), _AT_ONCE):
+            part = texts.where(slice(start, start + _AT_ONCE))
+            long = np.flatnonzero(part.sizes > 8 * self._columns)
+            if not len(long):
+                found[start : start + _AT_ONCE] = self._find(part.words(self._columns))
+                continue
+            short = np.flatnonzero(part.sizes <= 8 * self._columns)
+            found[start + short] = self._find(part.where(short).words(self._columns))
+            if self._long:
+                found[start + long] = [self._long.get(text, -1) for text in part.where(long).texts()]
+        return found
+
+    def _find(self, words: Words) -> IntArray:
+        places = self._places(words)
+        there = self._table.take(places)
+        same = self._has(there, words)
+        found = np.where(same, there, np.int64(-1))
+        rows = np.flatnonzero(~same & (there != _EMPTY))
+        places, words = self._next(places[rows]), words[rows]
+        while len(rows):
+            there = self._table.take(places)
+            same = self._has(there, words)
+            found[rows[same]] = there[same]
+            left = ~same & (there != _EMPTY)
+            rows, places, words = rows[left], self._next(places[left]), words[left]
+        return found if self._rows is None else np.where(found >= 0, self._rows[found], -1)
+
+    def _has(self, there: npt.NDArray[Any], words: Words) -> npt.NDArray[np.bool_]:
+        """Whether these words stand at these places; nothing stands where the table is empty."""
+        if not len(self._words):
+            return np.zeros(len(words), dtype=np.bool_)
+        same = _equal(words, self._words.take(there, axis=0))
+        same &= there != _EMPTY
+        return same
+
+    def _fill(self) -> None:
+        for start in range(0, len(self._words), _AT_ONCE):  # at once, millions would need several times their room
+            words = self._words[start : start + _AT_ONCE]
+            self._take_in(np.arange(start, start + len(words)), self._places(words))
+
+    def _take_in(self, rows: IntArray, places: IntArray) -> None:
+        while len(rows):
+            free = self._table[places] == _EMPTY
+            self._table[places[free]] = rows[free]  # of several the last one stays
+            there = self._table[places]
+            left = there != rows
+            rows, places, there = rows[left], places[left], there[left]
+            twins = _equal(self._words[rows], self._words[there])
+            self.duplicates += int(np.count_nonzero(twins))
+            rows, places = rows[~twins], self._next(places[~twins])
+
+    def _places(self, words: Words) -> IntArray:
+        mixed = np.full(len(words), _START)
+        for column in range(words.shape[1]):
+            mixed ^= words[:, column]
+            mixed *= _ODD
+            mixed ^= mixed >> np.uint64(32)
+        return (mixed & np.uint64(len(self._table) - 1)).view(np.int64)
+
+    def _next(self, places: IntArray) -> IntArray:
+        return (places + 1) & (len(self._table) - 1)
+
+
+def _equal(left: Words, right: Words) -> npt.NDArray[np.bool_]:
+    same = np.ones(len(left), dtype=np.bool_)
+    for column in range(left.shape[1]):
+        same &= left[:, column] == right[:, column]
+    return same
+
+
+def padded(data: bytes) -> Bytes:
+    """Bytes in which a word can be read at every place."""
+    return np.frombuffer(data + _PADDING, dtype=np.uint8)
+
+
+def words_of(data: Bytes) -> Words:
+    """Eight bytes from every place on as one number."""
+    view: Words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
+    return view
+
+
+def whole_numbers(data: Bytes, starts: IntArray, ends: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Each text data[start:end] as a number, where it is how a whole number of at most 18 digits is written."""
+    numbers = np.zeros(len(starts), dtype=np.int64)
+    if len(starts) > _AT_ONCE:  # in parts: the arrays in between are larger than the texts
+        valid = np.zeros(len(starts), dtype=np.bool_)
+        for start in range(0, len(starts), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            numbers[part], valid[part] = whole_numbers(data, starts[part], ends[part])
+        return numbers, valid
+    if not len(data):
+        return numbers, np.zeros(len(starts), dtype=np.bool_)
+    last = len(data) - 1
+    negative = data[np.minimum(starts, last)] == ord("-")
+    starts = starts + negative
+    lengths = ends - starts
+    head = data[np.minimum(starts, last)]
+    valid = (lengths > 0) & (lengths <= _WHOLE_DIGITS)
+    valid &= (head >= ord("1")) & (head <= ord("9")) | (head == ord("0")) & (lengths == 1) & ~negative
+    if not valid.any():
+        return numbers, valid
+    for place in range(int(lengths[valid].max(initial=0))):
+        digit = data[np.minimum(starts + place, last)] - np.uint8(ord("0"))  # wraps: above 9 if it is none
+        inside = place < lengths
+        valid &= (digit <= 9) | ~inside
+        numbers = np.where(inside & valid, numbers * 10 + digit, numbers)
+    return np.where(negative, -numbers, numbers), valid

@@ -1,0 +1,237 @@
+"""Memberships that change within one transaction: many users at once, each by the rules of `wevent.people.holdout`."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import apsw
+import msgspec
+
+from wevent.journal.sqlite.fingerprint import SELECT_ROWS, Fingerprint, MemberRow, member_rows
+from wevent.journal.sqlite.registry_moves import Moves
+from wevent.journal.sqlite.storage import only_row
+from wevent.people.holdout import ERASED, HoldOut, Key, Past, Restore, bucket_of, erased_id
+from wevent.people.membership import Change, Enrolment, check_ids
+
+_PORTION = 1 << 15  # changes that are at hand at once
+_ENROL = """
+WITH kinds AS MATERIALIZED (
+  SELECT key + 1 AS mark, value ->> 0 AS window, value ->> 1 AS nano, value ->> 2 AS level FROM json_each(?2)
+)
+INSERT INTO members SELECT substr(asked.value, 2), window, nano, level, ?3, ?3, NULL
+FROM json_each(?1) AS asked CROSS JOIN kinds ON mark = unicode(asked.value)
+"""  # the first character of each text says which kind its user is of
+_MANY = 64  # changes that are worth looking at together
+_ASKED = "WHERE user IN (SELECT user FROM changes WHERE id <= ?)"
+
+
+class Work:
+    """Rows that change within one transaction, and what they add up to.
+
+    Rows of the users at hand are changed in memory; `flush` stores what came of it.
+
+    Attributes:
+        fingerprint: follows every row that is stored.
+        changed: the buckets of ids whose membership changed.
+    """
+
+    def __init__(self, database: apsw.Connection, salt: bytes, stored: bytes, holdout: HoldOut) -> None:
+        self._database = database
+        self._salt = salt
+        self._holdout = holdout
+        self._held: dict[str, list[MemberRow]] = {}  # rows per id as they are to be
+        self._stored: dict[str, list[MemberRow]] = {}  # and as they are
+        self._firsts: dict[Any, int] = {}  # first slots of changes that are alike
+        erased = "SELECT EXISTS (SELECT 1 FROM members WHERE user >= ? AND user < ?)"
+        self._any_erased = bool(only_row(database, erased, (ERASED, ERASED[:-1] + chr(ord(ERASED[-1]) + 1)))[0])
+        self.fingerprint = Fingerprint(salt, stored)
+        self.changed: set[int] = set()
+
+    def forget(self, slot: int) -> None:
+        """Drop memberships that ended so long ago that they hold nobody out."""
+        where, bound = "WHERE last IS NOT NULL AND last <= ?", (slot - self._holdout.widest,)
+        ended = member_rows(self._database, where, bound)
+        while part := list(itertools.islice(ended, _PORTION)):
+            self.fingerprint.drop(part)
+        self._database.execute(f"DELETE FROM members {where}", bound)
+
+    def nobody_waits(self, slot: int, keys: Iterable[Key]) -> bool:
+        """Whether nobody is or was registered, and whoever joins under these requirements counts at once."""
+        (known,) = only_row(self._database, "SELECT EXISTS (SELECT 1 FROM members)")
+        if known or self._holdout.as_stranger(slot) or self._holdout.restores:
+            return False
+        return all(self._holdout.first_slot(key, slot, (), 0, slot) == slot for key in keys)
+
+    def fill(self, slot: int) -> bool:
+        """Register everybody in the queue at once if nobody ever was and nobody can be held out; whether that was so."""
+        query = "SELECT sum(action <> 'set'), count(DISTINCT user), count(*) FROM changes"
+        others, users, rows = only_row(self._database, query)
+        keys: list[Any] = self._database.execute("SELECT DISTINCT window, nano FROM changes").fetchall()
+        if others or users != rows or not self.nobody_waits(slot, keys):
+            return False
+        self._database.execute(
+            "INSERT INTO members SELECT user, window, nano, level, ?, ?, NULL FROM changes ORDER BY user", (slot, slot)
+        )
+        self.fingerprint.add_all(self._database)
+        return True
+
+    def enrol(self, everybody: Enrolment, slot: int) -> None:
+        """Register everybody, if `nobody_waits`. SQLite stores some thousands while their digests are worked out."""
+        with ThreadPoolExecutor(1, "wevent-enrol") as storing:
+            stored = None
+            for users, codes, words in everybody.sorted_portions():
+                check_ids(users)
+                kinds: dict[tuple[int, str | None], int] = {}
+                each = [kinds.setdefault(kind, len(kinds)) for kind in zip(codes, words, strict=True)]
+                rows = [MemberRow("", *everybody.keys.distinct[code], level, slot, slot, None) for code, level in kinds]
+                marked = list(map(operator.add, map(chr, map((1).__add__, each)), users))
+                alike = [(row.window, row.nano, row.level) for row in rows]
+                values = msgspec.json.encode(marked).decode(), msgspec.json.encode(alike).decode(), slot
+                if stored is not None:
+                    stored.result()
+                stored = storing.submit(self._database.execute, _ENROL, values)
+                self.fingerprint.add_alike(rows, each, users)
+            if stored is not None:
+                stored.result()
+
+    def apply_queue(self, slot: int, most: int) -> int:
+        """The first `most` queued changes, in their order, in force from `slot` on; returns how many there were."""
+        done = 0
+        while done < most:
+            query = "SELECT id, action, user, window, nano, level FROM changes ORDER BY id LIMIT ?"
+            queued: list[Any] = self._database.execute(query, (min(_PORTION, most - done),)).fetchall()
+            if not queued:
+                break
+            last = queued[-1][0]
+            for _, action, user, window, nano, level in self._move(queued, slot, last):
+                self.apply(Change(action, user, None if window is None else (window, nano), level), slot)
+            self.flush()
+            self._database.execute("DELETE FROM changes WHERE id <= ?", (last,))
+            done += len(queued)
+        return done
+
+    def _move(self, queued: list[Any], slot: int, last: int) -> list[Any]:
+        """Put the plain ones of many changes in force at once; returns the others, with the rows of their users at hand."""
+        if len(queued) >= _MANY:
+            moves = Moves(self._database, self._salt, self._holdout, slot)
+            if moves.possible:
+                rows: Iterable[Any] = self._database.execute(f"{SELECT_ROWS} {_ASKED}", (last,))
+                queued = moves.apply(queued, rows, self.fingerprint)
+                self.changed |= moves.changed
+        users = dict.fromkeys(user for _, _, user, *_ in queued)
+        if len(users) >= _MANY:
+            self._hold(users, _ASKED, (last,))
+        return queued
+
+    def apply(self, change: Change, slot: int) -> None:
+        """One change, in force from `slot` on."""
+        rows = self._of(change.user)
+        current = next((row for row in rows if row.last is None), None)
+        if change.action != "set" or change.key is None:
+            self._end(current, slot)
+            if change.action == "erase":
+                self._erase(change.user)
+            return
+        if current is not None and current.key == change.key:
+            if current.level != change.level:
+                self._remove(current)
+                self._insert(current._replace(level=change.level))
+            return
+        self._end(current, slot)
+        past = [Past(row.key, slot - 1 if row.last is None else row.last) for row in rows if row.first < slot]
+        if not rows:
+            past = self._holdout.as_stranger(slot)
+            for one in past:
+                self._insert(MemberRow(change.user, *one.key, None, slot, one.last, one.last))
+        bucket = bucket_of(change.user, self._salt)
+        since = min((row.since for row in rows), default=slot)
+        first = self._first_slot(change.key, slot, past, bucket, since)
+        self._insert(MemberRow(change.user, *change.key, change.level, since, first, None))
+        self.changed.add(bucket)
+
+    def settle(self, restore: Restore) -> int:
+        """End at M every membership that has to wait after it, and let it begin anew after its wait."""
+        held = 0
+        for row in list(member_rows(self._database, "WHERE last IS NULL")):
+            waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)
+            if waits > row.first:
+                self._remove(row)
+                if row.first <= restore.slot:
+                    self._insert(row._replace(last=restore.slot))
+                self._insert(row._replace(first=waits))
+                held += 1
+        return held
+
+    def flush(self) -> None:
+        """Store what the rows at hand have become."""
+        gone: list[MemberRow] = []
+        come: list[MemberRow] = []
+        for user, rows in self._held.items():
+            before = self._stored.get(user, [])
+            gone += [row for row in before if row not in rows]
+            come += [row for row in rows if row not in before]
+        self._database.executemany(
+            "DELETE FROM members WHERE user = ? AND first = ? AND window = ? AND nano = ?",
+            ((row.user, row.first, row.window, row.nano) for row in gone),
+        )
+        self._database.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?, ?)", come)
+        self.fingerprint.drop(gone)
+        self.fingerprint.add(come)
+        self._held, self._stored = {}, {}
+
+    def _hold(self, users: Iterable[str], where: str, values: tuple[Any, ...]) -> None:
+        """Have the rows of these users at hand, all that fit a condition."""
+        for user in users:
+            self._held[user], self._stored[user] = [], []
+        for row in member_rows(self._database, where, values):
+            if row.user in self._held:
+                self._held[row.user].append(row)
+                self._stored[row.user].append(row)
+
+    def _rows(self, name: str) -> list[MemberRow]:
+        if name not in self._held:
+            self._hold([name], "WHERE user = ?", (name,))
+        return self._held[name]
+
+    def _of(self, user: str) -> list[MemberRow]:
+        """All rows of an id, under its name or its erased form."""
+        rows = self._rows(user)
+        return rows + self._rows(erased_id(user, self._salt)) if self._any_erased else list(rows)
+
+    def _first_slot(self, key: Key, slot: int, past: list[Past], bucket: int, since: int) -> int:
+        """`HoldOut.first_slot`; worked out once for all who are alike."""
+        alike = (key, slot, tuple(past), *((bucket, since) if self._holdout.restores else ()))
+        if alike not in self._firsts:
+            self._firsts[alike] = self._holdout.first_slot(key, slot, past, bucket, since)
+        return self._firsts[alike]
+
+    def _end(self, current: MemberRow | None, slot: int) -> None:
+        """End a membership before `slot`; one that never began leaves no trace."""
+        if current is None:
+            return
+        self._remove(current)
+        if current.first < slot:
+            self._insert(current._replace(last=slot - 1))
+        self.changed.add(bucket_of(current.user, self._salt))
+
+    def _erase(self, user: str) -> None:
+        """Replace the id by a keyed digest for as long as the hold-out needs it."""
+        self._any_erased = True
+        digest = erased_id(user, self._salt)
+        for row in list(self._rows(user)):
+            self._remove(row)
+            self._insert(row._replace(user=digest, level=None))
+
+    def _insert(self, row: MemberRow) -> None:
+        rows = self._rows(row.user)
+        for there in [one for one in rows if (one.first, one.key) == (row.first, row.key)]:
+            rows.remove(there)  # the same membership again: the later end counts
+            row = row._replace(last=None if there.last is None or row.last is None else max(there.last, row.last))
+        rows.append(row)
+
+    def _remove(self, row: MemberRow) -> None:
+        self._rows(row.user).remove(row)

@@ -1,0 +1,89 @@
+"""Texts as bytes: the same as Python strings and a dictionary, whatever the texts are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wevent.counting.lookup import Labels, Lookup
+from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
+
+texts = st.lists(
+    st.one_of(
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40),
+        st.sampled_from(["", "a", "aaaaaaaa", "aaaaaaab", "aaaaaaaaa", "ü" * 128, "x" * 255, "x" * 256]),
+    ),
+    max_size=60,
+)
+
+
+@given(texts)
+def test_texts_come_back(given: list[str]) -> None:
+    spelled = Spelled.of(given)
+    assert spelled.texts() == given
+    assert spelled.where(np.arange(len(given))[::2]).compact().texts() == given[::2]
+    assert Spelled.joined([spelled, spelled.where(slice(1, 3)), Spelled.of(())]).texts() == given + given[1:3]
+    assert [given[place] for place in spelled.order().tolist()] == sorted(given, key=str.encode)
+
+
+@given(texts, texts)
+def test_an_index_finds_what_a_dictionary_finds(known: list[str], asked: list[str]) -> None:
+    index = SpelledIndex(Spelled.of(known))
+    assert index.duplicates == len(known) - len(set(known))
+    found = index.find(Spelled.of(asked + known)).tolist()
+    assert [None if place < 0 else known[place] for place in found] == [
+        text if text in known else None for text in asked + known
+    ]
+
+
+@given(texts, texts)
+def test_texts_that_stand_between_others_are_the_same_texts(before: list[str], asked: list[str]) -> None:
+    together = Spelled.of(before + asked)
+    index = SpelledIndex(Spelled.of(asked))
+    inner = together.where(slice(len(before), None))
+    assert [asked[place] for place in index.find(inner).tolist()] == asked
+
+
+def test_few_long_texts_among_many_are_found_too() -> None:
+    known = [f"user-{number}" for number in range(2_000)] + ["l" * 100, "m" * 200]
+    index = SpelledIndex(Spelled.of(known))
+    assert index.find(Spelled.of([*known[::-1], "l" * 101])).tolist() == [*range(len(known))[::-1], -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("-1", -1),
+        ("10", 10),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, None),
+        ("01", None),
+        ("-0", None),
+        ("", None),
+        ("-", None),
+        ("1a", None),
+        ("+1", None),
+        ("٣", None),
+    ],
+)
+def test_whole_numbers(text: str, number: int | None) -> None:
+    spelled = Spelled.of(["7", text, "8"])
+    numbers, whole = whole_numbers(spelled.data, spelled.starts, spelled.starts + spelled.sizes)
+    assert whole.tolist() == [True, number is not None, True]
+    assert number is None or numbers[1] == number
+
+
+@given(st.lists(st.one_of(st.integers(-5, 5), st.sampled_from(["1", "01", "-0", "x", "y", None])), max_size=30))
+def test_equal_labels_have_equal_codes(values: list[int | str | None]) -> None:
+    labels = Labels.of_values(values)
+    codes = Labels.joined([labels, labels[::-1]]).codes().tolist()
+    spelled = [None if value is None else str(value) for value in [*values, *values[::-1]]]
+    assert [[one == other for other in codes] for one in codes] == [[one == two for two in spelled] for one in spelled]
+
+
+def test_a_lookup_of_numbers_and_texts_finds_each_as_text() -> None:
+    lookup = Lookup(["7", "x", 12, "007"])
+    assert lookup.find(["007", 7, "12", "y", None, "x"]).tolist() == [3, 0, 2, -1, -1, 1]
