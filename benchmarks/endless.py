@@ -37,8 +37,23 @@ class Endless:
     def resume(self, position: Any) -> None:
         """Nothing to go back to."""
 
+    def closed_through(self) -> None:
+        """Nothing is waited for."""
+
+    def pending(self) -> bytes:
+        return b""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Nothing is pending."""
+
+    def stop(self) -> None:
+        """It ends with its slots."""
+
     def totals(self) -> dict[str, int]:
         return {}
+
+    def first_malformed(self) -> list[str]:
+        return []
 
 
 class Nowhere(FileOutput):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -319,11 +320,16 @@ class TestSignals:
         assert_once(path, 30)
 
     def test_waiting_for_input_ends_at_once(self, path: Path) -> None:
+        told = threading.Event()
+
         class Waiting(SyntheticSource):
+            def stop(self) -> None:
+                told.set()
+
             def count(self, roster: Any, first: int, most: int) -> Any:
                 yield from super().count(roster, first, min(most, 1))
                 os.kill(os.getpid(), signal.SIGTERM)
-                time.sleep(30)
+                told.wait(30)
 
         with SqliteJournal(path, write=True) as journal:
             output = open_output(str(path.with_name("out.ndjson")))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.accountant import Accountant, Key
+from tests.support.synthetic import QuietSource
 from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -39,7 +41,7 @@ class Crash(Exception):
     pass
 
 
-class LifeSource:
+class LifeSource(QuietSource):
     """Nobody's events; asks the roster where each id would count."""
 
     def __init__(self, users: list[str]) -> None:
@@ -59,12 +61,6 @@ class LifeSource:
                 one = roster.population.classes[int(rows[0])]
                 where[user] = one.window, one.nano
         return where
-
-    def resume(self, position: Any) -> None:
-        pass
-
-    def totals(self) -> dict[str, int]:
-        return {}
 
 
 class LifeOutput:
@@ -197,7 +193,7 @@ class Life:
             "unknown_users": int(self.chance.choice([0, 2, 20])),
             "declared": declared if self.chance.random() < 0.7 else sorted({*declared, (25, 10**8)}),
         }
-        self.terms = Terms(**{**{name: getattr(self.terms, name) for name in self.terms.__struct_fields__}, **fields})
+        self.terms = replace(self.terms, **fields)
         self.widest = max(self.widest, self.terms.widest)
 
     def _backup(self) -> None:

@@ -18,7 +18,28 @@ MINUTE_US = 60_000_000
 CLASSES = ((4, 1_000_000_000), (8, 600_000_000), (3, 400_000_000))
 
 
-class SyntheticSource:
+class QuietSource:
+    """What a source without open slots, malformed records or waiting has to say."""
+
+    def resume(self, position: Any) -> None: ...
+
+    def closed_through(self) -> None: ...
+
+    def pending(self) -> bytes:
+        return b""
+
+    def restore_pending(self, pending: bytes) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def totals(self) -> dict[str, int]:
+        return {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+
+    def first_malformed(self) -> list[str]:
+        return []
+
+
+class SyntheticSource(QuietSource):
     """Counts slots up to `end`; every class has the same shares of its users in the cells, drifting with the slot."""
 
     def __init__(self, end: int, cells: int = 3) -> None:
@@ -36,9 +57,6 @@ class SyntheticSource:
 
     def resume(self, position: Any) -> None:
         self.resumed = position
-
-    def totals(self) -> dict[str, int]:
-        return {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
 
 
 def make_terms(**changes: Any) -> Terms:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.member_view import MemberView
-from wevent.publishing.stopping import Stop, Stopped
+from wevent.publishing.stopping import Stop
 from wevent.streams.clock import SECOND_US
 from wevent.streams.source import SlotCounts, Source
 
@@ -38,25 +38,6 @@ _BEHIND = 256  # slots that a live source may commit at once when they closed lo
 
 Progress = Callable[[int, int | None], None]
 """Told the last committed slot and the last slot there will be, if that is known."""
-
-
-@runtime_checkable
-class KeepsPending(Protocol):
-    """A source that has read events of slots that are still open; the journal keeps them until these close."""
-
-    def pending(self) -> bytes:
-        """The events of open slots."""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Take them back, after `resume`."""
-
-
-@runtime_checkable
-class FallsBehind(Protocol):
-    """A live source: slots close by themselves, and after a pause many have closed that were not counted yet."""
-
-    def closed_through(self) -> int:
-        """The last slot that has closed: up to it nothing has to be waited for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,25 +113,32 @@ class Publication:
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
         self._restore_pending(loaded.pending)
-        journal.mark()
-        self._sent_again = output.repair(journal, loaded.head.committed, loaded.head.emitted)
-        self._emitted = max(self._emitted, loaded.head.committed)
+        self._committed = loaded.head.committed
 
     def run(self) -> Summary:
         """Publish until the last slot, the end of the input, or a signal."""
         first = self.publisher.slot
-        with Stop(getattr(self._source, "stop", None)) as stop:
+        sent_again = self._send_again()
+        with Stop(self._source.stop) as stop:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._pending()))
-        return Summary(first, self.publisher.slot - 1, self._sent_again, stop.asked)
+        return Summary(first, self.publisher.slot - 1, sent_again, stop.asked)
+
+    def _send_again(self) -> int:
+        """0. What was committed and is missing in the output goes out first; how many releases that was."""
+        self._journal.mark()
+        number = self._output.repair(self._journal, self._committed, self._emitted)
+        self._emitted = max(self._emitted, self._committed)
+        return number
 
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
         slot, last = self.publisher.slot, self._running.last
         batch = self._running.batch
-        if isinstance(self._source, FallsBehind):  # none of them waits for one that is still open
-            batch = max(batch, min(_BEHIND, self._source.closed_through() - slot + 1))
+        closed = self._source.closed_through()
+        if closed is not None:  # none of them waits for one that is still open
+            batch = max(batch, min(_BEHIND, closed - slot + 1))
         if self._journal.epoch_waits:  # what comes with an epoch follows at once
             batch = 1
         return max(0, min(batch, batch if last is None else last - slot + 1))
@@ -161,7 +149,7 @@ class Publication:
         A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
         days until they have left. What comes with an epoch takes effect with it: all of it.
         """
-        if self._journal.epoch_waits or not isinstance(self._source, FallsBehind):
+        if self._journal.epoch_waits or self._source.closed_through() is None:
             return None
         return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
 
@@ -176,11 +164,7 @@ class Publication:
         counting = self._source.count(roster, slot, min(self._wanted(), most))
         begun = time.monotonic()
         while not stop.asked and time.monotonic() - begun < _BATCH_S:
-            try:
-                with stop.at_once():
-                    counted = next(counting, None)
-            except Stopped:
-                return
+            counted = next(counting, None)
             if counted is None:
                 return
             yield counted
@@ -229,7 +213,7 @@ class Publication:
     def _restore_pending(self, pending: bytes | None) -> None:
         """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
         try:
-            if pending and isinstance(self._source, KeepsPending):
+            if pending:
                 self._source.restore_pending(pending)
         except InvalidInput:
             pending = None
@@ -240,7 +224,7 @@ class Publication:
             )
 
     def _pending(self) -> bytes:
-        return self._source.pending() if isinstance(self._source, KeepsPending) else b""
+        return self._source.pending()
 
     def _due_state(self, records: int) -> bytes | None:
         self._since_state += records

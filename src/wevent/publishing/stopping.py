@@ -1,11 +1,10 @@
-"""Stopping by signal: at once while waiting for input, after the open transaction otherwise; and leaving no memory."""
+"""Stopping by signal: the source stops waiting, the open transaction is finished; and a crash leaves no memory."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -22,24 +21,19 @@ def forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
-class Stopped(Exception):
-    """A signal came while waiting for input; nothing was lost."""
-
-
 class Stop:
     """Takes SIGINT and SIGTERM over while in use, in the main thread.
 
     Args:
-        tell: called when one comes, for a source that can end its waiting by itself; without it a wait is broken off.
+        tell: called when one comes: the source ends its waiting by itself.
 
     Attributes:
         asked: whether one has come.
     """
 
-    def __init__(self, tell: Callable[[], None] | None = None) -> None:
+    def __init__(self, tell: Callable[[], None]) -> None:
         self.asked = False
         self._tell = tell
-        self._waiting = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -51,21 +45,6 @@ class Stop:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """A stretch of waiting: a signal ends it with `Stopped`, unless the source was told."""
-        self._waiting = True
-        try:
-            if self.asked:
-                raise Stopped
-            yield
-        finally:
-            self._waiting = False
-
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        if self._tell is not None:
-            self._tell()
-        elif self._waiting:
-            self._waiting = False
-            raise Stopped
+        self._tell()

@@ -38,8 +38,32 @@ class Source(Protocol):
         """Continue after a stored position; called once, before `count`."""
         ...
 
+    def closed_through(self) -> int | None:
+        """The last slot of a live source that has closed: up to it nothing has to be waited for. None: nothing ever has."""
+        ...
+
+    def pending(self) -> bytes:
+        """Events of slots that are still open, for the journal to keep until these close; b"" if the input is still there."""
+        ...
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Take back what `pending` gave; called after `resume`.
+
+        Raises:
+            InvalidInput: if these are other bytes.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Make `count` end with what has closed; safe from signal handlers."""
+        ...
+
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only: events, rejected, malformed, late."""
+        ...
+
+    def first_malformed(self) -> list[str]:
+        """Where the first malformed records were, for the operator only; free of event content."""
         ...
 
 

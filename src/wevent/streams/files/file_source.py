@@ -103,6 +103,9 @@ class FileSource:
         """Where the first malformed lines are, for the operator only; free of event content."""
         return [] if self._survey is None else list(self._survey.places)
 
+    def closed_through(self) -> None:
+        """Files are whole: nothing is waited for."""
+
     def pending(self) -> bytes:
         """Nothing: files are still there on the next run."""
         return b""
@@ -156,7 +159,7 @@ class FileSource:
         try:
             yield from counted
         except duckdb.Error as error:
-            raise unreadable([one for reader in self._readers for one in reader.files], error) from None
+            raise unreadable([file for reader in self._readers for file in reader.files], error) from None
 
 
 def span_of(settings: StreamSettings) -> tuple[int, int] | None:
