@@ -92,8 +92,8 @@ class Roster:
         codes, pairs = _distinct_pairs(columns[1], columns[2])
         requirements = [requirement(first, second) for first, second in pairs]
         classes = sorted(set(requirements))
-        position = {one: row for row, one in enumerate(classes)}
-        row_of = np.array([position[one] for one in requirements], dtype=np.int64)
+        position = {requirement: row for row, requirement in enumerate(classes)}
+        row_of = np.array([position[requirement] for requirement in requirements], dtype=np.int64)
         rows = row_of[codes]
         sizes = np.bincount(rows, minlength=len(classes))
         return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
@@ -137,7 +137,9 @@ class Roster:
                 value=max_cells_per_user,
             )
         known = Cells.of(domain)
-        shapes = tuple((len(one),) if isinstance(one, (list, tuple)) else np.shape(one) for one in (users, cells))
+        shapes = tuple(
+            (len(column),) if isinstance(column, (list, tuple)) else np.shape(column) for column in (users, cells)
+        )
         if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
             raise InvalidEvents(
                 "one cell per event",

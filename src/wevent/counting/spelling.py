@@ -63,12 +63,12 @@ class Spelled:
         compact = [column.compact() for column in columns if len(column)]
         if len(compact) == 1:
             return compact[0]
-        offsets = np.cumsum([0, *(len(one.data) for one in compact)])[:-1].tolist()
+        offsets = np.cumsum([0, *(len(part.data) for part in compact)])[:-1].tolist()
         nothing = np.empty(0, dtype=np.int64)
         return cls(
-            np.concatenate([padded(b""), *(one.data for one in compact)][1 if compact else 0 :]),
-            np.concatenate([nothing, *(one.starts + start for one, start in zip(compact, offsets, strict=True))]),
-            np.concatenate([nothing, *(one.sizes for one in compact)]),
+            np.concatenate([padded(b""), *(part.data for part in compact)][1 if compact else 0 :]),
+            np.concatenate([nothing, *(part.starts + start for part, start in zip(compact, offsets, strict=True))]),
+            np.concatenate([nothing, *(part.sizes for part in compact)]),
         )
 
     def __len__(self) -> int:

@@ -158,7 +158,7 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
         connection.register("arriving", columns)
         connection.execute("INSERT INTO events SELECT * FROM arriving")
         connection.unregister("arriving")
-        bad = len(table.strange) + int(np.count_nonzero(~valid))
+        bad = len(table.broken) + int(np.count_nonzero(~valid))
         connection.execute("INSERT INTO events SELECT NULL, NULL, NULL, NULL FROM range(?)", [bad])
         done += len(columns["n"])
 

@@ -41,8 +41,8 @@ class Tables:
         self.readers = readers
         self.cells = cells
         self.clock = clock
-        self.parquet = [one for one in readers if isinstance(one, ParquetReader)]
-        self.integer_cells = cells.numbered and all(one.integer_cells for one in self.parquet)
+        self.parquet = [reader for reader in readers if isinstance(reader, ParquetReader)]
+        self.integer_cells = cells.numbered and all(reader.integer_cells for reader in self.parquet)
         self._loaded: Roster | None = None
 
     @functools.cached_property
@@ -56,17 +56,19 @@ class Tables:
             return
         ids = roster.users
         if ids.dtype.kind not in "iu":
-            ids = np.array([str(one) for one in Labels.of(ids).values()], dtype=object)
+            ids = np.array([str(user) for user in Labels.of(ids).values()], dtype=object)
         if self._loaded is None:
             cells = self.cells
-            labels = np.arange(len(cells)) if cells.numbered else np.array([str(one) for one in cells], dtype=object)
+            labels = (
+                np.arange(len(cells)) if cells.numbered else np.array([str(label) for label in cells], dtype=object)
+            )
             self._load("cells", {"label": labels, "place": np.arange(len(cells))})
         self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
         self._loaded = roster
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
-        return roster.numbered and all(one.integer_users for one in self.parquet)
+        return roster.numbered and all(reader.integer_users for reader in self.parquet)
 
     def _load(self, name: str, columns: dict[str, npt.NDArray[Any]]) -> None:
         self.connection.register("arriving", columns)
@@ -87,7 +89,7 @@ class _Held(NamedTuple):
     Attributes:
         slots: the range.
         roster: whose positions stand for the users; None: they are ids yet.
-        columns: t, u, c, and `strange` for the ids of unregistered users.
+        columns: t, u, c, and `stranger` for the ids of unregistered users.
         rejected: events of unknown users or cells that are not among the columns any more (of a range of one slot).
     """
 
@@ -125,8 +127,8 @@ class NumpyEngine:
             if held.roster is None:
                 yield roster.count(users, labels, cells, max_cells_per_user=limit)
             else:
-                strange = held.columns["strange"][start:stop] if "strange" in held.columns else None
-                unknown = None if strange is None else _ids_in(strange)
+                stranger = held.columns["stranger"][start:stop] if "stranger" in held.columns else None
+                unknown = None if stranger is None else _ids_in(stranger)
                 counts = roster.count_rows(users, labels, len(cells), max_cells_per_user=limit, unknown=unknown)
                 yield Counts(counts.matrix, counts.rejected + held.rejected) if held.rejected else counts
 
@@ -160,8 +162,8 @@ class NumpyEngine:
         return part
 
 
-def _ids_in(strange: npt.NDArray[Any]) -> Callable[[IntArray], Labels]:
-    return lambda rows: Labels.of_values(strange[rows].tolist())
+def _ids_in(stranger: npt.NDArray[Any]) -> Callable[[IntArray], Labels]:
+    return lambda rows: Labels.of_values(stranger[rows].tolist())
 
 
 def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
@@ -172,9 +174,9 @@ def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
 
 def _looked_up(events: str, keep_unknown: bool) -> str:
     """Events with positions instead of ids and labels, -1 for the unknown, and their place in the input."""
-    strange = ", CASE WHEN roster.place IS NULL THEN u END AS strange" if keep_unknown else ""
+    stranger = ", CASE WHEN roster.place IS NULL THEN u END AS stranger" if keep_unknown else ""
     return (
-        f"SELECT t, n, coalesce(roster.place, -1) AS u, coalesce(cells.place, -1) AS c{strange} "
+        f"SELECT t, n, coalesce(roster.place, -1) AS u, coalesce(cells.place, -1) AS c{stranger} "
         f"FROM (SELECT *, row_number() OVER () AS n FROM ({events})) "
         "LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label"
     )

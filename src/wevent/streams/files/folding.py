@@ -15,7 +15,7 @@ _FOLD_ABOVE = 8_000_000  # events of one slot in memory
 
 
 class Folded(NamedTuple):
-    """Columns t, u (position in the roster), c, and `strange` if unregistered users count; -1 for the unknown.
+    """Columns t, u (position in the roster), c, and `stranger` if unregistered users count; -1 for the unknown.
 
     Attributes:
         columns: in input order.
@@ -35,9 +35,9 @@ def fold_text(reader: TextReader, roster: Roster, bounds: tuple[int, int], limit
     for batch in reader.batches(*bounds):
         part: dict[str, npt.NDArray[Any]] = {"t": batch.times, "u": roster.find(batch.users), "c": batch.cells}
         if strangers:
-            part["strange"] = np.full(len(batch.times), None, dtype=object)
+            part["stranger"] = np.full(len(batch.times), None, dtype=object)
             unknown = np.flatnonzero(part["u"] < 0)
-            part["strange"][unknown] = batch.users[unknown].values()
+            part["stranger"][unknown] = batch.users[unknown].values()
         parts.append(part)
         size += len(batch.times)
         if size > full and one_slot and not strangers:
@@ -75,4 +75,4 @@ def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[A
 
 def _nothing(strangers: bool) -> dict[str, npt.NDArray[Any]]:
     columns: dict[str, npt.NDArray[Any]] = {name: np.empty(0, dtype=np.int64) for name in ("t", "u", "c")}
-    return {**columns, "strange": np.empty(0, dtype=object)} if strangers else columns
+    return {**columns, "stranger": np.empty(0, dtype=object)} if strangers else columns

@@ -89,14 +89,14 @@ def open_text(path: str, kind: str) -> InputFile:
     return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
 
 
-def read_lines(one: InputFile) -> Iterator[bytes]:
+def read_lines(file: InputFile) -> Iterator[bytes]:
     """The lines of a text file after its header, many at a time, each with its end.
 
     Raises:
         InvalidInput: if it cannot be read, or is damaged as a compressed file.
     """
-    lines = _all_lines(one.path)
-    if one.columns:
+    lines = _all_lines(file.path)
+    if file.columns:
         first = next(lines, b"")
         yield first[first.find(b"\n") + 1 :]
     yield from lines

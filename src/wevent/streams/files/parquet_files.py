@@ -101,17 +101,17 @@ def open_parquet(
         InvalidEvents: for times without an offset when none is declared.
     """
     readers: list[ParquetReader] = []
-    for one in files:
-        reader = _reader(connection, one, settings)
+    for file in files:
+        reader = _reader(connection, file, settings)
         if readers and _expressions(readers[-1]) == _expressions(reader):
-            reader = replace(reader, files=(*readers.pop().files, one))
+            reader = replace(reader, files=(*readers.pop().files, file))
         readers.append(reader)
     return readers
 
 
 def unreadable(files: Sequence[InputFile], error: duckdb.Error) -> InvalidInput:
     """What to say when DuckDB cannot go on."""
-    names = ", ".join(repr(one.path) for one in files[:3])
+    names = ", ".join(repr(file.path) for file in files[:3])
     return InvalidInput(
         "readable input files",
         f"an error while reading {names} ({type(error).__name__})",
@@ -121,32 +121,32 @@ def unreadable(files: Sequence[InputFile], error: duckdb.Error) -> InvalidInput:
 
 
 def _scan(files: Sequence[InputFile]) -> str:
-    return f"read_parquet({file_list(one.path for one in files)}, hive_partitioning = false)"
+    return f"read_parquet({file_list(file.path for file in files)}, hive_partitioning = false)"
 
 
 def _expressions(reader: ParquetReader) -> tuple[Any, ...]:
     return reader.time, reader.near, reader.user, reader.cell, reader.integer_users, reader.integer_cells
 
 
-def _reader(connection: duckdb.DuckDBPyConnection, one: InputFile, settings: StreamSettings) -> ParquetReader:
+def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: StreamSettings) -> ParquetReader:
     time_name = settings.slot_column or settings.columns["time"]
     wanted = (time_name, settings.columns["user"], settings.columns["cell"])
     try:
-        described = connection.execute(f"DESCRIBE SELECT * FROM {_scan([one])}").fetchall()
+        described = connection.execute(f"DESCRIBE SELECT * FROM {_scan([file])}").fetchall()
     except duckdb.Error as error:
-        raise unreadable([one], error) from None
+        raise unreadable([file], error) from None
     types = {row[0]: row[1] for row in described}
-    require_columns(one.path, list(types), wanted)
+    require_columns(file.path, list(types), wanted)
     for name in wanted:
-        _require_scalar(one.path, name, types[name], as_time=name == time_name)
+        _require_scalar(file.path, name, types[name], as_time=name == time_name)
     if settings.slot_column:
         time, near = _slot_number(quoted(time_name), types[time_name])
     else:
-        _refuse_naive(one.path, time_name, types[time_name], settings)
+        _refuse_naive(file.path, time_name, types[time_name], settings)
         time, near = _time(quoted(time_name), types[time_name], settings)
     user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
     cell, integer_cells = _label(quoted(wanted[2]), types[wanted[2]])
-    return ParquetReader(connection, (one,), time, near, user, integer_users, cell, integer_cells)
+    return ParquetReader(connection, (file,), time, near, user, integer_users, cell, integer_cells)
 
 
 def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:

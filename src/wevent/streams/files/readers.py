@@ -22,10 +22,10 @@ def open_readers(settings: StreamSettings) -> list[Reader]:
     """
     files = [open_input(path) for path in find_files(settings.inputs)]
     readers: list[Reader] = []
-    connection = connect() if any(one.format == "parquet" for one in files) else None
-    for kind, group in itertools.groupby(files, key=lambda one: one.format):
+    connection = connect() if any(file.format == "parquet" for file in files) else None
+    for kind, group in itertools.groupby(files, key=lambda file: file.format):
         if connection is not None and kind == "parquet":
             readers += open_parquet(connection, list(group), settings)
         else:
-            readers += [TextReader(one, settings) for one in group]
+            readers += [TextReader(file, settings) for file in group]
     return readers

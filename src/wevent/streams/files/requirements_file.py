@@ -52,12 +52,12 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> Require
         InvalidRequirement: for a window, epsilon or level that no promise can be built on.
         InvalidRoster: for a user listed twice.
     """
-    one = open_file(str(path))
-    asked = (_from_fields if one.format in DELIMITERS else _from_table)(one, _chosen(str(path)))
+    file = open_file(str(path))
+    asked = (_from_fields if file.format in DELIMITERS else _from_table)(file, _chosen(str(path)))
     chosen = levels or Levels.default()
     requirements = [chosen.requirement(e, w) if asked.as_levels else Requirement(_whole(w), e) for w, e in asked.pairs]
-    windows = np.array([one.window for one in requirements], dtype=np.int64)[asked.codes]
-    nanos = np.array([one.nano for one in requirements], dtype=np.int64)[asked.codes]
+    windows = np.array([requirement.window for requirement in requirements], dtype=np.int64)[asked.codes]
+    nanos = np.array([requirement.nano for requirement in requirements], dtype=np.int64)[asked.codes]
     words = [f"{e}/{w}" for w, e in asked.pairs]
     chosen_words = [words[code] for code in asked.codes.tolist()] if asked.as_levels else None
     return Requirements(asked.users, windows, nanos, chosen_words)
@@ -107,12 +107,12 @@ class _Asked(NamedTuple):
     as_levels: bool
 
 
-def _from_fields(one: InputFile, choose: Choice) -> _Asked:
+def _from_fields(file: InputFile, choose: Choice) -> _Asked:
     """Rows of CSV or TSV: ids stay bytes, for there may be millions."""
-    names = choose(one.columns)
+    names = choose(file.columns)
     numbers: dict[tuple[str, str], int] = {}
     codes, users = [np.empty(0, dtype=np.int64)], []
-    for user, window, epsilon in delimited_fields(one, [one.columns.index(name) for name in names]):
+    for user, window, epsilon in delimited_fields(file, [file.columns.index(name) for name in names]):
         users.append(user.spelled().compact())
         codes.append(_pair_codes(window.spelled(), epsilon.spelled(), numbers))
     everybody, each = Spelled.joined(users), np.concatenate(codes)
@@ -121,7 +121,7 @@ def _from_fields(one: InputFile, choose: Choice) -> _Asked:
     whole = (everybody.sizes > 0) & ~blank[each]
     unfit = int(np.count_nonzero(everybody.sizes > MAX_LABEL_BYTES))
     _check_rows(
-        len(each), unfit, len(each) - int(np.count_nonzero(whole)), SpelledIndex(everybody).duplicates, one.path
+        len(each), unfit, len(each) - int(np.count_nonzero(whole)), SpelledIndex(everybody).duplicates, file.path
     )
     order = np.array(sorted(range(len(numbers)), key=list(numbers).__getitem__), dtype=np.int64)
     ids, are_numbers = whole_numbers(everybody.data, everybody.starts, everybody.starts + everybody.sizes)
@@ -141,16 +141,16 @@ def _pair_codes(windows: Spelled, epsilons: Spelled, numbers: dict[tuple[str, st
     return np.array(found, dtype=np.int64)[each]
 
 
-def _from_table(one: InputFile, choose: Choice) -> _Asked:
+def _from_table(file: InputFile, choose: Choice) -> _Asked:
     """Rows of NDJSON or Parquet."""
     connection = connect()
-    names = load_rows(connection, one.path, choose)
+    names = load_rows(connection, file.path, choose)
     connection.execute("CREATE TEMP VIEW rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e, rowid FROM loaded")
     rows, whole, users = connection.execute(
         "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
     ).fetchall()[0]
     odd = f"SELECT count(*) FROM rows WHERE strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
-    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, one.path)
+    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, file.path)
     pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
     codes = connection.execute(
         "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "

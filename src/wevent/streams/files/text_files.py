@@ -57,7 +57,9 @@ class TextReader:
     def span(self) -> tuple[int, int] | None:
         """The first and last time in the file; None without events."""
         spans = [
-            (int(one.batch.times.min()), int(one.batch.times.max())) for _, one in self._decoded() if len(one[0].times)
+            (int(decoded.batch.times.min()), int(decoded.batch.times.max()))
+            for _, decoded in self._decoded()
+            if len(decoded[0].times)
         ]
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 

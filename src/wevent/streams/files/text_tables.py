@@ -33,10 +33,10 @@ def load_rows(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) 
     Raises:
         InvalidInput: for a missing or unreadable file, or a line that is no row of it.
     """
-    one = open_file(path)
-    if one.format == "parquet":
+    file = open_file(path)
+    if file.format == "parquet":
         return _load_parquet(connection, path, choose)
-    names, pieces = _delimited(one, choose) if one.format in DELIMITERS else _objects(one, choose)
+    names, pieces = _delimited(file, choose) if file.format in DELIMITERS else _objects(file, choose)
     columns = ", ".join(f"c{index} VARCHAR" for index in range(len(names)))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE loaded ({columns})")
     for piece in pieces:
@@ -71,29 +71,29 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: str, choose: Choi
     return names
 
 
-def delimited_fields(one: InputFile, places: Sequence[int]) -> Iterator[list[Fields]]:
+def delimited_fields(file: InputFile, places: Sequence[int]) -> Iterator[list[Fields]]:
     """Some columns of a CSV or TSV file, piece by piece.
 
     Raises:
         InvalidInput: at a line that is no row of it.
     """
     line = 2
-    for lines in read_lines(one):
-        table = split_fields(lines, DELIMITERS[one.format], len(one.columns), places)
-        if len(table.strange):
-            raise _no_row(one.path, line + int(table.strange[0]))
+    for lines in read_lines(file):
+        table = split_fields(lines, DELIMITERS[file.format], len(file.columns), places)
+        if len(table.broken):
+            raise _no_row(file.path, line + int(table.broken[0]))
         yield table.columns
         line += lines.count(b"\n")
 
 
-def _delimited(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
-    names = choose(one.columns)
-    pieces = delimited_fields(one, [one.columns.index(name) for name in names])
+def _delimited(file: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
+    names = choose(file.columns)
+    pieces = delimited_fields(file, [file.columns.index(name) for name in names])
     return names, ([list(column.texts()) for column in piece] for piece in pieces)
 
 
-def _objects(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
-    rows = _decoded(one)
+def _objects(file: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
+    rows = _decoded(file)
     first = next(rows, None)
     names = choose(list(first or ()))
 
@@ -111,17 +111,17 @@ def _objects(one: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[l
     return names, pieces()
 
 
-def _decoded(one: InputFile) -> Iterator[dict[str, Any]]:
+def _decoded(file: InputFile) -> Iterator[dict[str, Any]]:
     decode = msgspec.json.Decoder(dict[str, str | int | float | None]).decode
     number = 0
-    for lines in read_lines(one):
+    for lines in read_lines(file):
         for line in lines.split(b"\n")[:-1]:
             number += 1
             if line.strip():
                 try:
                     yield decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    raise _no_row(one.path, number) from None
+                    raise _no_row(file.path, number) from None
 
 
 def _no_row(path: str, line: int) -> InvalidInput:

@@ -150,13 +150,13 @@ class LineSource:
             if saved["meaning"] != self._meaning:
                 raise ValueError("slots or cells of another meaning")
             limit = self._settings.max_cells_per_user
-            opened = {int(slot): OpenSlot.load(limit, one) for slot, one in saved["slots"].items()}
+            opened = {int(slot): OpenSlot.load(limit, events) for slot, events in saved["slots"].items()}
             begun = int(saved["begun"])
         except (msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
             raise InvalidInput(
                 "pending events as this version writes them", "other bytes", "Drop them and resume.", path=None
             ) from None
-        self._open.update({slot: one for slot, one in opened.items() if slot > self._closed})
+        self._open.update({slot: events for slot, events in opened.items() if slot > self._closed})
         self._begun = max(self._begun, begun)
 
     def stop(self) -> None:

@@ -71,7 +71,7 @@ class OpenSlot:
         """A slot with the events of `dump`."""
         slot = cls(limit)
         slot.rejected = int(saved[3])
-        times, cells = (np.frombuffer(one, dtype=np.int64).copy() for one in (saved[0], saved[2]))
+        times, cells = (np.frombuffer(data, dtype=np.int64).copy() for data in (saved[0], saved[2]))
         users = Labels.of_values(list(saved[1]))
         if not len(times) == len(users) == len(cells):
             raise ValueError("columns of different lengths")

@@ -58,13 +58,13 @@ class Decoder(Protocol):
 
 
 class Columns(NamedTuple):
-    """The raw columns of the lines `rows`; the other `strange` lines are no records."""
+    """The raw columns of the lines `rows`; the other `broken` lines are no records."""
 
     rows: IntArray
     times: tuple[IntArray, Mask]
     users: Fields | Numbers | Texts
     cells: Fields | Numbers | Texts
-    strange: IntArray
+    broken: IntArray
 
 
 def assemble(columns: Columns, cells: Cells) -> Decoded:
@@ -76,32 +76,32 @@ def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
     """`assemble` for lines whose columns are in several parts; events are in the order of their lines again."""
     if len(parts) == 1:
         return assemble(parts[0], cells)
-    rows, decoded = zip(*(_assembled(one, cells) for one in parts), strict=True)
+    rows, decoded = zip(*(_assembled(part, cells) for part in parts), strict=True)
     order = np.concatenate(rows).argsort(kind="stable")
-    malformed = np.concatenate([one.malformed for one in decoded])
+    malformed = np.concatenate([portion.malformed for portion in decoded])
     worst = malformed.argsort(kind="stable")
     batch = Batch(
-        np.concatenate([one.batch.times for one in decoded]),
-        Labels.joined([one.batch.users for one in decoded]),
-        np.concatenate([one.batch.cells for one in decoded]),
+        np.concatenate([portion.batch.times for portion in decoded]),
+        Labels.joined([portion.batch.users for portion in decoded]),
+        np.concatenate([portion.batch.cells for portion in decoded]),
     )
-    problems = np.concatenate([one.problems for one in decoded])
+    problems = np.concatenate([portion.problems for portion in decoded])
     return Decoded(batch.where(order), malformed[worst], problems[worst])
 
 
 def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
     """The events, and the lines that they are from."""
-    rows, (times, timely), users, labels, strange = columns
+    rows, (times, timely), users, labels, broken = columns
     with_user, with_cell = users.label_sized(), labels.label_sized()
     whole = timely & with_user & with_cell
-    if whole.all() and not len(strange):
+    if whole.all() and not len(broken):
         nothing = np.empty(0, dtype=np.int64)
         return rows, Decoded(Batch(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
     batch = Batch(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
     problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
-    malformed = np.concatenate((strange, rows[~whole]))
+    malformed = np.concatenate((broken, rows[~whole]))
     order = malformed.argsort(kind="stable")
-    both = np.concatenate((np.full(len(strange), NO_RECORD), problems[~whole]))
+    both = np.concatenate((np.full(len(broken), NO_RECORD), problems[~whole]))
     return rows[whole], Decoded(batch, malformed[order], both[order])
 
 

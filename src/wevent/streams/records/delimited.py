@@ -53,7 +53,7 @@ class DelimitedDecoder:
         """The events of whole lines, each with its end."""
         table = split_fields(lines, self._delimiter, self._width, self._wanted)
         times, users, labels = table.columns
-        columns = Columns(table.rows, self._times.fields(times), users, labels, table.strange)
+        columns = Columns(table.rows, self._times.fields(times), users, labels, table.broken)
         return assemble(columns, self._cells)
 
 
@@ -63,12 +63,12 @@ class Table(NamedTuple):
     Attributes:
         rows: which lines are.
         columns: the wanted ones.
-        strange: which lines are neither records nor empty.
+        broken: which lines are neither records nor empty.
     """
 
     rows: IntArray
     columns: list[Fields]
-    strange: IntArray
+    broken: IntArray
 
 
 def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> Table:

@@ -83,7 +83,7 @@ class ObjectDecoder:
 
     def _remember(self, shape: Shape) -> None:
         if self._shapes[:1] != [shape]:
-            self._shapes = [shape, *(one for one in self._shapes if one != shape)][:_SAMPLES]
+            self._shapes = [shape, *(known for known in self._shapes if known != shape)][:_SAMPLES]
 
     def _one_by_one(self, lines: bytes, rows: IntArray, ends: IntArray, spoiled: IntArray) -> Columns:
         """The columns of some lines, whatever is in them."""
@@ -99,18 +99,18 @@ class ObjectDecoder:
         for place in _too_deep(texts):
             texts[place] = b"\0"
         events: list[Any] = []
-        strange: list[int] = []
+        broken: list[int] = []
         left = iter(texts)
         while True:
             try:
                 events.extend(map(self._decode, left))  # keeps what it got when a line fails
                 break
             except _MALFORMED:
-                strange.append(len(events) + len(strange))
+                broken.append(len(events) + len(broken))
         times = self._times.values([event.time for event in events])
         users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
-        malformed = np.array([place for place in strange if texts[place].strip()], dtype=np.int64)
-        return Columns(np.delete(rows, strange) if strange else rows, times, users, cells, rows[malformed])
+        malformed = np.array([place for place in broken if texts[place].strip()], dtype=np.int64)
+        return Columns(np.delete(rows, broken) if broken else rows, times, users, cells, rows[malformed])
 
     def close(self, line: bytes) -> int | None:
         """The time of a close line, None if it is none; a line that is spoiled closes nothing."""

@@ -100,10 +100,10 @@ def learn(line: bytes, columns: Mapping[str, str]) -> Shape | None:
         place = between.end()
     else:
         return None
-    wanted = [columns[one].encode() for one in ("time", "user", "cell")]
+    wanted = [columns[name].encode() for name in ("time", "user", "cell")]
     if len(set(names)) < len(names) or not set(wanted) <= set(names):
         return None
-    time, user, cell = (names.index(one) for one in wanted)
+    time, user, cell = (names.index(name) for name in wanted)
     return Shape((*literals, literal + b"}"), tuple(texts), (time, user, cell))
 
 
@@ -150,8 +150,8 @@ def match(shape: Shape, marks: Marks, among: IntArray) -> Shaped:
         place = end
         if not fits.all():
             rows, place = rows[fits], place[fits]
-            bounds = [(one[fits], other[fits]) for one, other in bounds]
-            numbers = {one: column[fits] for one, column in numbers.items()}
+            bounds = [(start[fits], other[fits]) for start, other in bounds]
+            numbers = {place: column[fits] for place, column in numbers.items()}
     last = shape.literals[-1]
     whole = _has(marks.data, place, last) & (place + len(last) == marks.ends[rows])
 
