@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "ablation")
+NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "ablation", "sizes")
 
 
 def main() -> None:
