@@ -23,8 +23,8 @@ from wevent.publisher.catalogue import find_mechanism
 __all__ = ["CHECKS", "CheckFailed", "Subject", "check_mechanism"]
 
 _FUNCTIONS = (
-    spending.windows,
     spending.within_its_means,
+    spending.windows,
     spending.counts_unseen,
     continuing.same_seed,
     continuing.restored,
@@ -62,7 +62,7 @@ def check_mechanism(
         seed: of the streams, the noise and the adversary. The same seed fails in the same place.
 
     Raises:
-        CheckFailed: at the first broken check. Facts: `check`, `mechanism`, `slot` (None if it is about no slot), `seed`.
+        CheckFailed: at the first broken check; it says what was expected, what came, and how to see it again.
         InvalidOption: for a check that there is none of, or too few slots.
         UnknownMechanism: for a name that is not registered.
     """
@@ -89,8 +89,7 @@ def _hold_to(name: str, subject: Subject) -> None:
     try:
         CHECKS[name](subject)
     except Broken as broken:
-        failed = CheckFailed.of(name, subject, broken)
-        raise failed.with_traceback(broken.__traceback__) from None
+        raise CheckFailed(name, subject, broken).with_traceback(broken.__traceback__) from None
     except Exception as error:
         raised = Broken("no error", f"{type(error).__name__}: {error}", subject.last_slot())
-        raise CheckFailed.of(name, subject, raised) from error
+        raise CheckFailed(name, subject, raised) from error

@@ -12,7 +12,6 @@ import numpy as np
 from wevent.core.arrays import IntArray
 from wevent.core.mechanism import Mechanism, NoiseSource
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import WeventError
 from wevent.noise.seeded import SeededNoise
 from wevent.publisher import catalogue
 from wevent.publisher.publisher import Publisher
@@ -23,22 +22,25 @@ EVERYONE = Population({SHORT: 300, MIDDLE: 200, LONG: 100})
 CELLS = ("north", "south", "east")
 
 
-class CheckFailed(WeventError, AssertionError):
-    """A mechanism broke a check. Facts: `check`, `mechanism`, `slot` (None if it is about no slot), `seed`, `slots`."""
+class CheckFailed(AssertionError):
+    """A mechanism broke a check: a finding about its code, so an assertion that failed and no `WeventError`.
 
-    @classmethod
-    def of(cls, check: str, subject: Subject, broken: Broken) -> CheckFailed:
-        """Names the check, and how to see it fail again."""
-        name, slots, seed = subject.row.name, subject.slots, subject.seed
-        return cls(
-            f"mechanism {name!r} to keep the check {check!r}: {broken.expected}",
-            broken.received + ("" if broken.slot is None else f" (slot {broken.slot})"),
-            f"To see it again: check_mechanism({name!r}, only=[{check!r}], slots={slots}, seed={seed}).",
-            check=check,
-            mechanism=name,
-            slot=broken.slot,
-            seed=seed,
-            slots=slots,
+    Attributes:
+        check: the name of the check.
+        mechanism: the name of the mechanism.
+        expected, received: what the check is about and what came.
+        slot: where, None if it is about no slot.
+        slots, seed: what the check was run with.
+    """
+
+    def __init__(self, check: str, subject: Subject, broken: Broken) -> None:
+        self.check, self.mechanism, self.slots, self.seed = check, subject.row.name, subject.slots, subject.seed
+        self.expected, self.received, self.slot = broken.expected, broken.received, broken.slot
+        place = "" if self.slot is None else f" (slot {self.slot})"
+        again = f"check_mechanism(…, only=[{check!r}], slots={self.slots}, seed={self.seed})"
+        super().__init__(
+            f"Expected mechanism {self.mechanism!r} to keep the check {check!r}: {self.expected}; "
+            f"received {self.received}{place}. To see it again: {again}."
         )
 
 
