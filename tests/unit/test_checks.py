@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -383,3 +385,23 @@ def test_a_measurement_survives_the_journal_whatever_its_numbers() -> None:
             return Measurement(measured.values / 3, measured.error, users=measured.users)
 
     assert check_mechanism(with_estimator(Halving), only=["replayed", "restored"])
+
+
+def test_the_how_to_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block of Python in it runs, its test included; with its mistake it fails in the check it names."""
+    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
+    text = (Path(__file__).parents[2] / "docs/how-to/register-a-mechanism.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    names["test_the_contract"]()
+    mistaken = re.search(r"odd windows forgotten, `(.*?)`", text)
+    assert mistaken is not None
+    wrong: dict[str, Any] = {}
+    exec(blocks[0].replace("ledger.epsilons // ((ledger.windows + 1) // 2)", mistaken[1]), wrong)
+    with pytest.raises(CheckFailed) as caught:
+        check_mechanism(wrong["every_second"])
+    assert re.search(r"```text\n(.*?) …", text)[1] in str(caught.value)
+    assert set(re.findall(r"`([a-z-]+)`", text.split("| check |")[1].split("\n\n")[0])) == set(CHECKS)
