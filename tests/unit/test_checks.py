@@ -86,6 +86,11 @@ class Scribbling(Uniform):
         return super().offer(ledger, history)
 
 
+class Planless(Uniform):
+    def replan(self, ledger, history):
+        raise ZeroDivisionError("no period")
+
+
 def leaky() -> Mechanism:
     """The estimator leaves the number of people where the policy finds it."""
     people: list[int] = [0]
@@ -233,6 +238,7 @@ BROKEN: dict[str, tuple[str, Callable[[], Mechanism]]] = {
     "everything in every slot": ("within-its-means", lambda: with_policy(Greedy)),
     "a policy with a memory": ("within-its-means", lambda: with_policy(Counting)),
     "a policy that writes": ("within-its-means", lambda: with_policy(Scribbling)),
+    "a plan that fails": ("within-its-means", lambda: with_policy(Planless)),
     "a policy that sees people": ("counts-unseen", leaky),
     "noise of its own": ("same-seed", lambda: with_estimator(Unseeded)),
     "a state that is not read": ("restored", lambda: with_smoother(Forgetting)),

@@ -51,6 +51,7 @@ class WatchedPolicy:
     def __init__(self, policy: Policy, again: Callable[[], Policy], seen: list[Asked]) -> None:
         self._policy, self._again, self._seen = policy, again, seen
         self._probe: IntArray | None = None
+        self._failed = ""
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """What the policy says."""
@@ -59,6 +60,7 @@ class WatchedPolicy:
 
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
         """What the policy says; a policy that was made just now must say the same, and nothing it sees may change."""
+        expect(not self._failed, "a policy that can plan after every publication", self._failed, history.slot)
         before = _frozen(history)
         offer = self._policy.offer(ledger, history)
         asked = _asked(history.slot, ledger, self._probe, offer)
@@ -71,13 +73,17 @@ class WatchedPolicy:
 
 
 class WatchedPlanner(WatchedPolicy):
-    """The same for a policy that plans ahead, whose plans must not fail: the guard would only hide it."""
+    """The same for a policy that plans ahead. A plan that fails is told in the next slot: here the guard would hide it."""
 
     def replan(self, ledger: Budgets, history: History) -> Any:
         """What the policy says."""
         policy = self._policy
         assert isinstance(policy, Planner)
-        return policy.replan(ledger, history)
+        try:
+            return policy.replan(ledger, history)
+        except Exception as error:
+            self._failed = f"{type(error).__name__}: {error}"
+            raise
 
 
 class WatchedSmoother:
