@@ -24,6 +24,7 @@ from wevent.core.mechanism import (
     Policy,
     Smoother,
 )
+from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.core.settings import Options
 from wevent.core.smoothers.filter import Filter
@@ -121,9 +122,11 @@ __all__ = [
     "Measurement",
     "Mechanism",
     "NoiseError",
+    "NoisePermit",
     "NoiseSource",
     "Options",
     "Outlook",
+    "Permit",
     "Plan",
     "Planner",
     "Policy",
@@ -131,8 +134,10 @@ __all__ = [
     "Publisher",
     "Release",
     "Requirement",
+    "ResponsePermit",
     "Roster",
     "Sampling",
+    "SamplingPermit",
     "SecureNoise",
     "SeededNoise",
     "SettingsDiffer",
@@ -149,6 +154,7 @@ __all__ = [
     "open_journal",
     "plan",
     "publish",
+    "redeem",
     "register",
     "to_columns",
 ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
-from wevent.checks import continuing, endurance, populations, results, spending
+from wevent.checks import continuing, endurance, populations, published_values, spending
 from wevent.checks.subject import Broken, CheckFailed, Subject, available
 from wevent.core.mechanism import Mechanism
 from wevent.errors import InvalidOption
@@ -35,12 +35,12 @@ _FUNCTIONS = (
     populations.charges_outlive_members,
     populations.any_population,
     populations.same_population,
-    results.named,
-    results.releases,
-    results.releases_stay,
-    results.noise_in_every_cell,
-    results.finite,
-    results.options,
+    published_values.named,
+    published_values.releases,
+    published_values.releases_stay,
+    published_values.noise_in_every_cell,
+    published_values.finite,
+    published_values.options,
     endurance.memory,
 )
 
