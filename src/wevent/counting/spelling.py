@@ -7,7 +7,7 @@ take little of either. The hash is keyed by random numbers of this process, so n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,17 @@ class Spelled:
             np.concatenate([nothing, *(part.sizes for part in compact)]),
         )
 
+    @classmethod
+    def gathered(cls, pieces: Iterable[Spelled]) -> Spelled:
+        """All pieces as one, taken in as they come: at no time is there a second copy of all of them."""
+        data, sizes = bytearray(), bytearray()
+        for piece in pieces:
+            data += piece.tight().data[: -len(_PADDING)].data
+            sizes += piece.sizes.astype(np.int32).data
+        data += _PADDING
+        each = np.frombuffer(sizes, dtype=np.int32).astype(np.int64)
+        return cls(np.frombuffer(data, dtype=np.uint8), np.cumsum(each) - each, each)
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -107,18 +118,30 @@ class Spelled:
         if 8 * words * len(self) <= 2 * total:
             copied = np.concatenate((self.words(words).reshape(-1).view(np.uint8), padded(b"")))
             return Spelled(copied, np.arange(len(self)) * (8 * words), self.sizes)
+        return self.tight()
+
+    def tight(self) -> Spelled:
+        """The same texts with nothing between them."""
         starts = np.cumsum(self.sizes) - self.sizes
-        places = np.repeat(self.starts - starts, self.sizes) + np.arange(total)
+        places = np.repeat(self.starts - starts, self.sizes) + np.arange(int(self.sizes.sum()))
         return Spelled(np.concatenate((self.data[places], padded(b""))), starts, self.sizes)
 
     def words_for(self, number: int) -> int:
         """With how many words this many of the texts, the shortest ones, can be written."""
-        sizes = np.bincount(-(-self.sizes // 8)).cumsum()
+        most = -(-int(self.sizes.max(initial=0)) // 8)
+        counts = np.zeros(most + 1, dtype=np.int64)
+        for start in range(0, len(self), _AT_ONCE):
+            counts += np.bincount(-(-self.sizes[start : start + _AT_ONCE] // 8), minlength=most + 1)
+        sizes = counts.cumsum()
         return int(sizes.searchsorted(number)) if number else 0
 
     def words(self, number: int) -> Words:
         """The first 8·number bytes of each text as numbers, a column per eight bytes; zeros behind the end of a text."""
         found = np.zeros((len(self), number), dtype=np.uint64)
+        if len(self) > _AT_ONCE:  # in parts: the arrays in between are larger than the texts
+            for start in range(0, len(self), _AT_ONCE):
+                found[start : start + _AT_ONCE] = self.where(slice(start, start + _AT_ONCE)).words(number)
+            return found
         view, rows = words_of(self.data), None
         for column in range(number):
             left = (self.sizes if rows is None else self.sizes[rows]) - 8 * column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,12 +111,14 @@ def _from_fields(file: InputFile, choose: Choice) -> _Asked:
     """Rows of CSV or TSV: ids stay bytes, for there may be millions."""
     names = choose(file.columns)
     numbers: dict[tuple[str, str], int] = {}
-    codes, users = [np.empty(0, dtype=np.int64)], []
-    for user, window, epsilon in delimited_fields(file, [file.columns.index(name) for name in names]):
-        users.append(user.spelled().compact())
-        codes.append(_pair_codes(window.spelled(), epsilon.spelled(), numbers))
-    everybody, each = Spelled.joined(users), np.concatenate(codes)
-    users.clear()
+    codes = [np.empty(0, dtype=np.int32)]
+
+    def users() -> Iterator[Spelled]:
+        for user, window, epsilon in delimited_fields(file, [file.columns.index(name) for name in names]):
+            codes.append(_pair_codes(window.spelled(), epsilon.spelled(), numbers).astype(np.int32))  # few pairs
+            yield user.spelled()
+
+    everybody, each = Spelled.gathered(users()), np.concatenate(codes)
     blank = np.array([w == "" or e == "" for w, e in numbers], dtype=np.bool_)
     whole = (everybody.sizes > 0) & ~blank[each]
     unfit = int(np.count_nonzero(everybody.sizes > MAX_LABEL_BYTES))
