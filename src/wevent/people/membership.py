@@ -46,7 +46,7 @@ class KeyColumn(Sequence[Key]):
         codes: for each user which of them.
     """
 
-    def __init__(self, distinct: list[Key], codes: IntArray) -> None:
+    def __init__(self, distinct: list[Key], codes: npt.NDArray[np.integer[Any]]) -> None:
         self.distinct = distinct
         self.codes = codes
 
@@ -54,7 +54,7 @@ class KeyColumn(Sequence[Key]):
     def of(cls, keys: Iterable[Key]) -> KeyColumn:
         """From the keys of each."""
         numbers: dict[Key, int] = {}
-        codes = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int64)
+        codes = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int32)
         return cls(list(numbers), codes)
 
     @classmethod

@@ -55,8 +55,7 @@ class Difference(NamedTuple):
 
 def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
     """What a requirements file says, and a digest that tells whether it says something new."""
-    keys = KeyColumn.of_columns(asked.windows, asked.nanos)
-    return Wanted(asked.users, keys, requirements_digest(path, levels), asked.words)
+    return Wanted(asked.users, asked.keys, requirements_digest(path, levels), asked.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:

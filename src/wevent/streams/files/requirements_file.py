@@ -14,6 +14,7 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.people.membership import KeyColumn
 from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.sql import connect, literal
 from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, open_file
@@ -29,14 +30,12 @@ class Requirements(NamedTuple):
 
     Attributes:
         users: ids, int64 if every one is a plain whole number, else text.
-        windows: in slots.
-        nanos: nano-epsilons.
+        keys: (window in slots, nano-epsilons) of each.
         words: the levels asked for, such as "High/Small"; None for numbers.
     """
 
     users: npt.NDArray[np.int64] | Spelled
-    windows: IntArray
-    nanos: IntArray
+    keys: KeyColumn
     words: list[str] | None
 
 
@@ -56,11 +55,10 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> Require
     asked = (_from_fields if file.format in DELIMITERS else _from_table)(file, _chosen(str(path)))
     chosen = levels or Levels.default()
     requirements = [chosen.requirement(e, w) if asked.as_levels else Requirement(_whole(w), e) for w, e in asked.pairs]
-    windows = np.array([requirement.window for requirement in requirements], dtype=np.int64)[asked.codes]
-    nanos = np.array([requirement.nano for requirement in requirements], dtype=np.int64)[asked.codes]
+    distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement in requirements)
     words = [f"{e}/{w}" for w, e in asked.pairs]
     chosen_words = [words[code] for code in asked.codes.tolist()] if asked.as_levels else None
-    return Requirements(asked.users, windows, nanos, chosen_words)
+    return Requirements(asked.users, KeyColumn(distinct.distinct, distinct.codes[asked.codes]), chosen_words)
 
 
 def read_column(path: str | Path, column: str) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,8 @@ def write(folder: Path, text: str, name: str = "requirements.csv") -> Path:
 
 def test_numbers(tmp_path: Path) -> None:
     path = write(tmp_path, "user,window,epsilon\n3,40,0.6\n1,80,1.001\n2,40,0.6\n")
-    ids, windows, nanos, _ = read_requirements(path)
+    ids, keys, _ = read_requirements(path)
+    windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert ids.dtype.kind == "i"
     assert ids.tolist() == [3, 1, 2]
     assert windows.tolist() == [40, 80, 40]
@@ -33,7 +35,8 @@ def test_numbers(tmp_path: Path) -> None:
 
 def test_levels_and_text_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "user,privacy,window\nanna,High,Small\n7,Low,Large\n007,Low,Large\n")
-    ids, windows, nanos, words = read_requirements(path, None)
+    ids, keys, words = read_requirements(path, None)
+    windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert words is not None
     assert all("/" in word for word in words)
     assert ids.tolist() == ["anna", "7", "007"]
@@ -46,10 +49,12 @@ def test_levels_and_text_ids(tmp_path: Path) -> None:
 def test_parquet_and_ndjson(tmp_path: Path) -> None:
     target = tmp_path / "requirements.parquet"
     duckdb.execute(f"COPY (SELECT 5 AS \"user\", 40 AS window, 0.6 AS epsilon) TO '{target}' (FORMAT parquet)")
-    ids, windows, nanos, _ = read_requirements(target)
+    ids, keys, _ = read_requirements(target)
+    windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert (ids.tolist(), windows.tolist(), nanos.tolist()) == ([5], [40], [600_000_000])
     path = write(tmp_path, '{"user": 5, "window": 40, "epsilon": 0.6}\n', "requirements.ndjson")
-    assert [one.tolist() for one in read_requirements(path)[:3]] == [[5], [40], [600_000_000]]
+    ids, keys, _ = read_requirements(path)
+    assert (ids.tolist(), list(keys)) == ([5], [(40, 600_000_000)])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_delimited_files_are_read_as_objects_are(rows: list[tuple[str, str, str]
             except WeventError as error:
                 found.append((type(error), str(error).replace(name, "")))
             else:
-                found.append((asked.users.tolist(), asked.windows.tolist(), asked.nanos.tolist(), asked.words))
+                found.append((asked.users.tolist(), list(asked.keys), asked.words))
     if rows:
         assert found[0] == found[1]
     else:
