@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from wevent import __version__
+from wevent.cli.mistakes import check_text, of_the_system
 from wevent.cli.standard_output import guarded
 from wevent.errors import WeventError
 
@@ -69,14 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     """The exit code of a command: what click would end the process with, but never 1, which means a finding."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    check_text(given)
     try:
-        code = cli.main(args=None if arguments is None else list(arguments), prog_name="wevent", standalone_mode=False)
+        code = cli.main(args=given, prog_name="wevent", standalone_mode=False)
         return int(code or 0)
     except SystemExit as ended:
         return int(ended.code or 0)
     except click.ClickException as error:
         error.show()
         return 2
+    except OSError as error:
+        raise of_the_system(error) from None
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return _INTERRUPTED

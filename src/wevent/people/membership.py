@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidMembership
@@ -109,6 +110,21 @@ def check_id(user: str) -> None:
             f"an id that is not empty and does not begin with {ERASED!r}",
             "an empty one" if not user else "one that does",
             "Erased users are kept under such names for a while: choose another id.",
+        )
+
+
+def check_countable(user: str) -> None:
+    """Refuse an id that no event can have: whoever is registered under it would never count.
+
+    Raises:
+        InvalidMembership: for an id of too many bytes, or with a NUL.
+    """
+    size = len(user.encode())
+    if size > MAX_LABEL_BYTES or "\0" in user:
+        raise InvalidMembership(
+            f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
+            f"one of {size} bytes" if size > MAX_LABEL_BYTES else "one with a NUL",
+            "No event can have such an id: use a shorter one.",
         )
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
 from wevent.streams.files.sql import connect, literal
 from wevent.streams.files.text_tables import load_rows
-from wevent.streams.records.fields import MAX_LABEL_BYTES
 
 _CANONICAL = r"0|-?[1-9]\d{0,17}"
 

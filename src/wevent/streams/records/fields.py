@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.lookup import Labels, all_plain_text
 
-MAX_LABEL_BYTES = 256  # of a user id or a cell label
 _WHOLE_DIGITS = 18
 
 Mask = npt.NDArray[np.bool_]
