@@ -86,6 +86,7 @@ def test_what_is_written_after_a_cut_does_not_hide_it(used: Path) -> None:
         os.truncate(used / "run.journal-wal", 4096)
         os.truncate(used / "run.journal-wal", size + 8240)
         assert SENTENCE in stopped(child)
+    assert call(used, "audit", "run.journal").code == 0, "the hole was not put into the journal"
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
 
 

@@ -468,7 +468,7 @@ MUTANTS = [
     ),
     Mutant(
         "arguments: bytes that are no text",
-        "cli/__init__.py",
+        "cli/group.py",
         "    check_text(given)\n",
         "",
         ODD,

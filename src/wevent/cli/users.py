@@ -141,7 +141,8 @@ def _changeable(path: Path) -> Iterator[SqliteJournal]:
     with SqliteJournal(path) as journal:
         head = journal.head()
         known = known_released(journal, head.committed, stated=head.copied)
-        refuse_stale(head.committed, known, copied=head.copied)
+        committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
+        refuse_stale(committed, known, copied=head.copied)
         yield journal
 
 
