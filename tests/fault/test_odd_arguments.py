@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, run, write_stream
+from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, run, start, write_stream
 
 LONG = "x" * 300
 END = ("--end", "2026-01-01T00:05:00Z")
@@ -167,7 +167,12 @@ def test_a_backup_replaces_files_only(folder: Path, kind: str) -> None:
 
 def test_a_configuration_that_is_no_file_is_not_opened(folder: Path) -> None:
     os.mkfifo(folder / "pipe.toml")
-    assert_sentence(call(folder, "publish", "--config", "pipe.toml"))
+    child = start(folder, "publish", "--config", "pipe.toml")
+    try:
+        out, err = child.communicate(timeout=20)  # whoever opens it waits for ever
+        assert_sentence(Done(child.returncode, out, err))
+    finally:
+        child.kill()
     if os.geteuid() == 0:
         os.mknod(folder / "zero.toml", stat.S_IFCHR | 0o600, os.makedev(1, 5))
         assert_sentence(call(folder, "publish", "--config", "zero.toml"))
