@@ -22,7 +22,7 @@ import numpy as np
 
 import wevent
 from benchmarks import report
-from wevent.cli import cli
+from wevent.cli.group import cli
 from wevent.streams import FileSource, LineSource, SlotClock, Source
 from wevent.streams.files.file_source import _RANGE_EVENTS
 from wevent.streams.live.inbox import PipeInbox

@@ -1,37 +1,14 @@
 """wevent: live histograms of user event streams under personalised w-event differential privacy.
 
-The verbs of the command line are functions here: `publish`, `audit`, `compare`, `plan`; `open_journal` reads one.
+The verbs of the command line are functions here: `publish`, `audit`, `compare`, `plan`; `open_journal` reads one. A name
+is imported when it is first asked for: the command line starts, and can be interrupted, before numpy is loaded.
 """
+
+from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wevent.core.estimators.sampling import Sampling
-from wevent.core.estimators.weighting import Weighting
-from wevent.core.mechanism import (
-    Budgets,
-    Estimate,
-    Estimator,
-    History,
-    Idle,
-    Measurement,
-    Mechanism,
-    NoiseError,
-    NoiseSource,
-    Outlook,
-    Plan,
-    Planner,
-    Policy,
-    Smoother,
-)
-from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
-from wevent.core.requirements import Levels, Population, Requirement
-from wevent.core.settings import Options
-from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.hold import Hold
-from wevent.counting.cells import Cells
-from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
 from wevent.errors import (
     InsufficientBudget,
     InvalidCells,
@@ -55,41 +32,45 @@ from wevent.errors import (
     UnknownMechanism,
     WeventError,
 )
-from wevent.noise import SecureNoise, SeededNoise
-from wevent.publisher import local_client as local
-from wevent.publisher.catalogue import mechanisms, register
-from wevent.publisher.publisher import Publisher
-from wevent.publisher.release import Release, to_columns
 
 if TYPE_CHECKING:
     from wevent.auditing import audit_journal as audit
+    from wevent.core.estimators.sampling import Sampling
+    from wevent.core.estimators.weighting import Weighting
+    from wevent.core.mechanism import (
+        Budgets,
+        Estimate,
+        Estimator,
+        History,
+        Idle,
+        Measurement,
+        Mechanism,
+        NoiseError,
+        NoiseSource,
+        Outlook,
+        Plan,
+        Planner,
+        Policy,
+        Smoother,
+    )
+    from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
+    from wevent.core.requirements import Levels, Population, Requirement
+    from wevent.core.settings import Options
+    from wevent.core.smoothers.filter import Filter
+    from wevent.core.smoothers.hold import Hold
+    from wevent.counting.cells import Cells
+    from wevent.counting.counts import Counts
+    from wevent.counting.roster import Roster
     from wevent.experiments import compare, plan
     from wevent.journal import open_journal
+    from wevent.noise import SecureNoise, SeededNoise
+    from wevent.publisher import local_client as local
+    from wevent.publisher.catalogue import mechanisms, register
+    from wevent.publisher.publisher import Publisher
+    from wevent.publisher.release import Release, to_columns
     from wevent.publishing.session import Intent, publish
 
 __version__ = "0.1.0"
-
-_ON_DEMAND = {  # `import wevent` stays quick: what needs databases or simulation is loaded when it is first used
-    "Intent": "wevent.publishing.session",
-    "audit": "wevent.auditing",
-    "compare": "wevent.experiments",
-    "open_journal": "wevent.journal",
-    "plan": "wevent.experiments",
-    "publish": "wevent.publishing.session",
-}
-_OTHER_NAMES = {"audit": "audit_journal"}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name that is loaded on demand."""
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module 'wevent' has no attribute {name!r}")
-    return getattr(importlib.import_module(_ON_DEMAND[name]), _OTHER_NAMES.get(name, name))
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 __all__ = [
     "Budgets",
@@ -158,3 +139,58 @@ __all__ = [
     "register",
     "to_columns",
 ]
+
+_HOMES = {
+    "wevent.auditing": ("audit",),
+    "wevent.core.estimators.sampling": ("Sampling",),
+    "wevent.core.estimators.weighting": ("Weighting",),
+    "wevent.core.mechanism": (
+        "Budgets",
+        "Estimate",
+        "Estimator",
+        "History",
+        "Idle",
+        "Measurement",
+        "Mechanism",
+        "NoiseError",
+        "NoiseSource",
+        "Outlook",
+        "Plan",
+        "Planner",
+        "Policy",
+        "Smoother",
+    ),
+    "wevent.core.permit": ("NoisePermit", "Permit", "ResponsePermit", "SamplingPermit", "redeem"),
+    "wevent.core.requirements": ("Levels", "Population", "Requirement"),
+    "wevent.core.settings": ("Options",),
+    "wevent.core.smoothers.filter": ("Filter",),
+    "wevent.core.smoothers.hold": ("Hold",),
+    "wevent.counting.cells": ("Cells",),
+    "wevent.counting.counts": ("Counts",),
+    "wevent.counting.roster": ("Roster",),
+    "wevent.experiments": ("compare", "plan"),
+    "wevent.journal": ("open_journal",),
+    "wevent.noise": ("SecureNoise", "SeededNoise"),
+    "wevent.publisher": ("local",),
+    "wevent.publisher.catalogue": ("mechanisms", "register"),
+    "wevent.publisher.publisher": ("Publisher",),
+    "wevent.publisher.release": ("Release", "to_columns"),
+    "wevent.publishing.session": ("Intent", "publish"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_NAMED_THERE = {"audit": "audit_journal", "local": "local_client"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'wevent' has no attribute {name!r}")
+    if name == "local":
+        found: Any = importlib.import_module("wevent.publisher.local_client")
+    else:
+        found = getattr(importlib.import_module(_HOME_OF[name]), _NAMED_THERE.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -14,14 +14,14 @@ from tests.fault.campaign.commands import load_everything, quick_folder
 from tests.fault.campaign.damage import TARGETS, harm, strike
 from tests.fault.campaign.kills import KINDS, kill
 from tests.fault.campaign.power import SCENARIOS, cut_power, rebuild
-from tests.fault.campaign.recording import Effect, Recording, state_after
+from tests.fault.campaign.recording import Effect, Recording, record, state_after
+from tests.fault.campaign.stream import publish, write_stream
 from tests.fault.campaign.witness import Witness
 from tests.fault.campaign.wrong import charges_apart, emit_before_commit, late_mark, unchecked_output
 from tests.fault.killing import Broken
 
-NUMBER = int(os.environ.get("WEVENT_FAULTS", "40"))
+NUMBER = int(os.environ.get("WEVENT_FAULTS", "60"))
 SEED = int(os.environ.get("WEVENT_FAULTS_SEED", "1"))
-COSTLY = {"users": 24, "backup": 24, "parquet": 16, "compaction": 40}  # each costs several runs, or DuckDB
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,14 +38,27 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills(folder: Path, kind: str) -> None:
-    number = min(NUMBER, COSTLY.get(kind, NUMBER))
-    assert kill(kind, number, SEED, folder, every=10)["faults"] == number
+    assert kill(kind, NUMBER, SEED, folder, every=10)["faults"] == NUMBER
 
 
-@pytest.mark.parametrize("names", [("first", "users"), ("live", "epoch")])
+@pytest.mark.parametrize("names", [("first", "users", "epoch", "compaction"), ("live", "backup", "parquet")])
 def test_power_cuts(folder: Path, names: tuple[str, ...]) -> None:
     assert set(names) <= set(SCENARIOS)
-    assert cut_power(NUMBER // 2, SEED, folder, names=names, each=NUMBER // 4)["faults"] == NUMBER // 2
+    result = cut_power(NUMBER, SEED, folder, names=names, each=max(1, NUMBER // len(names)))
+    assert result["faults"] == NUMBER
+    assert not [one for one in result["refused"] if one.startswith("parquet")], "the old file or the new one, whole"
+
+
+def test_a_parquet_file_is_on_disk_before_it_takes_the_place_of_the_old_one(folder: Path) -> None:
+    place = folder / "parquet"
+    place.mkdir()
+    write_stream(place, 300)
+    effects = record(place, publish(4, out="out.parquet")).effects
+    moved = next(number for number, one in enumerate(effects) if one.target == "out.parquet")
+    of_it = [one.kind for one in effects[:moved] if one.file == effects[moved].file]
+    assert "write" in of_it
+    assert "sync" in of_it[len(of_it) - of_it[::-1].index("write") :], "after the last write"
+    assert "sync folder" in [one.kind for one in effects[moved:]]
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "output"])

@@ -101,6 +101,10 @@ def folder_at(name: str) -> Callable[[Path], object]:
     return lambda folder: ((folder / name).unlink(missing_ok=True), (folder / name).mkdir())
 
 
+def loop(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).symlink_to(name)
+
+
 NEWER = "PRAGMA user_version = 99"
 SEEDED = execute("""UPDATE facts SET value = '["seeded noise"]' WHERE name = 'unsafe'""")
 BAD_BACKUP = all_of(remove("run.journal"), execute("UPDATE slots SET kind = 1 - kind WHERE slot = 3", "backup.journal"))
@@ -125,6 +129,11 @@ CAUSES = [
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
     Cause("a journal in memory", changed("run.journal", ":memory:"), nothing),
     Cause("a folder at the journal's place", changed("run.journal", "folder.journal"), folder_at("folder.journal")),
+    Cause("a link that leads to itself at the journal's place", changed("run.journal", "link"), loop("link")),
+    Cause("a name that no file can have", changed("out.ndjson", "x" * 300 + ".ndjson"), nothing),
+    Cause("an argument that is not UTF-8", (*PUBLISH, "--stream", "\udcff"), nothing),
+    Cause("a configuration that is no file", ("publish", "--config", "pipe"), lambda folder: os.mkfifo(folder / "pipe")),
+    Cause("a configuration that is too long", ("publish", "--config", "c"), write("c", "#" * (1 << 21))),
     Cause("the events are missing", changed("events.csv", "nowhere.csv"), nothing),
     Cause("a column of the events is missing", PUBLISH, replaced("events.csv", b"user", b"person")),
     Cause("the requirements are missing", PUBLISH, remove("users.csv")),
@@ -153,9 +162,11 @@ CAUSES = [
     Cause("users: somebody who is registered already", (*USERS, "add", "7", "--window", "8", "--epsilon", "0.5"), nothing),
     Cause("users: an empty id", (*USERS, "add", "", "--window", "8", "--epsilon", "0.5"), nothing),
     Cause("users: an id that is not UTF-8", (*USERS, "add", "\udcff", "--window", "8", "--epsilon", "0.5"), nothing),
+    Cause("users: an id that no event can have", (*USERS, "add", "x" * 300, "--window", "8", "--epsilon", "0.5"), nothing),
     Cause("users: neither epsilon nor privacy", (*USERS, "add", "new", "--window", "8"), nothing),
     Cause("users: an import in which many are missing", (*USERS, "import", "users.csv"), cut("users.csv", 50)),
     Cause("backup: something is there already", ("backup", "run.journal", "backup.journal"), nothing),
+    Cause("backup: to a pipe", ("backup", "run.journal", "pipe", "--force"), lambda folder: os.mkfifo(folder / "pipe")),
     Cause("backup: to the journal itself", ("backup", "run.journal", "run.journal"), nothing),
     Cause("backup: a damaged journal", ("backup", "run.journal", "new.journal"), scrambled("run.journal")),
     Cause("restore: the last slot is not stated", RESTORE[:3], remove("run.journal")),

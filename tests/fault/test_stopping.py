@@ -70,3 +70,27 @@ def test_a_crash_writes_no_memory(tmp_path: Path) -> None:
     assert not list((tmp_path / "run").glob("core*"))
     child.returncode = -signal.SIGABRT
     child.communicate()
+
+
+@pytest.mark.parametrize("loaded", ["_multiarray_umath", "apsw", "duckdb"])
+def test_an_interrupt_while_the_program_is_loaded(tmp_path: Path, loaded: str) -> None:
+    write_stream(tmp_path, minutes=0)
+    child = start(tmp_path, *live("--out", "out.ndjson"), stdin=subprocess.PIPE)
+    wait_for(lambda: loaded in Path(f"/proc/{child.pid}/maps").read_text(), loaded)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (130, "Interrupted.\n")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["events.csv", "users.csv"]
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """As in a job that a shell runs in the background."""
+    write_stream(tmp_path, minutes=0)
+    ignoring = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+    child = start(tmp_path, *live("--out", "out.ndjson"), stdin=subprocess.PIPE, preexec_fn=ignoring)
+    wait_for(lambda: "_multiarray_umath" in Path(f"/proc/{child.pid}/maps").read_text(), "numpy")
+    child.send_signal(signal.SIGINT)
+    send(child, event(1, 1), close(60))
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert slots_of(tmp_path / "out.ndjson") == [1]

@@ -14,6 +14,8 @@ TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests
 BOUNDS = ("tests/unit/core", "tests/unit/noise", "tests/unit/publisher/test_publisher.py")
 RESTORE = ("tests/fault/test_restore.py",)
 INTEGRITY = ("tests/fault/test_integrity.py",)
+ODD = ("tests/fault/test_odd_arguments.py",)
+CUT = ("tests/unit/journal/sqlite/test_intact.py", "tests/fault/test_cut_files.py")
 REMOVALS = ("tests/fault/test_removals.py",)
 
 
@@ -465,10 +467,38 @@ MUTANTS = [
         REMOVALS,
     ),
     Mutant(
-        "users: an id that is no text",
-        "cli/users.py",
-        "    check_id(user)\n",
+        "arguments: bytes that are no text",
+        "cli/group.py",
+        "    check_text(given)\n",
         "",
-        REMOVALS,
+        ODD,
+    ),
+    Mutant(
+        "backup: replaces what is no file",
+        "journal/sqlite/copying.py",
+        "if (kind := _special_kind(target)) is not None:",
+        "if (kind := None) is not None:",
+        ODD,
+    ),
+    Mutant(
+        "cut: a file that got shorter",
+        "journal/sqlite/intact.py",
+        " or size < self.size",
+        "",
+        CUT,
+    ),
+    Mutant(
+        "cut: a log that was written to after the cut",
+        "journal/sqlite/intact.py",
+        "        return written\n",
+        "        return True\n",
+        CUT,
+    ),
+    Mutant(
+        "cut: a log that was cut is put into the journal",
+        "journal/sqlite/file.py",
+        "            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
+        "            pass\n",
+        CUT,
     ),
 ]

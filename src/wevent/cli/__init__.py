@@ -1,82 +1,15 @@
-"""The command line: one file per command, each thin; a command's imports happen when it runs."""
+"""The command line: one file per command, each thin; nothing is imported before the command is known."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 
-import click
-
-from wevent import __version__
-from wevent.cli.standard_output import guarded
-from wevent.errors import WeventError
-
-_INTERRUPTED = 130  # as shells say it
-
-_COMMANDS = {
-    "compare": "Compare mechanisms on a stream whose truth is known.",
-    "publish": "Publish a stream of events: files or live lines in, private histograms out.",
-    "status": "Show how far a journal is and what budget is left.",
-    "releases": "Print or export the releases of a journal.",
-    "audit": "Re-check every window of every class of a journal.",
-    "users": "List and change who is registered with which requirement.",
-    "backup": "Copy a journal while it is in use.",
-    "restore": "Put a backup back in place of a journal that is damaged or lost.",
-    "doctor": "Check that this machine can publish.",
-    "demo": "Publish a synthetic city stream with every mechanism and compare.",
-    "init": "Write a commented example that can be published at once.",
-    "mechanisms": "List the mechanisms.",
-    "plan": "Say what error to expect before anything is deployed.",
-    "reproduce": "Run the experiments of the paper again, with a report.",
-}
-
-
-class _LazyGroup(click.Group):
-    """Knows its commands by name and imports them one at a time: `wevent --help` stays quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"wevent.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="wevent")
-def cli() -> None:
-    """Live histograms of user event streams under personalised w-event differential privacy.
-
-    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 130 interrupted.
-    """
+from wevent.cli.interrupts import interrupted_at_once
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a user's mistake ends in one sentence and exit code 2."""
-    try:
-        sys.exit(guarded(lambda: _run(arguments)))
-    except WeventError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    """The exit code of a command: what click would end the process with, but never 1, which means a finding."""
-    try:
-        code = cli.main(args=None if arguments is None else list(arguments), prog_name="wevent", standalone_mode=False)
-        return int(code or 0)
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
-        return _INTERRUPTED
+    """Run a command and end the process."""
+    with interrupted_at_once():
+        from wevent.cli.group import run
+    sys.exit(run(arguments))

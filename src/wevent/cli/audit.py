@@ -25,8 +25,7 @@ def command(journal: Path, as_json: bool) -> None:
     report = audit_journal(journal)
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
         click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     if not report.ok:
         sys.exit(1)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.standard_output import report
 from wevent.journal import SqliteJournal
 
 
 @click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
 @click.argument("journal", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Replace what is at TARGET, whatever it is.")
+@click.option("--force", is_flag=True, help="Replace the file at TARGET; never a link, folder, pipe or device.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     """Copy a journal while it is in use.
@@ -23,7 +24,6 @@ def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     """
     with SqliteJournal(journal) as source:
         slot = source.backup(target, replace=force)
-    if as_json:
-        click.echo(json.dumps({"target": str(target), "through_slot": slot}))
-    else:
-        click.echo(f"{target}: the journal through slot {slot}")
+    facts = json.dumps({"target": str(target), "through_slot": slot})
+    text = facts if as_json else f"{target}: the journal through slot {slot}"
+    report(text, f"The backup was made and goes through slot {slot}.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.standard_output import report
 from wevent.publishing.restoring import Restored, Stated, restore
 
 
@@ -30,7 +31,8 @@ def command(
     out it changes nothing.
     """
     done = restore(backup, journal, Stated(released_through, widest_window))
-    click.echo(json.dumps(_facts(backup, journal, done), indent=2) if as_json else _text(backup, journal, done))
+    text = json.dumps(_facts(backup, journal, done), indent=2) if as_json else _text(backup, journal, done)
+    report(text, "The backup was restored.")
 
 
 def _facts(backup: Path, journal: Path, done: Restored) -> dict[str, object]:

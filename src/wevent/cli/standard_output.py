@@ -1,4 +1,4 @@
-"""Standard output of the commands: a full disk behind it is one sentence, a reader that has gone is none."""
+"""Standard output of the commands: one that is full or closed is one sentence, a reader that has gone is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+import click
 
 from wevent.errors import ReaderGone, StorageFailed
 
@@ -33,13 +35,49 @@ class _Guarded(io.FileIO):
             ) from None
 
 
+class _Closed(io.TextIOBase):
+    """Standard output that was closed before the command began: whatever is printed is lost, and that is said."""
+
+    @property
+    def buffer(self) -> NoReturn:
+        """None: there is nothing behind it."""
+        raise _closed()
+
+    def write(self, text: str) -> NoReturn:
+        raise _closed()
+
+
+def _closed() -> StorageFailed:
+    return StorageFailed("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+
+
+def report(text: str, done: str) -> None:
+    """Print what a command has done; if that cannot be printed, say that it is done all the same.
+
+    Args:
+        text: the report.
+        done: a sentence about what is not lost with it.
+
+    Raises:
+        StorageFailed: if standard output cannot be written.
+    """
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except ReaderGone:
+        raise
+    except StorageFailed as error:
+        remedy = f"{done} Only the report of it is lost: do not run the command again."
+        raise StorageFailed(error.expected, error.received, remedy, path="-") from None
+
+
 def guarded(command: Callable[[], int]) -> int:
     """Run a command and write all it printed; returns its exit code.
 
     A reader that closed the pipe has seen enough: nothing is said, and the exit code stays.
 
     Raises:
-        StorageFailed: if standard output cannot be written.
+        StorageFailed: if something is printed and standard output cannot be written.
     """
     _keep_numbers()
     real = sys.__stdout__
@@ -50,11 +88,12 @@ def guarded(command: Callable[[], int]) -> int:
             errors=real.errors,
             line_buffering=real.line_buffering,
         )
+    if sys.stdout is None:
+        sys.stdout = _Closed()
     code = 0
     try:
         code = command()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except ReaderGone:
         _silence()
     except StorageFailed:

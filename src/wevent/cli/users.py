@@ -6,18 +6,19 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
+from wevent.cli.standard_output import report
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.rebuild import holdout_of
 from wevent.people.holdout import Key
-from wevent.people.membership import Change, check_id
+from wevent.people.membership import Change, check_countable, check_id
 from wevent.publishing.opening import check_requirement
 from wevent.publishing.staleness import known_released, refuse_stale
 
@@ -118,9 +119,8 @@ def import_file(path: Path, file: Path, allow_removals: bool) -> None:
         levels = _levels(journal.head().epoch.terms)
         wanted = wanted_users(file, levels, read_requirements(file, levels))
         done = import_users(journal, wanted, allow_removals=allow_removals)
-        click.echo(f"{done.total} changes")
         click.echo(f"requirements: {done}", err=True)
-    _put_in_force(path)
+    _put_in_force(path, f"{done.total} changes\n")
 
 
 @command.command("export")
@@ -141,12 +141,15 @@ def _changeable(path: Path) -> Iterator[SqliteJournal]:
     with SqliteJournal(path) as journal:
         head = journal.head()
         known = known_released(journal, head.committed, stated=head.copied)
-        refuse_stale(head.committed, known, copied=head.copied)
+        committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
+        refuse_stale(committed, known, copied=head.copied)
         yield journal
 
 
 def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
     check_id(user)
+    if not known:  # who is registered under such an id, by an older version, can still change and leave
+        check_countable(user)
     with _changeable(path) as journal:
         terms = journal.head().epoch.terms
         key, level = _requirement(terms, *asked)
@@ -192,13 +195,12 @@ def _check_known(journal: SqliteJournal, user: str, *, known: bool) -> None:
         )
 
 
-def _put_in_force(path: Path) -> None:
-    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot."""
-    try:
-        with SqliteJournal(path, write=True) as journal:
-            slot = journal.head().committed + 1
-            journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
-            journal.mark()
-            click.echo(f"in force from slot {slot} on")
-    except JournalLocked:
-        click.echo("in force from the next slot on")
+def _put_in_force(path: Path, said: str = "") -> None:
+    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot. Then report."""
+    when = "the next slot"
+    with suppress(JournalLocked), SqliteJournal(path, write=True) as journal:
+        slot = journal.head().committed + 1
+        journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
+        journal.mark()
+        when = f"slot {slot}"
+    report(f"{said}in force from {when} on", f"The change was made, and is in force from {when} on.")

@@ -71,7 +71,12 @@ def read_written(journal: Journal, path: Path) -> Written | None:
         written = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Written)
     except msgspec.MsgspecError:
         return None
-    return written if written.path == os.path.realpath(path) else None
+    return written if written.path == known_as(path) else None
+
+
+def known_as(path: Path) -> str:
+    """The one name under which a file is known, as text; a link may lead through a folder whose name is none."""
+    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
 
 
 def compare(file: BinaryIO, path: Path, form: Format, journal: Journal) -> Found:

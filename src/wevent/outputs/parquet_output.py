@@ -80,7 +80,9 @@ class ParquetOutput:
                 " (FORMAT parquet)",
                 [glob.escape(str(table))],
             )
+            _sync(made)
             os.replace(made, self.path)
+            _sync(self.path.parent)
         self._journal = None
 
     def _span(self) -> tuple[int, int]:
@@ -98,6 +100,17 @@ class ParquetOutput:
             return list(_connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
         except duckdb.Error:
             raise foreign(self.path) from None
+
+
+def _sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to disk: a power failure leaves the old file or the new one, whole."""
+    if path.is_dir() and os.name == "nt":
+        return
+    file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _connect() -> Any:

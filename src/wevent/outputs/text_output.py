@@ -17,7 +17,7 @@ import msgspec
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
-from wevent.outputs.comparing import LONGEST, Format, Found, Written, compare
+from wevent.outputs.comparing import LONGEST, Format, Found, Written, compare, known_as
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line, slot_time
 from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, refuse_special
 
@@ -152,7 +152,7 @@ class FileOutput:
                 self._size += number
                 rest = rest[number:]
         self._hashed.update(text)
-        written = Written(os.path.realpath(self.path), slot, self._size, self._hashed.hexdigest())
+        written = Written(known_as(self.path), slot, self._size, self._hashed.hexdigest())
         self._journal.write_note(msgspec.json.encode(written))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled, whole_numbers
@@ -214,6 +215,21 @@ def check_ids(users: list[str]) -> None:
     if "" in users or "\0" in together or ERASED in together or not together.isascii():
         for user in users:
             check_id(user)
+
+
+def check_countable(user: str) -> None:
+    """Refuse an id that no event can have: whoever is registered under it would never count.
+
+    Raises:
+        InvalidMembership: for an id of too many bytes, or with a NUL.
+    """
+    size = len(user.encode())
+    if size > MAX_LABEL_BYTES or "\0" in user:
+        raise InvalidMembership(
+            f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
+            f"one of {size} bytes" if size > MAX_LABEL_BYTES else "one with a NUL",
+            "No event can have such an id: use a shorter one.",
+        )
 
 
 def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:

@@ -28,6 +28,7 @@ _TEXTS = ("out", "stream", "slot_column", "time_column", "user_column", "cell_co
 _PATHS = ("journal", "requirements")
 _FLAGS = ("strict",)
 _LEAST = {"unknown_users": 0}
+_MOST_BYTES = 1 << 20  # of a configuration file
 _CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
 KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *sorted(_CHECKED))
 
@@ -91,7 +92,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
     """
     path = Path(config)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        values = tomllib.loads(_config_text(path), parse_float=Decimal)
     except OSError as error:
         raise InvalidSettings(
             "a readable configuration file", f"{str(path)!r} ({error.strerror})", "Check the path.", key="config"
@@ -112,6 +113,24 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if "inputs" in values:
         values["inputs"] = tuple(one if one == "-" else str(folder / one) for one in _inputs(values["inputs"]))
     return values
+
+
+def _config_text(path: Path) -> str:
+    """The text of a configuration file: what is no file may never end, and is not opened."""
+    if path.exists() and not path.is_file():
+        raise InvalidSettings(
+            "a configuration file", f"something else ({str(path)!r})", "Name a TOML file.", key="config"
+        )
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidSettings(
+            f"a configuration file of at most {_MOST_BYTES:,} bytes",
+            f"a longer one ({str(path)!r})",
+            "Check the path; cells and requirements have files of their own.",
+            key="config",
+        )
+    return data.decode("utf-8")
 
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -12,7 +11,7 @@ from typing import Any
 
 from tests.fault.campaign.commands import Ended, Variant, die_after, unchanged
 from tests.fault.campaign.lives import AUDIT, STATUS, Life
-from tests.fault.campaign.stream import JOURNAL, OUT, USERS, WIDEST, lines, live, publish
+from tests.fault.campaign.stream import JOURNAL, OUT, USERS, lines, live, publish
 from tests.fault.campaign.witness import Key, clean, fine, must
 from tests.fault.killing import Broken
 
@@ -188,9 +187,6 @@ class Restores(Life):
 
     def __init__(self, folder: Path, chance: random.Random, variant: Variant = unchanged) -> None:
         super().__init__(folder, chance, variant)
-        import wevent.cli
-
-        self._command = "restore" in wevent.cli._COMMANDS
         known, self._through = chance.randint(2, 8), chance.randint(9, 14)
         users = ("users", JOURNAL, "set", "1", "--window", "4", "--epsilon", "0.5")
         steps = publish(known), ("backup", JOURNAL, "copy.journal"), users, publish(self._through - 2, people=False)
@@ -236,17 +232,4 @@ class Restores(Life):
 
     def _restore(self, *, kill: bool) -> Ended:
         asked = ("restore", "copy.journal", JOURNAL, "--released-through", str(self._through))
-        step = asked if self._command else self._restore_by_hand
-        return self.killed(step) if kill else self.commands.run(step)[-1]
-
-    def _restore_by_hand(self) -> None:
-        """As the documentation says it: remove what is left over, put the copy there, say what went out."""
-        from wevent.journal import SqliteJournal
-        from wevent.publishing.staleness import settle_stale
-
-        for ending in ("-wal", "-shm"):
-            Path(JOURNAL + ending).unlink(missing_ok=True)
-        shutil.copy("copy.journal", f"{JOURNAL}.new")
-        os.replace(f"{JOURNAL}.new", JOURNAL)
-        with SqliteJournal(JOURNAL, write=True) as journal:
-            settle_stale(journal, self._through, WIDEST)
+        return self.killed(asked) if kill else self.commands.run(asked)[-1]

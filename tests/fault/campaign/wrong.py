@@ -16,16 +16,16 @@ _EFFECTS_BETWEEN = 200
 
 def emit_before_commit() -> None:
     """A release goes out before it is stored: after a crash the slot is drawn again."""
-    import wevent.cli.publish
+    import wevent.publishing.session
 
-    wevent.cli.publish.Publication = EmitsBeforeCommit  # type: ignore[misc]
+    wevent.publishing.session.Publication = EmitsBeforeCommit  # type: ignore[misc]
 
 
 def charges_apart() -> None:
     """Charges are stored in a transaction of their own: a crash between loses them."""
-    import wevent.cli.publish
+    import wevent.publishing.session
 
-    wevent.cli.publish.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
+    wevent.publishing.session.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
 
 
 class _ChargesMuchLater(StoresChargesApart):

@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from wevent import mechanisms
-from wevent.cli import cli, main
+from wevent.cli import main
+from wevent.cli.group import cli
 
 KEYS = [
     "stream",

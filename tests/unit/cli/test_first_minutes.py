@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from wevent.cli import cli
+from wevent.cli.group import cli
 from wevent.errors import WeventError
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from wevent.cli import cli, main
+from wevent.cli import main
+from wevent.cli.group import cli
 
 SMALL = ["plan", "--class", "20:0.5=300", "--class", "5:2=699", "--class", "6:1=1", "--slots", "60", "--repeats", "2"]
 

@@ -6,7 +6,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from wevent.cli import cli, main
+from wevent.cli import main
+from wevent.cli.group import cli
 from wevent.experiments.reproduce import runner
 
 TINY = ["reproduce", "--slots", "30", "--repeats", "2", "--users", "100", "--streams", "sin,taxi"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +56,7 @@ def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
 
 
 def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
-    """Refuse a target that is there, and in any case the journal's own files.
+    """Refuse a target that is there, and in any case the journal's own files and what is no file: it stays as it is.
 
     Raises:
         InvalidOutput: naming what it is.
@@ -68,8 +69,13 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
             "Choose another name.",
             path=str(target),
         )
-    if target.is_dir():
-        raise InvalidOutput("a file for the backup", f"a folder ({target})", "Name a file in it.", path=str(target))
+    if (kind := _special_kind(target)) is not None:
+        raise InvalidOutput(
+            "a file for the backup",
+            f"{kind} ({target})",
+            "Name a file; what is there is untouched.",
+            path=str(target),
+        )
     if os.path.lexists(target) and not replace:
         raise InvalidOutput(
             "a new file for the backup",
@@ -77,6 +83,21 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
             "Choose another name, or say --force to replace it.",
             path=str(target),
         )
+
+
+def _special_kind(path: Path) -> str | None:
+    """What is at a path, in words, if it is neither a regular file nor nothing; a link is one whatever it leads to."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return None if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def _failed(target: Path, error: OSError) -> StorageFailed:

@@ -6,12 +6,14 @@ import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
 from wevent.journal.sqlite import schema
+from wevent.journal.sqlite.intact import Place
 from wevent.journal.sqlite.lock import WriterLock, has_second_name
-from wevent.journal.sqlite.lost import STARTED_OVER, Place, check_lost
+from wevent.journal.sqlite.lost import STARTED_OVER, check_lost
 from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, only_row, transaction
 
 
@@ -50,7 +52,8 @@ class JournalFile:
             self.lock = held if held is not None else WriterLock(path) if write else None
             undo.callback(self._let_go)
             if self.lock is not None:
-                self.is_new = self._made = not path.exists()
+                self.is_new = not path.exists()
+                self._made = not os.path.lexists(os.path.realpath(path))  # a link that leads nowhere was there before
                 _refuse_second_name(path)
                 if self._made or not path.stat().st_size:
                     check_lost(path, self.lock.before, None, start_over=start_over)
@@ -58,11 +61,11 @@ class JournalFile:
             undo.callback(self.database.close)
             if self.lock is not None:
                 self._check(start_over, self.lock)
-                self._place = Place(path, self.lock.path, self.lock.file)
+                self._place = Place(path, self.lock.path)
             undo.pop_all()
 
     def check_place(self) -> None:
-        """Refuse to go on when the file was taken away under its writer.
+        """Refuse to go on when a file of the journal was taken away or cut under its writer.
 
         Raises:
             StorageFailed: before anything more is stored or goes out.
@@ -85,6 +88,9 @@ class JournalFile:
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""
+        if self.lock is not None and not self._place.is_intact():
+            # Putting a log that was cut into the journal would damage what is still whole in it.
+            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.database.close()
         self._let_go()
 

@@ -394,6 +394,7 @@ class SqliteJournal:
 
     def _note_changes(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
         assert self.lock is not None, "only the holder of the writer's lock puts changes in force"
+        self._file.check_place()
         self.lock.changes.continue_with(self.identity, str(self._fact("incarnation")), before)
         self.lock.changes.note(buckets, after)
 

@@ -216,14 +216,13 @@ def holder(journal: Path) -> dict[str, Any] | None:
         os.close(file)
 
 
-def same_file(path: Path, known: os.stat_result, *, shorter: bool = True) -> bool:
-    """Whether a path still leads to a file that was seen before, which may have become shorter or not."""
+def same_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still leads to a file that was seen before."""
     try:
         found = os.stat(path)
     except OSError:
         return False
-    same = (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
-    return same and (shorter or found.st_size >= known.st_size)
+    return (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
 
 
 def has_second_name(path: Path) -> bool:

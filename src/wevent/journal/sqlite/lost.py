@@ -1,17 +1,15 @@
 """A journal that is gone: its side file knows slots that no journal here knows (spec 10).
 
 A missing, empty or foreign journal beside the mark of another one must not begin at slot 1 with a full budget: those
-slots went out already. Nor may a run go on when its file was taken away under it.
+slots went out already. (What is taken away under a run: `wevent.journal.sqlite.intact`.)
 """
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
-from wevent.errors import InvalidOption, StaleJournal, StorageFailed
-from wevent.journal.sqlite.lock import Mark, has_second_name, same_file
+from wevent.errors import InvalidOption, StaleJournal
+from wevent.journal.sqlite.lock import Mark
 
 STARTED_OVER = "started over"
 """What the privacy statement says of a journal that replaced a lost one."""
@@ -56,43 +54,3 @@ def _lost(path: Path, mark: Mark, identity: str | None) -> StaleJournal:
         committed=0,
         released=released,
     )
-
-
-class Place:
-    """The files of an open journal, as they were when it was opened.
-
-    Args:
-        path: the journal.
-        side: its side file, and the open file of it.
-    """
-
-    def __init__(self, path: Path, side: Path, side_file: int) -> None:
-        self._path, self._side = path, side
-        self._log = Path(os.path.realpath(path) + "-wal")
-        self._known = os.stat(path)
-        self._known_side = os.fstat(side_file)
-        self._known_log: os.stat_result | None = None
-
-    def check(self) -> None:
-        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost.
-
-        Raises:
-            StorageFailed: before anything more is stored or goes out.
-        """
-        if self._known_log is None:
-            with suppress(FileNotFoundError):
-                self._known_log = os.stat(self._log)
-        if (
-            same_file(self._path, self._known, shorter=False)
-            and not has_second_name(self._path)
-            and same_file(self._side, self._known_side)
-            and (self._known_log is None or same_file(self._log, self._known_log))
-        ):
-            return
-        raise StorageFailed(
-            f"the journal {self._path} to stay in its place while it is published into",
-            "one that was removed, replaced, cut, or given a second name",
-            "Nothing more went out. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
-            "SLOT.",
-            path=str(self._path),
-        )

@@ -15,6 +15,7 @@ import msgspec
 
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.sqlite import schema
+from wevent.journal.sqlite.intact import LOG_LIMIT
 from wevent.journal.sqlite.reading import open_for_reading
 
 _BUSY_TIMEOUT_MS = 10_000
@@ -155,7 +156,7 @@ def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON").fetchall()
-    connection.execute("PRAGMA journal_size_limit = 67108864").fetchall()
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT}").fetchall()
     return connection
 
 

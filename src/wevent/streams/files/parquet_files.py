@@ -8,12 +8,12 @@ from typing import Any
 
 import duckdb
 
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile, require_columns
 from wevent.streams.files.sql import file_list, literal, quoted
 from wevent.streams.files.survey import Survey
-from wevent.streams.records.fields import MAX_LABEL_BYTES
 from wevent.streams.records.times import UNITS
 from wevent.streams.stream_settings import StreamSettings
 

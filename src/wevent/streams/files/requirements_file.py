@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
@@ -19,7 +20,6 @@ from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.sql import connect, literal
 from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, open_file
 from wevent.streams.records.delimited import DELIMITERS
-from wevent.streams.records.fields import MAX_LABEL_BYTES
 
 _AT_ONCE = 1 << 16
 _CANONICAL = r"0|-?[1-9]\d{0,17}"

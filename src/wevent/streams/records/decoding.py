@@ -8,9 +8,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from wevent.core.arrays import IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
-from wevent.streams.records.fields import MAX_LABEL_BYTES, Fields, Mask, Numbers, Texts
+from wevent.streams.records.fields import Fields, Mask, Numbers, Texts
 from wevent.streams.records.times import SlotReader, TimeReader
 from wevent.streams.stream_settings import StreamSettings
 

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.lookup import Labels, all_plain_text
 from wevent.counting.spelling import Spelled, padded, whole_numbers
-
-MAX_LABEL_BYTES = 256  # of a user id or a cell label
 
 Mask = npt.NDArray[np.bool_]
 

@@ -1,0 +1,107 @@
+"""What only the writer's own connections do to the files is no cut; what anybody else does is."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+
+from wevent.errors import StorageFailed
+from wevent.journal.sqlite import intact
+from wevent.journal.sqlite.intact import Place
+
+LIMIT = 40_000
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(intact, "LOG_LIMIT", LIMIT)
+    (tmp_path / "j.lock").write_bytes(b"text")
+    return tmp_path / "j"
+
+
+@pytest.fixture
+def connections(path: Path) -> Iterator[list[apsw.Connection]]:
+    made = [connect(path) for _ in range(2)]
+    made[0].execute("CREATE TABLE t (a)")
+    yield made
+    for one in made:
+        one.close()
+
+
+def connect(path: Path) -> apsw.Connection:
+    one = apsw.Connection(str(path))
+    one.execute("PRAGMA journal_mode = WAL").fetchall()
+    one.execute(f"PRAGMA journal_size_limit = {LIMIT}").fetchall()
+    return one
+
+
+def write(one: apsw.Connection, pages: int) -> None:
+    one.execute("INSERT INTO t VALUES (?)", (os.urandom(4096 * pages),))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_commits_and_checkpoints_of_anybody_are_no_cut(
+    path: Path, connections: list[apsw.Connection], seed: int
+) -> None:
+    chance, place = random.Random(seed), Place(path, path.with_name("j.lock"))
+    log, sizes = path.with_name("j-wal"), []
+    for _ in range(150):
+        one = chance.choice(connections)
+        if chance.random() < 0.7:
+            write(one, chance.choice([1, 1, 2, 20]))
+        elif chance.random() < 0.5:
+            one.execute(f"PRAGMA wal_checkpoint({chance.choice(['PASSIVE', 'FULL', 'RESTART'])})").fetchall()
+        else:
+            third = connect(path)
+            third.execute("SELECT count(*) FROM t").fetchall()
+            third.close()
+        place.check()
+        sizes.append(log.stat().st_size)
+    assert any(later < earlier for earlier, later in pairwise(sizes)), "SQLite cut it, too"
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", ".lock"])
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.99])
+def test_a_cut_is_seen(path: Path, connections: list[apsw.Connection], ending: str, keep: float) -> None:
+    write(connections[0], 3)
+    connections[0].execute("PRAGMA wal_checkpoint").fetchall()
+    write(connections[0], 3)
+    place = Place(path, path.with_name("j.lock"))
+    place.check()
+    victim = path.with_name("j" + ending)
+    data = victim.read_bytes()
+    os.truncate(victim, int(len(data) * keep))
+    with pytest.raises(StorageFailed, match="cut"):
+        place.check()
+    victim.write_bytes(data)
+
+
+@pytest.mark.parametrize("keep", [0, 32, 4096, 8192])
+def test_a_cut_is_seen_when_the_log_went_on(path: Path, connections: list[apsw.Connection], keep: int) -> None:
+    write(connections[0], 3)
+    place = Place(path, path.with_name("j.lock"))
+    log = path.with_name("j-wal")
+    data = log.read_bytes()
+    os.truncate(log, keep)
+    with log.open("r+b") as file:
+        file.seek(len(data))
+        file.write(data[32 : 32 + 4120])
+    with pytest.raises(StorageFailed, match="cut"):
+        place.check()
+    log.write_bytes(data)
+
+
+def test_zeros_that_a_power_failure_left_are_no_cut(path: Path, connections: list[apsw.Connection]) -> None:
+    write(connections[0], 3)
+    log = path.with_name("j-wal")
+    os.truncate(log, log.stat().st_size + 3 * 4120)
+    place = Place(path, path.with_name("j.lock"))
+    for _ in range(6):
+        write(connections[1], 1)
+        place.check()
