@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "restore: users changes a stale journal",
         "cli/users.py",
-        "        refuse_stale(head.committed, known, copied=head.copied)\n",
+        "        refuse_stale(committed, known, copied=head.copied)\n",
         "",
         MEMBERSHIPS,
     ),
@@ -244,7 +244,7 @@ MUTANTS = [
     ),
     Mutant(
         "lost: outputs are not looked at before the first slot",
-        "cli/publish.py",
+        "publishing/session.py",
         "        output.check(journal, 0 if journal.is_new else journal.head().committed)\n",
         "",
         (*LOST, "tests/fault/test_wrong_outputs.py"),
@@ -259,7 +259,7 @@ MUTANTS = [
     Mutant("events: old keys stay", "journal/sqlite/journal.py", "        self._keys.committed()\n", "", LEFT),
     Mutant(
         "noise: a seeded journal is published from",
-        "cli/publish.py",
+        "publishing/session.py",
         "        refuse_seeded(journal)\n",
         "",
         ("tests/unit/publishing/test_seeded.py",),
@@ -454,8 +454,8 @@ MUTANTS = [
     ),
     Mutant(
         "requirements: nobody says how many leave",
-        "cli/publish.py",
-        "        if resumed and wanted is not None:\n",
+        "publishing/session.py",
+        "        if imported is not None:\n",
         "        if False:\n",
         REMOVALS,
     ),
