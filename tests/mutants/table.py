@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "restore: users changes a stale journal",
         "cli/users.py",
-        "        refuse_stale(head.committed, known, copied=head.copied)\n",
+        "        refuse_stale(committed, known, copied=head.copied)\n",
         "",
         MEMBERSHIPS,
     ),
