@@ -153,7 +153,7 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
         check_requirement(terms, key)
         _check_known(journal, user, known=known)
         journal.registry.ask([Change("set", user, key, level)])
-    _put_in_force(path)
+    _put_in_force(path, user)
 
 
 def _leave(path: Path, change: Change) -> None:
@@ -192,13 +192,19 @@ def _check_known(journal: SqliteJournal, user: str, *, known: bool) -> None:
         )
 
 
-def _put_in_force(path: Path) -> None:
-    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot."""
+def _put_in_force(path: Path, user: str | None = None) -> None:
+    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
+
+    Of a user who is held out, say from which slot they count.
+    """
     try:
         with SqliteJournal(path, write=True) as journal:
             slot = journal.head().committed + 1
             journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
             journal.mark()
-            click.echo(f"in force from slot {slot} on")
+            first = None if user is None else journal.registry.counts_from(user)
+            later = f"; counted from slot {first} on" if first is not None and first > slot else ""
+            click.echo(f"in force from slot {slot} on{later}")
     except JournalLocked:
-        click.echo("in force from the next slot on")
+        later = "" if user is None else "; `users list` then says from which slot they are counted"
+        click.echo(f"in force from the next slot on{later}")
