@@ -116,6 +116,8 @@ class TestDisk:
 
     def test_an_output_that_cannot_be_written(self, path: Path) -> None:
         with pytest.raises(StorageFailed, match="safe in the journal"):
+            publish(path, 14, out=f"{'x' * 300}.ndjson")
+        with pytest.raises(StorageFailed, match="Make the folder first"):
             publish(path, 14, out="no/folder/out.ndjson")
         assert audit_journal(path).ok
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -23,6 +24,8 @@ FOREIGN = {
     "deep": b"[" * 5000 + b"\n",
 }
 
+EVERY = ("--mechanism", "uniform")  # a fresh release in every slot
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -35,10 +38,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and one.suffix != ".lock"}
 
 
-def refused(folder: Path, out: str, said: str, minutes: int = 4, **more: str) -> None:
+def refused(folder: Path, out: str, said: str, minutes: int = 4, *flags: str, **more: str) -> None:
     """Publishing there is one sentence and exit code 2, and every file stays what it was."""
     before = contents(folder)
-    done = publish(folder, minutes, out=out, **more)
+    done = publish(folder, minutes, *flags, out=out, **more)
     assert done.code == 2, done
     assert done.err.count("Error:") == 1
     assert said in done.err
@@ -166,3 +169,75 @@ def test_a_parquet_file_leaves_nothing_beside_it(folder: Path) -> None:
     assert {one.name for one in folder.iterdir()} >= {"o.parquet"}
     assert not [one.name for one in folder.iterdir() if one.name.startswith(".wevent")]
     assert publish(folder, 5, out="o.parquet").code == 0
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None:
+    assert publish(folder, 9, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0
+    assert publish(folder, 4, *EVERY, journal="b.journal", out=f"b.{ending}").code == 0
+    mark = (folder / "b.journal.lock").read_bytes()[4096:]
+    refused(folder, f"a.{ending}", "another journal's", 12, *EVERY, journal="b.journal")
+    before = contents(folder)
+    stated = ("--released-through", "9", "--widest-window", "8")
+    done = publish(folder, 12, *EVERY, *stated, journal="b.journal", out=f"a.{ending}")
+    assert done.code == 2, done
+    assert "another journal" in done.err
+    assert contents(folder) == before
+    assert (folder / "b.journal.lock").read_bytes()[4096:] == mark
+    done = publish(folder, 6, *EVERY, journal="b.journal", out=f"b.{ending}")
+    assert done.code == 0, done
+    assert "Published slots 5 to 6" in done.err
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+def test_only_an_output_of_the_same_journal_proves_that_it_is_old(folder: Path, ending: str) -> None:
+    assert publish(folder, 4, *EVERY, out=f"o.{ending}").code == 0
+    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
+    assert publish(folder, 9, *EVERY, out=f"o.{ending}").code == 0
+    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
+        (folder / name).write_bytes(content)
+    refused(folder, f"o.{ending}", "All that both have is the same", 12, *EVERY)
+    stated = ("--released-through", "9", "--widest-window", "8")
+    assert publish(folder, 12, *EVERY, *stated, out=f"o.{ending}").code == 0
+    if ending == "ndjson":
+        assert slots_of(folder / "o.ndjson") == list(range(1, 13))
+
+
+def test_a_longer_output_with_nothing_in_common(folder: Path) -> None:
+    assert publish(folder, 9, journal="a.journal", out="a.ndjson").code == 0
+    assert publish(folder, 4, journal="b.journal", out="b.ndjson").code == 0
+    lines = (folder / "a.ndjson").read_bytes().splitlines(keepends=True)
+    (folder / "a.ndjson").write_bytes(b"".join(lines[5:]))
+    refused(folder, "a.ndjson", "no fresh release that both have", 12, journal="b.journal")
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_slots_that_neither_the_output_nor_the_journal_has(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "users.csv").write_text("user,window,epsilon\n1,4,0.5\n")
+    (tmp_path / "events.csv").write_text("time,user,cell\n")
+    command = ("publish", "events.csv", "--slot", "1s", "--start", "2026-01-01T00:00:00Z", "--cells", "2")
+    command += ("--requirements", "users.csv", "--journal", "run.journal")
+    first = (*command, "--end", "2026-01-01T00:00:50Z", "--out", f"o.{ending}")
+    assert call(tmp_path, *first).code == 0
+    later = (*command, "--end", "2026-01-01T00:30:00Z", "--keep", "4")
+    assert call(tmp_path, *later, "--out", f"other.{ending}").code == 0
+    before = (tmp_path / f"o.{ending}").read_bytes()
+    kept = json.loads(call(tmp_path, "releases", "run.journal").out.splitlines()[0])["slot"]
+    assert kept > 100
+    for arguments in ((*later, "--out", f"o.{ending}"), ("releases", "run.journal", "--out", f"o.{ending}")):
+        done = call(tmp_path, *arguments)
+        assert done.code == 2, done
+        assert f"none of slots 51 to {kept - 1}" in done.err
+        assert (tmp_path / f"o.{ending}").read_bytes() == before
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+def test_a_folder_that_is_not_there(folder: Path, ending: str) -> None:
+    done = publish(folder, 3, out=f"no/o.{ending}")
+    assert done.code == 2, done
+    assert "Make the folder first." in done.err
+    assert not (folder / "run.journal").exists()
+    assert publish(folder, 3).code == 0
+    done = call(folder, "releases", "run.journal", "--out", f"no/o.{ending}")
+    assert done.code == 2, done
+    assert "Make the folder first." in done.err

@@ -62,7 +62,13 @@ def _noise(folder: Path) -> str:
     return "drawn from operating-system entropy"
 
 
+def _refuse_missing(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}. Make the folder first.")
+
+
 def _disk(folder: Path) -> str:
+    _refuse_missing(folder)
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         begun = time.perf_counter()
         for _ in range(20):
@@ -74,6 +80,7 @@ def _disk(folder: Path) -> str:
 
 
 def _lock(folder: Path) -> str:
+    _refuse_missing(folder)
     from wevent.errors import JournalLocked
     from wevent.journal.sqlite.lock import WriterLock
 

@@ -19,7 +19,7 @@ from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
 @click.option("--format", "kind", default="ndjson", show_default=True, type=click.Choice(["ndjson", "csv"]))
 @click.option(
-    "--out", default=None, help="A file (.ndjson, .csv, .parquet) with all releases instead of printing them."
+    "--out", default=None, help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them."
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
@@ -27,7 +27,7 @@ def command(journal: Path, first: int, kind: str, out: str | None, follow: bool)
     with SqliteJournal(journal) as source:
         if out is not None:
             refuse_same_file(out, [("the journal or a file beside it", one) for one in own_files(journal)])
-            output = open_output(out)
+            output = open_output(out, first)
             output.repair(source, source.head().committed, 0)
             output.close()
             return

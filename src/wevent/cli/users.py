@@ -156,7 +156,7 @@ def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, kn
         check_requirement(terms, key)
         _check_known(journal, user, known=known)
         journal.registry.ask([Change("set", user, key, level)])
-    _put_in_force(path)
+    _put_in_force(path, user=user)
 
 
 def _leave(path: Path, change: Change) -> None:
@@ -195,12 +195,16 @@ def _check_known(journal: SqliteJournal, user: str, *, known: bool) -> None:
         )
 
 
-def _put_in_force(path: Path, said: str = "") -> None:
-    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot. Then report."""
-    when = "the next slot"
+def _put_in_force(path: Path, said: str = "", user: str | None = None) -> None:
+    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot. Then report.
+
+    Of a user who is held out, say from which slot they count.
+    """
+    when, later = "the next slot", "" if user is None else "; `users list` then says from which slot they are counted"
     with suppress(JournalLocked), SqliteJournal(path, write=True) as journal:
         slot = journal.head().committed + 1
         journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
         journal.mark()
-        when = f"slot {slot}"
-    report(f"{said}in force from {when} on", f"The change was made, and is in force from {when} on.")
+        first = None if user is None else journal.registry.counts_from(user)
+        when, later = f"slot {slot}", f"; counted from slot {first} on" if first is not None and first > slot else ""
+    report(f"{said}in force from {when} on{later}", f"The change was made, and is in force from {when} on{later}.")

@@ -19,7 +19,9 @@ _SLOT_US = 300_000_000
 _CONFIG = """\
 # A stream of wevent. Publish it:   wevent publish --config {name}
 # Then check every window of it:    wevent audit run.journal
-# Every option of `wevent publish` has a key here, with _ for -; options win over this file. Paths start at its folder.
+# Options of `wevent publish` have keys here, with _ for -; options win over this file. Paths start at its folder. What is
+# said for one run has none: --keep, --declare, --new-epoch, --allow-removals, --released-through, --widest-window,
+# --start-over, --log.
 
 # What goes in: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.
 # An event is a time (UTC or with its offset), a user and a cell.

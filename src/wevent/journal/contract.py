@@ -112,6 +112,10 @@ class Journal(Protocol):
     def registry(self) -> Registry:
         """The registry."""
 
+    @property
+    def identity(self) -> str:
+        """The journal's own id; copies share it."""
+
     def load(self) -> Loaded:
         """What to continue from."""
 
@@ -128,5 +132,5 @@ class Journal(Protocol):
     def read_note(self) -> bytes:
         """What `write_note` wrote last, padded; anything after a crash. Nothing may rest on it that is not checked."""
 
-    def write_note(self, data: bytes) -> None:
-        """Write a few bytes beside the journal, if it is open for writing: how an output was left."""
+    def write_note(self, data: bytes, *, force: bool = False) -> None:
+        """Write a few bytes beside the journal, if it is open for writing: how an output was left; forced to disk or not."""

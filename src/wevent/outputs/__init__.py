@@ -34,7 +34,7 @@ class Output(Protocol):
 
         Args:
             journal: whose releases it is for; not looked at when nothing is committed.
-            committed: its last committed slot.
+            committed: its last committed slot, or a later one that it is about to be told of as released elsewhere.
         """
 
     def repair(self, journal: Journal, committed: int, emitted: int) -> int:
@@ -58,8 +58,12 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def open_output(target: str | None) -> Output:
+def open_output(target: str | None, first: int = 1) -> Output:
     """The output for a path, by its ending; "-" or None is standard output.
+
+    Args:
+        target: where releases go.
+        first: the first slot that a file is to hold.
 
     Raises:
         InvalidOutput: for an ending that is no format.
@@ -69,11 +73,11 @@ def open_output(target: str | None) -> Output:
     path = Path(target)
     ending = path.suffix.lower()
     if ending in (".ndjson", ".jsonl", ".json"):
-        return FileOutput(path, NDJSON)
+        return FileOutput(path, NDJSON, first)
     if ending == ".csv":
-        return FileOutput(path, CSV)
+        return FileOutput(path, CSV, first)
     if ending == ".parquet":
-        return ParquetOutput(path)
+        return ParquetOutput(path, first)
     raise InvalidOutput(
         "an output ending in .ndjson, .csv or .parquet, or - for standard output",
         repr(ending),

@@ -2,7 +2,8 @@
 
 Slots that the journal keeps are compared byte for byte. Of dropped slots, and of those released elsewhere, only how
 their lines begin is known: they must be there in order. What was compared once need not be rendered again: beside the
-journal stands how long the file was and its digest after the last slot that was written (`Written`).
+journal stands how long the file was and its digest after the last slot that was written (`Written`). A file that ends
+behind the journal proves that the journal is old only if what both have is the same: any other is another journal's.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from wevent.errors import InvalidOutput
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
-from wevent.outputs.refusals import foreign, incomplete, of_another_journal
+from wevent.outputs.refusals import ahead, doubtful, foreign, gap, incomplete, of_another_journal, unrelated
 
 LONGEST = 1 << 27  # a line of more bytes is no release
 _CHUNK = 1 << 20
@@ -41,19 +43,41 @@ class Format(NamedTuple):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """How a file was after a slot was written to it: its digest over so many bytes."""
+    """How a file was after a slot was written to it: its digest over so many bytes.
+
+    Attributes:
+        path, slot, size, digest: the file, the last slot that was written, and what it was then.
+        after: the last slot that went to files which were renamed under a run: this one begins behind it.
+        journal: whose releases they are.
+    """
 
     path: str
     slot: int
     size: int
     digest: str
+    after: int = 0
+    journal: str = ""
+
+
+class Bounds(NamedTuple):
+    """What is known before a file is compared.
+
+    Attributes:
+        after: the last slot that it need not hold: others do.
+        last: the last slot in it.
+        committed: the last slot that the journal knows, or is about to be told of as released elsewhere.
+    """
+
+    after: int
+    last: int
+    committed: int
 
 
 class Found(NamedTuple):
     """What a file holds.
 
     Attributes:
-        last: the last slot of which anything is there, 0 if none is.
+        last: the last slot of which anything is there; if none is, the last one that others hold.
         keep: how many bytes stay; what follows is torn.
         lacking: what the last slot still lacks.
         hashed: over the bytes that stay.
@@ -71,7 +95,8 @@ def read_written(journal: Journal, path: Path) -> Written | None:
         written = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Written)
     except msgspec.MsgspecError:
         return None
-    return written if written.path == known_as(path) else None
+    known = written.path == known_as(path) and written.journal in ("", journal.identity)
+    return written if known else None
 
 
 def known_as(path: Path) -> str:
@@ -79,20 +104,35 @@ def known_as(path: Path) -> str:
     return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
 
 
-def compare(file: BinaryIO, path: Path, form: Format, journal: Journal) -> Found:
+def compare(file: BinaryIO, path: Path, form: Format, journal: Journal, bounds: Bounds) -> Found:
     """Compare a file, whose header is there, with a journal.
 
     Raises:
+        StaleJournal: if it goes on behind the journal's last slot and is the same up to there.
         InvalidOutput: naming the first slot that is missing or is not the journal's.
         InvalidJournal: if a slot of the journal is not what was stored.
     """
+    try:
+        return _start(file, path, form, journal, bounds)
+    except InvalidOutput as error:
+        if bounds.last > bounds.committed and "slot" in error.facts:
+            raise doubtful(path, error.facts["slot"], bounds.last, bounds.committed) from None
+        raise
+
+
+def _start(file: BinaryIO, path: Path, form: Format, journal: Journal, bounds: Bounds) -> Found:
+    """Compare from where it is worth it: behind what is known since it was written, or from the front."""
     written = read_written(journal, path)
-    if written is not None:
+    ends_known = bounds.last <= bounds.committed  # otherwise nothing counts but what the journal itself has
+    if written is not None and written.size > len(form.header) and ends_known:
         hashed = _hash(file, written.size)
         if hashed is not None and hashed.hexdigest() == written.digest:
-            return _Reading(file, path, form, hashed, written.size).compare(journal, written.slot)
-    start = len(form.header)
-    return _Reading(file, path, form, hashlib.sha256(form.header), start).compare(journal, 0)
+            return _Reading(file, path, form, hashed, written.size, bounds).compare(journal, written.slot)
+    reading = _Reading(file, path, form, hashlib.sha256(form.header), len(form.header), bounds)
+    known, first = bounds.after, reading.first_slot() if bounds.last else 0
+    if first and (first <= known or bounds.last > bounds.committed):
+        known = first - 1  # others may hold what is missing before; or only this counts: is it this journal's?
+    return reading.compare(journal, known)
 
 
 def _hash(file: BinaryIO, size: int) -> Any:
@@ -108,26 +148,30 @@ def _hash(file: BinaryIO, size: int) -> Any:
 class _Reading:
     """A file that is read from a place on."""
 
-    def __init__(self, file: BinaryIO, path: Path, form: Format, hashed: Any, start: int) -> None:
-        self._file, self._path, self._form = file, path, form
+    def __init__(self, file: BinaryIO, path: Path, form: Format, hashed: Any, start: int, bounds: Bounds) -> None:
+        self._file, self._path, self._form, self._bounds = file, path, form, bounds
         self._hashed, self._place = hashed, start
         self._last = 0
+        self._shared = False  # whether a fresh release is the journal's: others may look alike
+
+    def first_slot(self) -> int:
+        """The slot of the next line."""
+        return self._slot_of(self._line())
 
     def compare(self, journal: Journal, known: int) -> Found:
-        """Everything behind slot `known`, which is confirmed."""
-        self._last = known
+        """Everything behind slot `known`, which is confirmed or held by others."""
+        self._last = reached = known
         for record in journal.releases(known + 1):
-            if known == 0:  # the first slot that is kept: the file may begin earlier
+            if record.slot > reached + 1:  # the first slot that is kept: the file may begin earlier
                 self._skip_dropped(record)
-                known = record.slot
+            reached = record.slot
             if record.shown is None:
                 if self._is_torn_in(record.epoch.terms, record.slot):
                     break
             elif (end := self._take(record, self._form.render(record))) is not None:
                 return end
         else:
-            if self._read(1):
-                raise self._wrong(self._last + 1)
+            self._pass_elsewhere(journal, reached)
         return Found(self._last, self._place, b"", self._hashed)
 
     def _take(self, record: Record, text: bytes) -> Found | None:
@@ -135,6 +179,7 @@ class _Reading:
         part = self._read(len(text))
         if part == text:
             self._confirm(part, record.slot)
+            self._shared = self._shared or record.kind == "published"
             return None
         if not text.startswith(part) or len(part) == len(text):
             raise self._wrong(record.slot)
@@ -145,16 +190,33 @@ class _Reading:
         return Found(self._last, self._place, b"", self._hashed)
 
     def _skip_dropped(self, first: Record) -> None:
-        """Lines of slots that the journal no longer keeps: in order, and each with its time."""
-        before = 0
+        """Lines of slots that the journal no longer keeps: in order, each with its time, and up to the ones it keeps."""
+        least = self._last + 1
         while (line := self._line()).endswith(b"\n"):
             slot = self._slot_of(line)
             if slot >= first.slot:
-                return
-            if slot < max(before, 1) or not line.startswith(self._form.opening(first.epoch.terms, slot)):
+                break
+            if slot < least or not line.startswith(self._form.opening(first.epoch.terms, slot)):
                 raise of_another_journal(self._path, slot)
-            before = slot
+            least = slot
             self._confirm(line, slot)
+        anything = self._place > len(self._form.header)
+        if anything and self._last < first.slot - 1 and first.shown is not None:
+            raise gap(self._path, self._last + 1, first.slot - 1)
+
+    def _pass_elsewhere(self, journal: Journal, reached: int) -> None:
+        """Behind the journal's last slot: only those that it is about to be told of as released elsewhere."""
+        if reached < self._bounds.committed and self._read(1):
+            terms = journal.load().head.epoch.terms
+            for slot in range(reached + 1, self._bounds.committed + 1):
+                if self._is_torn_in(terms, slot):
+                    return
+        if not self._read(1):
+            return
+        if self._bounds.last <= self._bounds.committed or self._slot_of(self._line()) <= self._bounds.committed:
+            raise self._wrong(self._last + 1)
+        judge = ahead if self._shared else unrelated
+        raise judge(self._path, self._bounds.last, self._bounds.committed)
 
     def _is_torn_in(self, terms: Terms, slot: int) -> bool:
         """Skip lines of a slot that another copy released, if they are here; whether the file ends within one."""

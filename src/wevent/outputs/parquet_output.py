@@ -6,13 +6,24 @@ import glob
 import os
 import tempfile
 from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from wevent.errors import WeventError
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record
 from wevent.outputs.lines import CSV_HEADER, csv_lines
-from wevent.outputs.refusals import ahead, clear_errors, foreign, of_another_journal, refuse_special
+from wevent.outputs.refusals import (
+    ahead,
+    clear_errors,
+    doubtful,
+    foreign,
+    of_another_journal,
+    refuse_special,
+    unrelated,
+)
 
 _COLUMNS = {
     "slot": "BIGINT",
@@ -27,10 +38,16 @@ _COLUMNS = {
 
 
 class ParquetOutput:
-    """A Parquet file with one row per slot and cell."""
+    """A Parquet file with one row per slot and cell.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        first: the first slot it is to hold.
+    """
+
+    def __init__(self, path: Path, first: int = 1) -> None:
         self.path = path
+        self._first = first
         self._journal: Journal | None = None
 
     def check(self, journal: Journal, committed: int) -> None:
@@ -44,14 +61,29 @@ class ParquetOutput:
         if not self.path.exists() or not self.path.stat().st_size:
             return
         first, last = self._span()
-        if last > committed:
+        if not committed and last:
             raise ahead(self.path, last, committed)
+        if last > committed:
+            raise self._judge(journal, first, last, committed)
         for slot in (first, last):
             record = next(journal.releases(slot), None) if slot else None
             if record is not None and record.slot == slot and record.shown is not None:
                 values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
                 if [row[0] for row in values] != record.shown.values.tolist():
                     raise of_another_journal(self.path, slot)
+
+    def _judge(self, journal: Journal, first: int, last: int, committed: int) -> WeventError:
+        """Whether a file that goes on behind the journal is this journal's: all that both have is compared."""
+        rows = self._rows("SELECT slot, value FROM read_parquet(?) WHERE slot <= ?", committed)
+        held = {slot: [row[1] for row in part] for slot, part in groupby(rows, itemgetter(0))}
+        fresh = False
+        for record in journal.releases(first):
+            if record.shown is None or record.slot not in held:
+                continue
+            if held[record.slot] != record.shown.values.tolist():
+                return doubtful(self.path, record.slot, last, committed)
+            fresh = fresh or record.kind == "published"
+        return (ahead if fresh else unrelated)(self.path, last, committed)
 
     def repair(self, journal: Journal, committed: int, emitted: int) -> int:
         """Nothing yet: the file is made anew by `close`."""
@@ -70,7 +102,7 @@ class ParquetOutput:
             table, made = Path(folder) / "releases.csv", Path(folder) / "releases.parquet"
             with table.open("wb") as file:
                 file.write(CSV_HEADER)
-                for record in self._journal.releases(1):
+                for record in self._journal.releases(self._first):
                     if record.shown is not None:
                         file.write(csv_lines(record))
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _COLUMNS.items())

@@ -12,14 +12,19 @@ from wevent.errors import InvalidOutput, StaleJournal, StorageFailed
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a folder, pipe or device where a file is needed.
+    """Refuse a folder, pipe or device where a file is needed, and a file in a folder that is not there.
 
     Raises:
         InvalidOutput: naming what it is.
+        StorageFailed: if the folder is not there.
     """
     try:
         mode = os.stat(path).st_mode
     except OSError:
+        if not Path(os.path.realpath(path)).parent.is_dir():
+            raise StorageFailed(
+                "a file for the releases in an existing folder", f"{path}", "Make the folder first.", path=str(path)
+            ) from None
         return
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
@@ -89,6 +94,28 @@ def incomplete(path: Path, missing: int, found: int) -> InvalidOutput:
     )
 
 
+def gap(path: Path, first: int, last: int) -> InvalidOutput:
+    """What is said about a file that ends before the first slot which the journal still has."""
+    return InvalidOutput(
+        f"releases up to slot {last} in {path}",
+        f"none of slots {first} to {last}",
+        "The journal no longer has them (--keep), so the file cannot be completed: move it away, and a new one gets "
+        "every release that the journal keeps. It is untouched.",
+        path=str(path),
+        slot=first,
+    )
+
+
+def replaced(path: Path) -> InvalidOutput:
+    """What is said about another file that was put in the place of the output during a run."""
+    return InvalidOutput(
+        f"{path} as this run left it, or none",
+        "another file, which is not empty",
+        "Releases are safe in the journal: move that file away and run the same command again. It is untouched.",
+        path=str(path),
+    )
+
+
 def changed_meanwhile(path: Path) -> InvalidOutput:
     """What is said about a file that somebody else cut or wrote to during a run."""
     return InvalidOutput(
@@ -101,7 +128,10 @@ def changed_meanwhile(path: Path) -> InvalidOutput:
 
 def ahead(path: Path, last: int, committed: int) -> StaleJournal:
     """What is said about a file that holds a slot which the journal does not know."""
-    remedy = f"It is an old copy. Say how far releases went out: publish --released-through {last} (or later)."
+    remedy = (
+        "All that both have is the same, so the journal is an old copy. Say how far releases went out: "
+        f"publish --released-through {last} (or later)."
+    )
     if not committed:
         remedy = (
             "Those slots went out already: restore the journal they came from (a backup with --released-through "
@@ -116,15 +146,41 @@ def ahead(path: Path, last: int, committed: int) -> StaleJournal:
     )
 
 
+def unrelated(path: Path, last: int, committed: int) -> StaleJournal:
+    """What is said about a file that goes on behind the journal's last slot and shares no fresh release with it."""
+    return StaleJournal(
+        f"a journal that knows slot {last}, the last one in {path}",
+        f"one that ends with slot {committed}, and no fresh release that both have",
+        "Nothing shows whose releases these are. If they are another journal's, choose another file. Only if they are "
+        f"this journal's, it is an old copy: restore a newer one, or say --released-through {last} (or later).",
+        committed=committed,
+        released=last,
+    )
+
+
+def doubtful(path: Path, slot: int, last: int, committed: int) -> InvalidOutput:
+    """What is said about a file that goes on behind the journal's last slot and differs from it before."""
+    return InvalidOutput(
+        f"the releases up to slot {committed} as the journal has them",
+        f"a file that differs in slot {slot} and goes on to slot {last} ({path})",
+        "It is another journal's: choose another file. (If it is this one's and was edited, the journal is an old copy: "
+        "restore a newer one.) Nothing was changed.",
+        path=str(path),
+        slot=slot,
+    )
+
+
 @contextmanager
 def clear_errors(path: Path) -> Iterator[None]:
     """Operating-system errors of an output as one clear sentence."""
     try:
         yield
     except OSError as error:
+        missing = not Path(os.path.realpath(path)).parent.is_dir()
         raise StorageFailed(
             f"to write {path}",
             error.strerror or "an error",
-            "Releases are safe in the journal: make room or the folder writable and run the same command again.",
+            f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
+            "and run the same command again.",
             path=str(path),
         ) from None

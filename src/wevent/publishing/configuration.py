@@ -30,6 +30,18 @@ _FLAGS = ("strict",)
 _LEAST = {"unknown_users": 0}
 _MOST_BYTES = 1 << 20  # of a configuration file
 _CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
+_OF_THE_COMMAND = (
+    "config",
+    "log",
+    "declare",
+    "new_epoch",
+    "allow_removals",
+    "released_through",
+    "widest_window",
+    "start_over",
+    "keep",
+)
+"""Options that are said for one run: none of them is a setting of the stream."""
 KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *sorted(_CHECKED))
 
 
@@ -135,6 +147,13 @@ def _config_text(path: Path) -> str:
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
     for key in values:
+        if key in _OF_THE_COMMAND:
+            raise InvalidSettings(
+                "settings of a stream",
+                f"{key!r} in {where}",
+                f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: intent).",
+                key=key,
+            )
         if key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, n=1)
             raise InvalidSettings(

@@ -100,7 +100,7 @@ def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:
         "--released-through SLOT, the last slot that ever went out",
         "none",
         "It is the last one in your output, or what whoever received the releases has" + hint + ". A later one costs "
-        "accuracy, never privacy.",
+        "accuracy, and everybody waits if the side file does not know it; never privacy.",
         committed=0,
         released=known or None,
     )

@@ -30,7 +30,7 @@ from wevent.publishing.opening import (
     requirements_digest,
     wanted_users,
 )
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Plan, plan_or_refuse, settle
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
 from wevent.streams.files.inputs import find_files
@@ -125,9 +125,9 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
     forbid_core_dumps()
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with SqliteJournal(path, write=True, start_over=intent.start_over) as journal:
-        # 2. One that ran with seeded noise is refused; so is an old copy, or it is charged for what went out elsewhere.
+        # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
-        _settle(journal, intent)
+        plan = _plan(journal, intent)
         # 3. The settings agree with those that are pinned. Nothing is stored.
         clock, last = declared_clock(settings, _pinned_clock(journal))
         wanted, terms = _terms(journal, settings, clock, intent)
@@ -136,8 +136,11 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         refuse_same_file(settings.out, _own_files(path, settings, read))
         source = open_source(settings, clock, last)
         output = open_output(settings.out)
-        output.check(journal, 0 if journal.is_new else journal.head().committed)
-        # 5. Terms, and who is registered: an epoch is stored with its first slot, first terms bind with the first slot.
+        output.check(journal, _known_slots(journal, plan))
+        # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
+        #    is stored with its first slot, first terms bind with the first slot.
+        if plan is not None:
+            settle(journal, plan)
         resumed = pinned_terms(journal) is not None
         difference = begin(
             journal,
@@ -189,16 +192,25 @@ def _own_files(path: Path, settings: Settings, read: Iterable[tuple[str, Path]])
     return [*files, *read, *people]
 
 
-def _settle(journal: SqliteJournal, intent: Intent) -> None:
+def _plan(journal: SqliteJournal, intent: Intent) -> Plan | None:
+    """What is to be charged to an old copy, None if it is none; nothing is stored."""
     if not journal.is_new:
-        settle_stale(journal, intent.released_through, intent.widest_window)
-    elif intent.released_through is not None:
+        return plan_or_refuse(journal, intent.released_through, intent.widest_window)
+    if intent.released_through is not None:
         raise InvalidSettings(
             "a restored backup for --released-through",
             f"no journal at {journal.path}",
             "Put the backup there first.",
             key="released_through",
         )
+    return None
+
+
+def _known_slots(journal: SqliteJournal, plan: Plan | None) -> int:
+    """The last slot that the journal knows, or will know once it is settled."""
+    if plan is not None and plan.batch.records:
+        return plan.batch.records[-1].slot
+    return 0 if journal.is_new else journal.head().committed
 
 
 def _pinned_clock(journal: SqliteJournal) -> SlotClock | None:

@@ -48,12 +48,27 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
-    if released_through is None:
-        head = journal.load().head  # a damaged journal is said to be damaged, not stale
-        known = known_released(journal, head.committed, stated=head.copied)
-        refuse_stale(head.committed, known, copied=head.copied)
-        return Settled(0, 0)
-    batch, restore = plan_settling(journal, released_through, widest_window)
+    plan = plan_or_refuse(journal, released_through, widest_window)
+    return Settled(0, 0) if plan is None else settle(journal, plan)
+
+
+def plan_or_refuse(journal: SqliteJournal, released_through: int | None, widest_window: int | None) -> Plan | None:
+    """What is to be stored before a journal may go on, None if nothing is; stores nothing.
+
+    Raises:
+        StaleJournal: as of `settle_stale`.
+    """
+    if released_through is not None:
+        return plan_settling(journal, released_through, widest_window)
+    head = journal.load().head  # a damaged journal is said to be damaged, not stale
+    known = known_released(journal, head.committed, stated=head.copied)
+    refuse_stale(head.committed, known, copied=head.copied)
+    return None
+
+
+def settle(journal: SqliteJournal, plan: Plan) -> Settled:
+    """Store what was planned."""
+    batch, restore = plan
     held = 0
     if journal.head().copied or batch.records:
         held = journal.settle(batch, restore)
@@ -74,6 +89,14 @@ def plan_settling(journal: SqliteJournal, released_through: int, widest_window: 
     """
     head = journal.load().head
     known = known_released(journal, head.committed, stated=True)
+    if released_through < known <= head.committed and not head.copied:
+        raise StaleJournal(
+            "a journal that is behind what was released, for --released-through",
+            f"one that knows every slot up to {head.committed}",
+            "Nothing is to be settled: leave --released-through out.",
+            committed=head.committed,
+            released=known,
+        )
     if released_through < known:
         raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
     batch = charge_elsewhere(journal, released_through)

@@ -9,11 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from wevent.cli import main
+from wevent.cli.publish import command as publish_command
+from wevent.publishing.session import Intent
 
 RunCommand = Callable[..., tuple[int, str, str]]
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z")
@@ -258,3 +262,61 @@ def test_a_live_run_stops_on_sigterm_and_says_how_to_resume(folder: Path) -> Non
     slots = [json.loads(line)["slot"] for line in Path("live.ndjson").read_text().splitlines()]
     assert slots == list(range(1, len(slots) + 1))
     assert len(slots) >= 2
+
+
+def test_what_to_do_about_a_folder_that_is_not_there(run: RunCommand) -> None:
+    publish(run, 3)
+    for arguments in (
+        ("backup", "run.journal", "no/backup.journal"),
+        ("releases", "run.journal", "--out", "no/r.csv"),
+    ):
+        code, _, err = run(*arguments)
+        assert (code, "Make the folder first." in err) == (2, True), err
+    code, out, _ = run("doctor", "--folder", "no")
+    assert code == 1
+    assert out.count("Make the folder first.") == 2
+
+
+def test_released_through_where_nothing_is_to_be_settled(run: RunCommand) -> None:
+    publish(run, 10)
+    code, _, err = publish(run, 12, "--released-through", "5")
+    assert code == 2
+    assert "Nothing is to be settled: leave --released-through out." in err
+    assert publish(run, 12, "--released-through", "10")[0] == 0
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
+def test_an_export_begins_where_it_is_told(run: RunCommand, ending: str) -> None:
+    publish(run, 10)
+    for _ in range(2):  # the same again changes nothing
+        assert run("releases", "run.journal", "--from", "8", "--out", f"r.{ending}")[0] == 0
+        found = duckdb.sql(f"SELECT DISTINCT slot FROM 'r.{ending}' ORDER BY slot").fetchall()
+        assert [slot for (slot,) in found] == [8, 9, 10]
+
+
+def test_users_say_from_which_slot_somebody_counts(run: RunCommand) -> None:
+    publish(run, 10)
+    assert run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")[1] == (
+        "in force from slot 11 on; counted from slot 18 on\n"
+    )
+    assert (
+        run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1]
+        == "in force from slot 11 on\n"
+    )
+
+
+def test_options_of_the_command_in_the_file(run: RunCommand) -> None:
+    for entry in (*fields(Intent), *(one for one in publish_command.params if one.name in ("log", "config"))):
+        Path("stream.toml").write_text(f"{entry.name} = 100\n")
+        code, _, err = publish(run, 3, "--config", "stream.toml")
+        assert code == 2
+        assert f"It is an option of the command, for one run: --{str(entry.name).replace('_', '-')}" in err
+
+
+def test_a_time_without_an_offset_names_the_option(run: RunCommand) -> None:
+    Path("events.csv").write_text("time,user,cell\n2026-01-01T00:00:01,1,1\n")
+    code, _, err = publish(run, 3)
+    assert code == 0
+    assert "1 malformed" in err
+    assert "--timezone" in err
+    assert "0 malformed" in publish(run, 3, "--timezone", "UTC")[2]

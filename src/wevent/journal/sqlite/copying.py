@@ -60,6 +60,7 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
 
     Raises:
         InvalidOutput: naming what it is.
+        StorageFailed: if its folder is not there.
     """
     own = {os.path.realpath(one) for one in own_files(journal)}
     if os.path.realpath(target) in own or (target.exists() and journal.exists() and target.samefile(journal)):
@@ -69,6 +70,8 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
             "Choose another name.",
             path=str(target),
         )
+    if not Path(os.path.realpath(target)).parent.is_dir():
+        raise StorageFailed("a backup in an existing folder", f"{target}", "Make the folder first.", path=str(target))
     if (kind := _special_kind(target)) is not None:
         raise InvalidOutput(
             "a file for the backup",

@@ -316,10 +316,12 @@ class SqliteJournal:
         """See `Journal.read_note`."""
         return self._file.read_side(_NOTE, _NOTE_AT)
 
-    def write_note(self, data: bytes) -> None:
+    def write_note(self, data: bytes, *, force: bool = False) -> None:
         """See `Journal.write_note`."""
         if self.lock is not None and len(data) <= _NOTE:
             self._file.write_side(data.ljust(_NOTE), _NOTE_AT)
+            if force:
+                self.lock.sync()
 
     def mark(self) -> None:
         """Tell the side file how far the journal is, before anything of it goes out."""

@@ -111,6 +111,11 @@ class SqliteRegistry:
         query = "SELECT 1 FROM members WHERE user = ? AND last IS NULL"
         return maybe_row(self._database, query, (user,)) is not None
 
+    def counts_from(self, user: str) -> int | None:
+        """The slot from which a member counts, None for somebody who is none."""
+        row = maybe_row(self._database, "SELECT first FROM members WHERE user = ? AND last IS NULL", (user,))
+        return None if row is None else int(row[0])
+
     def remembers(self, user: str) -> bool:
         """Whether the id is still there, of somebody who left and may have to be held out."""
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None

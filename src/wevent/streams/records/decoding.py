@@ -114,7 +114,9 @@ def time_reader(settings: StreamSettings) -> TimeReader | SlotReader:
 def explain(problem: int, settings: StreamSettings) -> str:
     """A problem in words, without anything of the line."""
     size = f"or one of more than {MAX_LABEL_BYTES} bytes"
-    time = "ISO 8601 or a number" if settings.timezone_us is not None else "ISO 8601 with Z or an offset, or a number"
+    time = "ISO 8601 or a number"
+    if settings.timezone_us is None:
+        time = "ISO 8601 with Z or an offset, or a number; --timezone says what times without one are in"
     if settings.slot_column:
         time = "a slot number"
     return ("not a record", f"no user, {size}", f"no cell, {size}", f"its time is not {time}")[problem]

@@ -157,7 +157,7 @@ def test_malformed_lines_are_counted_and_shown_by_number_only(tmp_path: Path) ->
     assert source.totals()["malformed"] == len(bad)
     assert [place.split(" line ")[1] for place in source.first_malformed()] == [
         "3 (not a record)",
-        "4 (its time is not ISO 8601 with Z or an offset, or a number)",
+        "4 (its time is not ISO 8601 with Z or an offset, or a number; --timezone says what times without one are in)",
         "5 (no user, or one of more than 256 bytes)",
     ]
 
