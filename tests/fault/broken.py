@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from wevent.journal import Batch, Record, SqliteJournal
-from wevent.journal.contract import Hook, no_hook
+from wevent.journal.contents import Hook, no_hook
 from wevent.publishing.loop import Publication
 
 

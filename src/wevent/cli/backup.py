@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wevent.journal import SqliteJournal
+from wevent.journal import back_up
 
 
 @click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
@@ -21,8 +21,7 @@ def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     The copy is marked: nothing can be published from it before `wevent restore` is told through which slot releases
     went out. A journal that is behind must never draw a slot twice.
     """
-    with SqliteJournal(journal) as source:
-        slot = source.backup(target, replace=force)
+    slot = back_up(journal, target, replace=force)
     if as_json:
         click.echo(json.dumps({"target": str(target), "through_slot": slot}))
     else:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
 from wevent.outputs.refusals import foreign, incomplete, of_another_journal
@@ -65,7 +65,7 @@ class Found(NamedTuple):
     hashed: Any
 
 
-def read_written(journal: Journal, path: Path) -> Written | None:
+def read_written(journal: Emitted, path: Path) -> Written | None:
     """What is known of a file since it was written last, None if nothing is."""
     try:
         written = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Written)
@@ -74,7 +74,7 @@ def read_written(journal: Journal, path: Path) -> Written | None:
     return written if written.path == os.path.realpath(path) else None
 
 
-def compare(file: BinaryIO, path: Path, form: Format, journal: Journal) -> Found:
+def compare(file: BinaryIO, path: Path, form: Format, journal: Emitted) -> Found:
     """Compare a file, whose header is there, with a journal.
 
     Raises:
@@ -108,7 +108,7 @@ class _Reading:
         self._hashed, self._place = hashed, start
         self._last = 0
 
-    def compare(self, journal: Journal, known: int) -> Found:
+    def compare(self, journal: Emitted, known: int) -> Found:
         """Everything behind slot `known`, which is confirmed."""
         self._last = known
         for record in journal.releases(known + 1):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.lines import CSV_HEADER, csv_lines
 from wevent.outputs.refusals import ahead, clear_errors, foreign, of_another_journal, refuse_special
@@ -31,9 +31,9 @@ class ParquetOutput:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal: Journal | None = None
+        self._journal: Emitted | None = None
 
-    def check(self, journal: Journal, committed: int) -> None:
+    def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a file that is not this journal's; reads only.
 
         Raises:
@@ -53,7 +53,7 @@ class ParquetOutput:
                 if [row[0] for row in values] != record.shown.values.tolist():
                     raise of_another_journal(self.path, slot)
 
-    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Nothing yet: the file is made anew by `close`."""
         self.check(journal, committed)
         self._journal = journal

@@ -9,7 +9,7 @@ from typing import Any
 from tests.fault.broken import EmitsBeforeCommit, StoresChargesApart
 from tests.fault.campaign.commands import unchanged
 from wevent.journal import Batch
-from wevent.journal.contract import Hook, no_hook
+from wevent.journal.contents import Hook, no_hook
 
 _EFFECTS_BETWEEN = 200
 

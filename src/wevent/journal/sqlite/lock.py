@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
+from wevent.journal.contents import Writer
 from wevent.journal.sqlite.evidence import ChangeTable
 from wevent.journal.sqlite.places import read_at, write_at
 
@@ -200,7 +201,7 @@ def read_mark(path: Path) -> Mark:
         return Mark(readable=False)
 
 
-def holder(journal: Path) -> dict[str, Any] | None:
+def holder(journal: Path) -> Writer | None:
     """Who is publishing into a journal now, None if nobody is."""
     path = lock_path(journal)
     try:
@@ -211,7 +212,7 @@ def holder(journal: Path) -> dict[str, Any] | None:
         if _try_lock(file):
             return None
         mark = read_mark(path)
-        return {"pid": mark.pid, "host": mark.host, "since": mark.since}
+        return Writer(mark.pid, mark.host, mark.since)
     finally:
         os.close(file)
 

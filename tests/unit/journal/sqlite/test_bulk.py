@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
+from wevent.journal.contents import MemberColumns
 from wevent.journal.rebuild import holdout_of
 from wevent.journal.sqlite.evidence import Revision
-from wevent.journal.sqlite.sqlite_registry import MemberColumns, SqliteRegistry
+from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import transaction
 from wevent.people.holdout import HoldOut, Reign, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
@@ -162,7 +163,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.Da
                     registry.ask(_wishes(chance, 150, 200))
                     while registry.pending():
                         registry.apply(slot, rule, most)
-            found.append((rows(journal), registry._fact("registry"), noted.changed))
+            found.append((rows(journal), registry._facts["registry"], noted.changed))
     assert found[0] == found[1]
 
 
