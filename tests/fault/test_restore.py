@@ -260,7 +260,7 @@ def test_a_plain_copy_can_be_restored_too(folder: Path) -> None:
 def kill_restore(folder: Path, step: str, through: int, backup: str = "backup.journal") -> None:
     """A restore that is killed after a step."""
     program = (
-        "import os, sys; from pathlib import Path; from wevent.restoring import Stated, restore\n"
+        "import os, sys; from pathlib import Path; from wevent.publishing.restoring import Stated, restore\n"
         "at = lambda step: os.kill(os.getpid(), 9) if step == sys.argv[1] else None\n"
         "restore(Path(sys.argv[3]), Path('run.journal'), Stated(int(sys.argv[2]), 8), at)"
     )
