@@ -50,8 +50,14 @@ def _facts(journal: Journal, path: Path) -> dict[str, Any]:
         "recent_slots": len(kinds),
         "pending_changes": journal.registry.pending(),
         "classes": [
-            {"window": one.window, "epsilon": one.epsilon, "users": size, "left": left / NANO, "share": left / one.nano}
-            for (one, size), left in budgets
+            {
+                "window": held.window,
+                "epsilon": held.epsilon,
+                "users": size,
+                "left": left / NANO,
+                "share": left / held.nano,
+            }
+            for (held, size), left in budgets
         ],
         "backup": head.copied,
         "unsafe": list(head.unsafe),

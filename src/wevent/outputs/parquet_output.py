@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import glob
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
+from wevent.journal.whole_file import made_whole
 from wevent.outputs.lines import CSV_HEADER, csv_lines
 from wevent.outputs.refusals import ahead, clear_errors, foreign, of_another_journal, refuse_special
 
@@ -66,8 +65,8 @@ class ParquetOutput:
         """Write all releases of the journal to a new file and put it in place."""
         if self._journal is None:
             return
-        with clear_errors(self.path), tempfile.TemporaryDirectory(prefix=".wevent-", dir=self.path.parent) as folder:
-            table, made = Path(folder) / "releases.csv", Path(folder) / "releases.parquet"
+        with clear_errors(self.path), made_whole(self.path) as made:
+            table = made.with_suffix(".csv")
             with table.open("wb") as file:
                 file.write(CSV_HEADER)
                 for record in self._journal.releases(1):
@@ -80,7 +79,6 @@ class ParquetOutput:
                 " (FORMAT parquet)",
                 [glob.escape(str(table))],
             )
-            os.replace(made, self.path)
         self._journal = None
 
     def _span(self) -> tuple[int, int]:

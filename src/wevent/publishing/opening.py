@@ -34,8 +34,8 @@ def make_terms(
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
         for privacy in settings.levels.privacy:
             for window in settings.levels.window:
-                one = settings.levels.requirement(privacy, window)
-                declared.add((one.window, one.nano))
+                requirement = settings.levels.requirement(privacy, window)
+                declared.add((requirement.window, requirement.nano))
     return Terms(
         stream=settings.stream,
         origin_us=clock[0],

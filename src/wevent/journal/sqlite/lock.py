@@ -24,11 +24,10 @@ from wevent.journal.sqlite.places import read_at, write_at
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # a system without these locks, Windows: journals can be read there
     fcntl = None  # type: ignore[assignment]
 
 _TEXT = 4096  # bytes of text, always all of them: overwriting never leaves a mixed text
-_LOCK_BYTE = 4096  # Windows locks a byte: one beyond the text, so that others can read who holds it
 
 
 class Earlier(msgspec.Struct, frozen=True):
@@ -83,6 +82,8 @@ class WriterLock:
 
     def __init__(self, journal: Path) -> None:
         self.path = lock_path(journal)
+        if fcntl is None:
+            raise _without_locks(journal)
         self.file = self._take(journal)
         self.before = read_mark(self.path)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -104,9 +105,8 @@ class WriterLock:
         Args:
             **known: the fields of `Mark` that are known of the journal.
         """
-        if (
-            self._mark.committed and self._mark.journal != known["journal"]
-        ):  # a foreign mark is kept, whoever allowed it
+        # A foreign mark is kept, whoever allowed it.
+        if self._mark.committed and self._mark.journal != known["journal"]:
             earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
             self._mark = replace(self._mark, earlier=earlier)
         self._mark = replace(self._mark, **known)
@@ -187,6 +187,13 @@ def own_files(journal: Path) -> list[Path]:
     return [lock_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
 
 
+def is_own_file(journal: Path, path: Path) -> bool:
+    """Whether a path leads to one of the files that belong to a journal, by whatever name."""
+    if os.path.realpath(path) in {os.path.realpath(file) for file in own_files(journal)}:
+        return True
+    return path.exists() and journal.exists() and path.samefile(journal)
+
+
 def read_mark(path: Path) -> Mark:
     """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
     try:
@@ -207,6 +214,9 @@ def holder(journal: Path) -> Writer | None:
     try:
         file = os.open(path, os.O_RDWR)
     except OSError:
+        return None
+    if fcntl is None:  # nobody can publish here
+        os.close(file)
         return None
     try:
         if _try_lock(file):
@@ -245,22 +255,21 @@ def _held(journal: Path, mark: Mark) -> JournalLocked:
     )
 
 
+def _without_locks(journal: Path) -> StorageFailed:
+    return StorageFailed(
+        "a system that keeps a second writer out (Linux or macOS)",
+        "one without such locks",
+        "Publish there; reading journals and the library itself work here too.",
+        path=str(journal),
+    )
+
+
 def _try_lock(file: int, tries: int = 1) -> bool:
     try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            _lock_windows(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         if tries == 1:
             return False
         time.sleep(0.05)
         return _try_lock(file, tries - 1)
     return True
-
-
-def _lock_windows(file: int) -> None:
-    import msvcrt
-
-    os.lseek(file, _LOCK_BYTE, os.SEEK_SET)
-    msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
