@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ class Life:
             "unknown_users": int(self.chance.choice([0, 2, 20])),
             "declared": declared if self.chance.random() < 0.7 else sorted({*declared, (25, 10**8)}),
         }
-        self.terms = Terms(**{**{name: getattr(self.terms, name) for name in self.terms.__struct_fields__}, **fields})
+        self.terms = replace(self.terms, **fields)
         self.widest = max(self.widest, self.terms.widest)
 
     def _backup(self) -> None:

@@ -19,11 +19,12 @@ from wevent.journal.sqlite.copying import copy_journal
 from wevent.journal.sqlite.epoch_table import Coming, EpochTable
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.file import JournalFile
-from wevent.journal.sqlite.lock import WriterLock, holder, lock_path, own_files
+from wevent.journal.sqlite.lock import WriterLock, holder, own_files
 from wevent.journal.sqlite.lost import STARTED_OVER
 from wevent.journal.sqlite.marking import ChangeNotes, Marking
 from wevent.journal.sqlite.sealed import PendingKeys
 from wevent.journal.sqlite.shelf import Shelf
+from wevent.journal.sqlite.side_mark import lock_path
 from wevent.journal.sqlite.slot_table import SlotTable
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.standing import Standing

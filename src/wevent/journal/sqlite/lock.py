@@ -1,9 +1,7 @@
 """One writer per journal: an operating-system lock on a side file that names its holder.
 
 The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. The file's text names the holder, and the last slot it committed: a journal that knows less was
-restored from an old copy, and one that is not there was lost (see `mark` and `wevent.journal.lost`). What the text says
-of another journal is never deleted; it is kept as `earlier`.
+never pushed aside. What the file says: `wevent.journal.sqlite.side_mark`.
 """
 
 from __future__ import annotations
@@ -21,48 +19,12 @@ from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.contents import Writer
 from wevent.journal.sqlite.evidence import ChangeTable
 from wevent.journal.sqlite.places import read_at, write_at
+from wevent.journal.sqlite.side_mark import MARK_SIZE, Earlier, Mark, lock_path, read_mark
 
 try:
     import fcntl
 except ImportError:  # a system without these locks, Windows: journals can be read there
     fcntl = None  # type: ignore[assignment]
-
-_TEXT = 4096  # bytes of text, always all of them: overwriting never leaves a mixed text
-
-
-class Earlier(msgspec.Struct, frozen=True):
-    """A journal that committed slots at this place before another one was started over it."""
-
-    journal: str
-    committed: int
-
-
-class Mark(msgspec.Struct, kw_only=True):
-    """The text of the side file.
-
-    Attributes:
-        pid, host, since: who holds the lock, or held it last.
-        journal: the journal's own id.
-        committed: the last slot committed by the holder, in a journal that ended with `link`.
-        link: hexadecimal end of the hash chain at that slot.
-        incarnation: of the journal: a copy that went on by itself has another one.
-        epochs: how many epochs the journal had.
-        widest: the widest window of any of them.
-        earlier: journals that were at this place before, the last of them last.
-        readable: whether the side file said something that can be read; never written.
-    """
-
-    pid: int = 0
-    host: str = ""
-    since: str = ""
-    journal: str = ""
-    committed: int = 0
-    link: str = ""
-    incarnation: str = ""
-    epochs: int = 0
-    widest: int = 0
-    earlier: list[Earlier] = []
-    readable: bool = True
 
 
 class WriterLock:
@@ -162,9 +124,9 @@ class WriterLock:
     def _write(self) -> None:
         fields = msgspec.to_builtins(self._mark)
         del fields["readable"]
-        while len(text := msgspec.json.encode(fields)) > _TEXT:
+        while len(text := msgspec.json.encode(fields)) > MARK_SIZE:
             fields["earlier"] = fields["earlier"][1:]
-        self.overwrite(text.ljust(_TEXT), 0)
+        self.overwrite(text.ljust(MARK_SIZE), 0)
 
     def _failed(self, error: OSError) -> StorageFailed:
         return StorageFailed(
@@ -173,12 +135,6 @@ class WriterLock:
             "Make room and make the folder writable; nothing was lost.",
             path=str(self.path),
         )
-
-
-def lock_path(journal: Path) -> Path:
-    """The side file of a journal; links are followed, so two names of a journal share it."""
-    real = Path(os.path.realpath(journal))
-    return real.with_name(real.name + ".lock")
 
 
 def own_files(journal: Path) -> list[Path]:
@@ -192,20 +148,6 @@ def is_own_file(journal: Path, path: Path) -> bool:
     if os.path.realpath(path) in {os.path.realpath(file) for file in own_files(journal)}:
         return True
     return path.exists() and journal.exists() and path.samefile(journal)
-
-
-def read_mark(path: Path) -> Mark:
-    """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(_TEXT)
-        if text and not text.strip(b" \0"):  # made and never written, or wiped out by a power failure
-            return Mark(readable=False)
-        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
-    except FileNotFoundError:
-        return Mark()
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return Mark(readable=False)
 
 
 def holder(journal: Path) -> Writer | None:

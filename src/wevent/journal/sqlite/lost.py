@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from wevent.errors import InvalidOption, StaleJournal, StorageFailed
-from wevent.journal.sqlite.lock import Mark, has_second_name, same_file
+from wevent.journal.sqlite.lock import has_second_name, same_file
+from wevent.journal.sqlite.side_mark import Mark
 
 STARTED_OVER = "started over"
 """What the privacy statement says of a journal that replaced a lost one."""

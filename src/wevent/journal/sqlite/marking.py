@@ -10,7 +10,7 @@ from wevent.journal.sqlite.epoch_table import EpochTable
 from wevent.journal.sqlite.evidence import Revision
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.file import JournalFile
-from wevent.journal.sqlite.lock import lock_path, read_mark
+from wevent.journal.sqlite.side_mark import lock_path, read_mark
 from wevent.journal.sqlite.slot_table import SlotTable
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.people.holdout import Restore
