@@ -16,16 +16,16 @@ _EFFECTS_BETWEEN = 200
 
 def emit_before_commit() -> None:
     """A release goes out before it is stored: after a crash the slot is drawn again."""
-    import wevent.cli.publish
+    import wevent.publishing.session
 
-    wevent.cli.publish.Publication = EmitsBeforeCommit  # type: ignore[misc]
+    wevent.publishing.session.Publication = EmitsBeforeCommit  # type: ignore[misc]
 
 
 def charges_apart() -> None:
     """Charges are stored in a transaction of their own: a crash between loses them."""
-    import wevent.cli.publish
+    import wevent.journal
 
-    wevent.cli.publish.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
+    wevent.journal.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
 
 
 class _ChargesMuchLater(StoresChargesApart):
@@ -48,10 +48,10 @@ def late_mark() -> None:
 
     mark, told = SqliteJournal.mark, list[SqliteJournal]()
 
-    def mark_once(journal: SqliteJournal) -> None:
+    def mark_once(journal: SqliteJournal, *, forced: bool = False) -> None:
         if journal not in told:
             told.append(journal)
-            mark(journal)
+            mark(journal, forced=forced)
 
     SqliteJournal.mark = mark_once  # type: ignore[method-assign]
 
