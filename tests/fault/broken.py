@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from wevent.journal import Batch, Record, SqliteJournal
-from wevent.journal.contract import Hook, no_hook
+from wevent.journal.contents import Hook, no_hook
+from wevent.journal.sqlite.slot_table import SlotTable
 from wevent.publishing.loop import Publication
 
 
@@ -31,19 +33,28 @@ class DropsCharges(SqliteJournal):
         super().commit(batch._replace(records=free), at)
 
 
-class StoresChargesApart(SqliteJournal):
-    """Stores the charges of a slot in a transaction of their own, after the release: a crash between loses them."""
+class _WithoutCharges(SlotTable):
+    """Slots that point to no charges."""
 
     def _row(self, record: Record, link: bytes) -> tuple[object, ...]:
         row = list(super()._row(record, link))
         row[4] = row[5] = 0
         return tuple(row)
 
+
+class StoresChargesApart(SqliteJournal):
+    """Stores the charges of a slot in a transaction of their own, after the release: a crash between loses them."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._charged = self._slots
+        self._slots = _WithoutCharges(self._database, self._shelf)
+
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         super().commit(batch, at)
         at("charges apart")
         for record in batch.records:
-            row = super()._row(dataclasses.replace(record, shown=None), b"")
+            row = self._charged._row(dataclasses.replace(record, shown=None), b"")
             self._database.execute(
                 "UPDATE slots SET probe = ?, publication = ? WHERE slot = ?", (*row[4:6], record.slot)
             )

@@ -21,7 +21,7 @@ from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import lock_path
+from wevent.journal.sqlite.side_mark import lock_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.publishing.loop import Publication, Running

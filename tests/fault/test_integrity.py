@@ -113,7 +113,7 @@ class TestWhatIsSentAgain:
 
 def journal_batch(journal):  # type: ignore[no-untyped-def]
     """Stores a state, so that slots before it may be dropped."""
-    from wevent.journal.contract import Batch
+    from wevent.journal.contents import Batch
     from wevent.journal.rebuild import rebuild_publisher
 
     state = rebuild_publisher(journal.load(), journal.epochs(), None).state()

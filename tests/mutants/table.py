@@ -40,21 +40,21 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "restore: a membership in doubt goes on",
-        "journal/sqlite/registry_work.py",
-        "waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)",
+        "people/histories.py",
+        "waits = restore.wait(current.key, bucket_of(current.user, salt), current.since)",
         "waits = 0",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a joiner in doubt waits for nothing",
         "people/holdout.py",
-        "waits += [one.wait(key, bucket, since) for one in self.restores if one.slot < asked]",
+        "waits += [restore.wait(key, bucket, since) for restore in self.restores if restore.slot < asked]",
         "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a mark older than M proves",
-        "journal/sqlite/journal.py",
+        "journal/sqlite/marking.py",
         "mark.committed != through or ",
         "",
         MEMBERSHIPS,
@@ -124,15 +124,15 @@ MUTANTS = [
     ),
     Mutant(
         "restore: users changes a stale journal",
-        "cli/users.py",
+        "publishing/registrations.py",
         "        refuse_stale(committed, known, copied=head.copied)\n",
         "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: changes are not noted in the side file",
-        "journal/sqlite/journal.py",
-        "        self.lock.changes.note(buckets, after)\n",
+        "journal/sqlite/marking.py",
+        "        lock.changes.note(buckets, after)\n",
         "",
         MEMBERSHIPS,
     ),
@@ -145,8 +145,8 @@ MUTANTS = [
     ),
     Mutant(
         "strangers: a joiner was none",
-        "journal/sqlite/registry_work.py",
-        "            past = self._holdout.as_stranger(slot)\n",
+        "people/histories.py",
+        "            past = self._strangers\n",
         "            past = []\n",
         MEMBERSHIPS,
     ),
@@ -256,7 +256,9 @@ MUTANTS = [
         "pending = batch.pending",
         LEFT,
     ),
-    Mutant("events: old keys stay", "journal/sqlite/journal.py", "        self._keys.committed()\n", "", LEFT),
+    Mutant(
+        "events: old keys stay", "journal/sqlite/journal.py", "        self._keys.committed()", "        pass", LEFT
+    ),
     Mutant(
         "noise: a seeded journal is published from",
         "publishing/session.py",
@@ -399,7 +401,7 @@ MUTANTS = [
     Mutant(
         "integrity: what a dropped slot made is not kept in mind",
         "journal/sqlite/journal.py",
-        "self._put(SHOWN_ANCHOR, shown)",
+        "self._facts[SHOWN_ANCHOR] = shown",
         "pass",
         INTEGRITY,
     ),
@@ -482,7 +484,7 @@ MUTANTS = [
     ),
     Mutant(
         "requirements: a cut file removes people",
-        "publishing/opening.py",
+        "publishing/importing.py",
         "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
         "    if False:\n",
         REMOVALS,

@@ -24,8 +24,8 @@ from wevent.journal import SqliteJournal, Terms
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
+from wevent.publishing.importing import Wanted, import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.opening import Wanted, import_users
 from wevent.publishing.staleness import settle_stale
 from wevent.streams.source import SlotCounts
 

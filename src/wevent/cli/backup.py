@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from wevent.cli.standard_output import report
-from wevent.journal import SqliteJournal
+from wevent.journal import back_up
 
 
 @click.command("backup", epilog="Example: wevent backup run.journal backups/run-monday.journal")
@@ -22,8 +22,7 @@ def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
     The copy is marked: nothing can be published from it before `wevent restore` is told through which slot releases
     went out. A journal that is behind must never draw a slot twice.
     """
-    with SqliteJournal(journal) as source:
-        slot = source.backup(target, replace=force)
+    slot = back_up(journal, target, replace=force)
     facts = json.dumps({"target": str(target), "through_slot": slot})
     text = facts if as_json else f"{target}: the journal through slot {slot}"
     report(text, f"The backup was made and goes through slot {slot}.")

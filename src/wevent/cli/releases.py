@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import own_files
+from wevent.journal import open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 
@@ -24,9 +23,9 @@ from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
     """Print or export the releases of a journal, the same bytes as they were emitted."""
-    with SqliteJournal(journal) as source:
+    with open_journal(journal) as source:
         if out is not None:
-            refuse_same_file(out, [("the journal or a file beside it", one) for one in own_files(journal)])
+            refuse_same_file(out, [("the journal or a file beside it", file) for file in source.files()])
             output = open_output(out, first)
             output.repair(source, source.head().committed, 0)
             output.close()

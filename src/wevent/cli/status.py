@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from wevent.core.budget import NANO
-from wevent.journal import SqliteJournal
+from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
-from wevent.journal.sqlite.lock import holder
 from wevent.journal.statement import privacy_statement
 from wevent.outputs.lines import slot_time
 
@@ -25,7 +24,7 @@ _RECENT = 1000
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(journal: Path, statement: bool, as_json: bool) -> None:
     """Show how far a journal is: slot, fresh rate, and the budget every class has left in its window."""
-    with SqliteJournal(journal) as source:
+    with open_journal(journal) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
             return
@@ -33,12 +32,12 @@ def command(journal: Path, statement: bool, as_json: bool) -> None:
     click.echo(json.dumps(facts, indent=2) if as_json else _text(facts))
 
 
-def _facts(journal: SqliteJournal, path: Path) -> dict[str, Any]:
+def _facts(journal: Journal, path: Path) -> dict[str, Any]:
     loaded = journal.load()
     head = loaded.head
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
     kinds = [record.kind for record in islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)]
-    terms = head.epoch.terms
+    terms, writer = head.epoch.terms, journal.writer()
     budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
     return {
         "stream": terms.stream,
@@ -51,12 +50,18 @@ def _facts(journal: SqliteJournal, path: Path) -> dict[str, Any]:
         "recent_slots": len(kinds),
         "pending_changes": journal.registry.pending(),
         "classes": [
-            {"window": one.window, "epsilon": one.epsilon, "users": size, "left": left / NANO, "share": left / one.nano}
-            for (one, size), left in budgets
+            {
+                "window": held.window,
+                "epsilon": held.epsilon,
+                "users": size,
+                "left": left / NANO,
+                "share": left / held.nano,
+            }
+            for (held, size), left in budgets
         ],
         "backup": head.copied,
         "unsafe": list(head.unsafe),
-        "writer": holder(path),
+        "writer": None if writer is None else writer._asdict(),
         "bytes": path.stat().st_size,
     }
 

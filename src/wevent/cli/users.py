@@ -5,22 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
 from wevent.cli.standard_output import report
 from wevent.core.budget import NANO
-from wevent.core.requirements import Levels, Requirement
-from wevent.errors import InvalidMembership, JournalLocked
-from wevent.journal import SqliteJournal, Terms
-from wevent.journal.rebuild import holdout_of
-from wevent.people.holdout import Key
-from wevent.people.membership import Change, check_countable, check_id
-from wevent.publishing.opening import check_requirement
-from wevent.publishing.staleness import known_released, refuse_stale
+from wevent.journal import open_journal
+from wevent.publishing import registrations
 
 
 @click.group("users", epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
@@ -40,17 +32,17 @@ def command(context: click.Context, journal: Path) -> None:
 @click.pass_obj
 def list_users(path: Path, as_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
-    with SqliteJournal(path) as journal:
+    with open_journal(path) as journal:
         journal.registry.check()
         rows = [
             {
-                "user": one.user,
-                "window": one.key[0],
-                "epsilon": one.key[1] / NANO,
-                "level": one.level,
-                "from": one.first,
+                "user": member.user,
+                "window": member.key[0],
+                "epsilon": member.key[1] / NANO,
+                "level": member.level,
+                "from": member.first,
             }
-            for one in journal.registry.members()
+            for member in journal.registry.members()
         ]
         waiting = journal.registry.pending()
     if as_json:
@@ -78,7 +70,7 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.pass_obj
 def add(path: Path, user: str, window: str, epsilon: str | None, privacy: str | None) -> None:
     """Register a new user."""
-    _set(path, user, (window, epsilon, privacy), known=False)
+    _say_when(registrations.register(path, user, registrations.Asked(window, epsilon, privacy)))
 
 
 @command.command("set")
@@ -87,7 +79,7 @@ def add(path: Path, user: str, window: str, epsilon: str | None, privacy: str | 
 @click.pass_obj
 def set_requirement(path: Path, user: str, window: str, epsilon: str | None, privacy: str | None) -> None:
     """Change a user's requirement."""
-    _set(path, user, (window, epsilon, privacy), known=True)
+    _say_when(registrations.change(path, user, registrations.Asked(window, epsilon, privacy)))
 
 
 @command.command("remove")
@@ -95,7 +87,7 @@ def set_requirement(path: Path, user: str, window: str, epsilon: str | None, pri
 @click.pass_obj
 def remove(path: Path, user: str) -> None:
     """Let a user leave; the id is kept as long as a hold-out may need it."""
-    _leave(path, Change("remove", user))
+    _say_when(registrations.remove(path, user))
 
 
 @command.command("erase")
@@ -103,7 +95,7 @@ def remove(path: Path, user: str) -> None:
 @click.pass_obj
 def erase(path: Path, user: str) -> None:
     """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
-    _leave(path, Change("erase", user))
+    _say_when(registrations.erase(path, user))
 
 
 @command.command("import")
@@ -112,15 +104,9 @@ def erase(path: Path, user: str) -> None:
 @click.pass_obj
 def import_file(path: Path, file: Path, allow_removals: bool) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
-    from wevent.publishing.opening import import_users, wanted_users
-    from wevent.streams import read_requirements
-
-    with _changeable(path) as journal:
-        levels = _levels(journal.head().epoch.terms)
-        wanted = wanted_users(file, levels, read_requirements(file, levels))
-        done = import_users(journal, wanted, allow_removals=allow_removals)
-        click.echo(f"requirements: {done}", err=True)
-    _put_in_force(path, f"{done.total} changes\n")
+    done = registrations.import_file(path, file, allow_removals=allow_removals)
+    click.echo(f"requirements: {done}", err=True)
+    _say_when(registrations.put_in_force(path), f"{done.total} changes\n")
 
 
 @command.command("export")
@@ -129,82 +115,15 @@ def export(path: Path) -> None:
     """Print user,window,epsilon as CSV, as `import` reads it."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("user", "window", "epsilon"))
-    with SqliteJournal(path) as journal:
+    with open_journal(path) as journal:
         journal.registry.check()
-        for one in journal.registry.members():
-            writer.writerow((one.user, one.key[0], f"{one.key[1] / NANO:.9f}".rstrip("0").rstrip(".")))
+        for member in journal.registry.members():
+            writer.writerow((member.user, member.key[0], f"{member.key[1] / NANO:.9f}".rstrip("0").rstrip(".")))
 
 
-@contextmanager
-def _changeable(path: Path) -> Iterator[SqliteJournal]:
-    """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
-    with SqliteJournal(path) as journal:
-        head = journal.head()
-        known = known_released(journal, head.committed, stated=head.copied)
-        committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
-        refuse_stale(committed, known, copied=head.copied)
-        yield journal
-
-
-def _set(path: Path, user: str, asked: tuple[str, str | None, str | None], *, known: bool) -> None:
-    check_id(user)
-    if not known:  # who is registered under such an id, by an older version, can still change and leave
-        check_countable(user)
-    with _changeable(path) as journal:
-        terms = journal.head().epoch.terms
-        key, level = _requirement(terms, *asked)
-        check_requirement(terms, key)
-        _check_known(journal, user, known=known)
-        journal.registry.ask([Change("set", user, key, level)])
-    _put_in_force(path, user=user)
-
-
-def _leave(path: Path, change: Change) -> None:
-    check_id(change.user)
-    with _changeable(path) as journal:
-        if change.action != "erase" or not journal.registry.remembers(change.user):
-            _check_known(journal, change.user, known=True)
-        journal.registry.ask([change])
-    _put_in_force(path)
-
-
-def _requirement(terms: Terms, window: str, epsilon: str | None, privacy: str | None) -> tuple[Key, str | None]:
-    if (epsilon is None) == (privacy is None):
-        raise InvalidMembership(
-            "either --epsilon (with a window in slots) or --privacy (with a window word)",
-            "both" if epsilon else "neither",
-            "Give one of them.",
-        )
-    if privacy is not None:
-        one = (_levels(terms) or Levels.default()).requirement(privacy, window)
-        return (one.window, one.nano), f"{privacy}/{window}"
-    one = Requirement(int(window) if window.isdecimal() else 0, epsilon)
-    return (one.window, one.nano), None
-
-
-def _levels(terms: Terms) -> Levels | None:
-    return None if terms.levels is None else Levels(terms.levels["privacy"], terms.levels["window"])
-
-
-def _check_known(journal: SqliteJournal, user: str, *, known: bool) -> None:
-    if journal.registry.holds(user) != known:
-        raise InvalidMembership(
-            "a registered user" if known else "a user who is not registered yet",
-            "one who is not" if known else "one who is",
-            "Use `add` for new users." if known else "Use `set` to change a requirement.",
-        )
-
-
-def _put_in_force(path: Path, said: str = "", user: str | None = None) -> None:
-    """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot. Then report.
-
-    Of a user who is held out, say from which slot they count.
-    """
-    when, later = "the next slot", "" if user is None else "; `users list` then says from which slot they are counted"
-    with suppress(JournalLocked), SqliteJournal(path, write=True) as journal:
-        slot = journal.head().committed + 1
-        journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
-        journal.mark()
-        first = None if user is None else journal.registry.counts_from(user)
-        when, later = f"slot {slot}", f"; counted from slot {first} on" if first is not None and first > slot else ""
+def _say_when(force: registrations.InForce, said: str = "") -> None:
+    when = "the next slot" if force.slot is None else f"slot {force.slot}"
+    later = "" if force.counted is None else f"; counted from slot {force.counted} on"
+    if force.slot is None and force.user is not None:
+        later = "; `users list` then says from which slot they are counted"
     report(f"{said}in force from {when} on{later}", f"The change was made, and is in force from {when} on{later}.")

@@ -2,23 +2,45 @@
 
 from pathlib import Path
 
-from wevent.journal.contract import Batch, Head, Journal, Registry
+from wevent.journal.contents import Batch, Head
+from wevent.journal.contract import Journal, Registry
 from wevent.journal.record import Record, Shown
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
-__all__ = ["Batch", "Epoch", "Head", "Journal", "Record", "Registry", "Shown", "SqliteJournal", "Terms", "open_journal"]
+__all__ = [
+    "Batch",
+    "Epoch",
+    "Head",
+    "Journal",
+    "Record",
+    "Registry",
+    "Shown",
+    "SqliteJournal",
+    "Terms",
+    "back_up",
+    "open_journal",
+]
 
 
-def open_journal(path: str | Path, *, write: bool = False) -> SqliteJournal:
+def open_journal(path: str | Path, *, write: bool = False, start_over: bool = False) -> Journal:
     """Open a journal: its releases, where it stands, its epochs and its registry.
 
     Args:
         path: the journal's file.
         write: take the writer's lock; reading needs none, also while somebody publishes.
+        start_over: make a new journal where another one was lost.
 
     Raises:
         InvalidJournal: if it is no journal, damaged or newer.
         JournalLocked: naming the writer.
+        StaleJournal: if it is to be written, and its mark knows slots of a journal that is not here.
+        StorageFailed: if it cannot be opened or written.
     """
-    return SqliteJournal(path, write=write)
+    return SqliteJournal(path, write=write, start_over=start_over)
+
+
+def back_up(path: str | Path, target: Path, *, replace: bool = False) -> int:
+    """Copy a journal while it is in use; see `SqliteJournal.backup`. Returns its last slot."""
+    with SqliteJournal(path) as journal:
+        return journal.backup(target, replace=replace)

@@ -1,136 +1,247 @@
-"""The seam to durable storage: four methods each, one contract suite for every implementation."""
+"""The seam to durable storage: a small protocol per role, and `Journal`, which is all of them.
+
+| role | what it keeps |
+|---|---|
+| `Slots` | one release per slot, ever, with its charges and the input position |
+| `Registry` | who holds which requirement since when |
+| `Epochs` | the terms that slots are published under, and what comes with them |
+| `Marks` | what is known outside the journal: whether this is the journal or an old copy of it |
+| `Notes` | a few bytes for an output |
+
+Callers annotate the narrowest they need. Every implementation passes one suite, `tests/contract/journal`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Member, MemberColumns, Writer, no_hook
 from wevent.journal.record import Record
-from wevent.journal.terms import Epoch
-from wevent.people.holdout import HoldOut, Key
-from wevent.people.membership import Change
-
-Hook = Callable[[str], None]
-"""Called at each labelled step of the commit protocol; the kill tests hang in here."""
+from wevent.journal.terms import Epoch, Terms
+from wevent.people.holdout import HoldOut, Restore
+from wevent.people.membership import Change, Changes
 
 
-def no_hook(step: str) -> None:
-    """Nothing happens between the steps."""
-
-
-class Batch(NamedTuple):
-    """What one transaction stores.
-
-    Attributes:
-        records: consecutive slots, the next one first.
-        position: where the input stands after them; None leaves it as it is.
-        state: `Publisher.state()` after the last of them, every now and then; None otherwise.
-        emitted: the last slot known to have been emitted.
-        pending: events of slots that are still open, kept until these close and no longer.
-    """
-
-    records: Sequence[Record]
-    position: Any
-    state: bytes | None
-    emitted: int
-    pending: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where a journal stands.
-
-    Attributes:
-        committed: the last committed slot, 0 before the first.
-        emitted: the last slot known to have been emitted; it may lag behind the truth, never run ahead.
-        position: where the input stands.
-        digest: the end of the hash chain.
-        epoch: the terms in force.
-        copied: whether this file is a backup that was not yet told through which slot releases went out.
-        first: the first slot still kept (retention drops older ones).
-        unsafe: what weakens the promise: "seeded noise", "start auto", "started over".
-    """
-
-    committed: int
-    emitted: int
-    position: Any
-    digest: bytes
-    epoch: Epoch
-    copied: bool
-    first: int
-    unsafe: tuple[str, ...]
-
-
-class Loaded(NamedTuple):
-    """What a publisher continues from.
-
-    Attributes:
-        head: where the journal stands.
-        state: `Publisher.state()` of some committed slot, None before the first was stored.
-        since: the slots committed after that state.
-        last: the last committed slot.
-        pending: events of slots that were still open, b"" without any; None if they can no longer be read.
-    """
-
-    head: Head
-    state: bytes | None
-    since: list[Record]
-    last: Record | None
-    pending: bytes | None = b""
-
-
-class Member(NamedTuple):
-    """A registered user: the requirement held, the words it came from, and from which slot it counts."""
-
-    user: str
-    key: Key
-    level: str | None
-    first: int
-
-
-class Registry(Protocol):
-    """Who holds which requirement since when (spec 10)."""
-
-    def members(self) -> list[Member]:
-        """Everybody who is registered, those held out included (their `first` lies ahead)."""
-
-    def ask(self, changes: Iterable[Change]) -> int:
-        """Queue changes; they take effect at the next slot boundary. Returns how many."""
-
-    def pending(self) -> int:
-        """How many changes are queued."""
-
-    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
-        """Put queued changes in force from `slot` on, the first `most`, and forget what no longer holds anyone out."""
-
-
-class Journal(Protocol):
-    """Durable storage of one stream: exactly one release per slot, ever (spec 10)."""
-
-    @property
-    def registry(self) -> Registry:
-        """The registry."""
+class Slots(Protocol):
+    """Committed slots: exactly one release per slot, ever (spec 10)."""
 
     @property
     def identity(self) -> str:
         """The journal's own id; copies share it."""
 
     def load(self) -> Loaded:
-        """What to continue from."""
+        """What to continue from.
+
+        Raises:
+            InvalidJournal: if state or slots are not what was stored.
+        """
+
+    def head(self) -> Head:
+        """Where the journal stands."""
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """Store charges, releases and input position in one transaction: all of it or nothing.
+
+        Nothing of the batch is public before this returns.
 
         Raises:
             JournalLocked: if another writer has committed one of the slots; the draw is to be discarded.
         """
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """The committed slots from `first` on, in order."""
+        """The committed slots from `first` on, in order, as far as they are kept.
+
+        Raises:
+            InvalidJournal: at the first slot that is not what was stored.
+        """
+
+    def link_at(self, slot: int) -> bytes | None:
+        """The hash chain's link at a committed slot that is still kept, or right before the first one that is."""
+
+    def is_elsewhere(self, slot: int) -> bool:
+        """Whether a slot is known to have been released by another copy of the journal."""
+
+    def compact(self, keep: int) -> int:
+        """Drop all but the last `keep` slots, as far as nothing still needs them; returns the first slot kept.
+
+        Kept in any case: what is not yet emitted, what the stored state is replayed from, and the largest window.
+        """
+
+
+class Registry(Protocol):
+    """Who holds which requirement since when (spec 10); the rules are in `wevent.people`.
+
+    Anybody may `ask`; only the writer may `apply`. So a change takes effect exactly between two slots, whoever asked.
+    """
+
+    @property
+    def salt(self) -> bytes:
+        """The key of digests of ids; it stays in the journal and its copies."""
+
+    def members(self) -> list[Member]:
+        """Everybody who is registered, those held out included (their `first` lies ahead)."""
+
+    def rows(self) -> MemberColumns:
+        """`members` for rosters of millions: ids, requirements and first slots as columns."""
+
+    def apart(self, slot: int) -> list[str]:
+        """The ids that the registry knows, erased ones as digests, and does not count in a slot: no strangers either."""
+
+    def counts_from(self, user: str) -> int | None:
+        """The slot from which a registered user counts; None for anybody else."""
+
+    def holds(self, user: str) -> bool:
+        """Whether a user is registered, queued changes counted in."""
+
+    def remembers(self, user: str) -> bool:
+        """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
+
+    def ask(self, changes: Iterable[Change]) -> int:
+        """Queue changes; they take effect at the next slot boundary. Returns how many.
+
+        Raises:
+            StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
+            InvalidMembership: for an id that nobody can have.
+        """
+
+    def pending(self) -> int:
+        """How many changes are queued."""
+
+    def queued(self) -> list[Change]:
+        """The queued changes, in order."""
+
+    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
+        """Put queued changes in force from `slot` on, the first `most`, and forget what no longer holds anyone out."""
+
+    def first_forgotten(self, holdout: HoldOut) -> int | None:
+        """The first slot in which some past membership holds nobody out any more; None without any."""
+
+    def restores(self) -> tuple[Restore, ...]:
+        """Every restore of this journal, in slot order."""
+
+    def check(self) -> None:
+        """Refuse memberships that are not those that were stored.
+
+        Raises:
+            InvalidJournal: if they are not.
+        """
+
+
+class Epochs(Protocol):
+    """The terms that slots are published under, and what comes with them."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there are no terms yet."""
+
+    def begin(
+        self, terms: Terms, unsafe: tuple[str, ...] = (), changes: Changes = (), imported: bytes | None = None
+    ) -> None:
+        """Put terms in force for the slots to come; the first slot that is committed under them pins them.
+
+        A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
+        of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
+        changes of the registry then take effect at the boundary after it.
+
+        Args:
+            terms: what to pin.
+            unsafe: what weakens the promise.
+            changes: what the registry is to be told with it.
+            imported: the digest of the requirements file that the changes come from.
+        """
+
+    def epochs(self) -> list[Epoch]:
+        """Every epoch, the first one first; the last may wait for its first slot."""
+
+    @property
+    def epoch_waits(self) -> bool:
+        """Whether an epoch is to be stored with its first slot."""
+
+    def imported(self) -> bytes:
+        """The digest of the requirements file that was imported last, empty if none was."""
+
+    def note_imported(self, digest: bytes) -> None:
+        """Write down which requirements file was imported."""
+
+    def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
+        """Write down what weakens the promise; it never goes away."""
+
+
+class Marks(Protocol):
+    """What is known outside the journal, so that an old copy of it is noticed and never draws a slot twice (spec 10)."""
+
+    @property
+    def identity(self) -> str:
+        """The journal's own id; copies share it."""
+
+    @property
+    def mark_name(self) -> str:
+        """What the mark is called in messages."""
+
+    def mark(self, *, forced: bool = False) -> None:
+        """Write down outside how far the journal is, before anything of it goes out.
+
+        Args:
+            forced: on disk on return, so that it survives a power failure too.
+        """
+
+    def marked(self) -> Marked:
+        """What was written outside before this journal was opened."""
+
+    def proof(self, through: int) -> Restore | None:
+        """What is proven outside about memberships through a slot that another copy released; None: nothing."""
+
+    def take_over(self, batch: Batch, restore: Restore | None = None) -> int:
+        """A backup was told through which slot releases went out: from now on it is the journal. One transaction.
+
+        Args:
+            batch: the slots released elsewhere, charged; none if nothing was.
+            restore: what is known of memberships in these slots; needed if there are any.
+
+        Returns:
+            How many members have to wait.
+        """
+
+
+class Notes(Protocol):
+    """A few bytes beside the journal, for an output: how it was left."""
 
     def read_note(self) -> bytes:
         """What `write_note` wrote last, padded; anything after a crash. Nothing may rest on it that is not checked."""
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
-        """Write a few bytes beside the journal, if it is open for writing: how an output was left; forced to disk or not."""
+        """Write them, if the journal is open for writing; forced to disk or not."""
+
+
+class Emitted(Slots, Notes, Protocol):
+    """What an output looks at: committed slots, and its note."""
+
+
+class Journal(Slots, Epochs, Marks, Notes, Protocol):
+    """Durable storage of one stream; a context manager that closes it."""
+
+    @property
+    def registry(self) -> Registry:
+        """The registry."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages: a path, an address."""
+
+    def files(self) -> list[Path]:
+        """The files that belong to it: nothing else may be written there."""
+
+    def writer(self) -> Writer | None:
+        """Who is publishing into it now, None if nobody is."""
+
+    def close(self) -> None:
+        """Close it and let the next writer in; a journal that was never begun leaves nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

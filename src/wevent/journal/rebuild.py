@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import option_values
-from wevent.journal.contract import Loaded
+from wevent.journal.contents import Loaded
 from wevent.journal.terms import Epoch, Terms
 from wevent.noise import SecureNoise
 from wevent.people.holdout import HoldOut, Reign, Restore
@@ -55,7 +55,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
         publisher = new_publisher(epoch.terms, noise)
     else:
         publisher = Publisher.restore(loaded.state, noise)
-        epoch = max((one for one in epochs if one.first < publisher.slot), key=lambda one: one.number)
+        epoch = max((known for known in epochs if known.first < publisher.slot), key=lambda known: known.number)
     for record in loaded.since:
         if record.epoch.number != epoch.number:
             epoch = record.epoch

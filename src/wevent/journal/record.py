@@ -70,7 +70,7 @@ class Group:
     @classmethod
     def of(cls, population: Population, unknown: int | None = None, barred: int | None = None) -> Group:
         """From a population, the row of the class that strangers are counted in, and how many ids are kept from it."""
-        rows = [[one.window, one.nano, size] for one, size in population.items()]
+        rows = [[held.window, held.nano, size] for held, size in population.items()]
         if unknown is not None and barred is not None:
             rows[unknown].append(barred)
         data = msgspec.json.encode(rows)

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from wevent.core.settings import option_values
-from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, time_text
 from wevent.people.membership import unknown_class
 
@@ -18,7 +18,7 @@ _RELATIONS = {
 }
 
 
-def privacy_statement(journal: SqliteJournal) -> dict[str, Any]:
+def privacy_statement(journal: Journal) -> dict[str, Any]:
     """Everything a reader of the releases may want to know about their privacy; plain types (spec 1 and 10)."""
     head = journal.head()
     terms = head.epoch.terms
@@ -32,7 +32,7 @@ def privacy_statement(journal: SqliteJournal) -> dict[str, Any]:
         "stream": terms.stream,
         "slot_length_us": terms.length_us,
         "slot_origin": time_text(terms.origin_us),
-        "epochs": [_epoch(one) for one in journal.epochs()],
+        "epochs": [_epoch(epoch) for epoch in journal.epochs()],
         "slots": head.committed,
         "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",
         "composition": "another journal over the same people adds its epsilons to these",
@@ -49,7 +49,7 @@ def _epoch(epoch: Epoch) -> dict[str, Any]:
         "first_slot": epoch.first,
         **option_values(terms),
         "cells": terms.cells if isinstance(terms.cells, int) else len(terms.cells),
-        "classes": [{"window": one.window, "epsilon": one.epsilon} for one in terms.requirements],
+        "classes": [{"window": held.window, "epsilon": held.epsilon} for held in terms.requirements],
         "unknown_users": None
         if unknown is None
         else {"number": unknown.number, "window": unknown.requirement.window, "epsilon": unknown.requirement.epsilon},

@@ -43,7 +43,7 @@ class Terms(Options):
     @property
     def requirements(self) -> tuple[Requirement, ...]:
         """The declared classes."""
-        return tuple(Requirement.from_nano(*one) for one in self.declared)
+        return tuple(Requirement.from_nano(*key) for key in self.declared)
 
     @property
     def widest(self) -> int:

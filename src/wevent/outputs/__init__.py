@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from wevent.errors import InvalidOutput
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.parquet_output import ParquetOutput
 from wevent.outputs.refusals import refuse_same_file
@@ -29,7 +29,7 @@ __all__ = [
 class Output(Protocol):
     """A place that releases go to."""
 
-    def check(self, journal: Journal, committed: int) -> None:
+    def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a place that is not this journal's, before a byte of it is written.
 
         Args:
@@ -37,7 +37,7 @@ class Output(Protocol):
             committed: its last committed slot, or a later one that it is about to be told of as released elsewhere.
         """
 
-    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Bring it up to the last committed slot; returns how many releases were sent (again)."""
 
     def emit(self, records: Iterable[Record]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from wevent.errors import InvalidOutput
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
 from wevent.outputs.refusals import ahead, doubtful, foreign, gap, incomplete, of_another_journal, unrelated
@@ -89,7 +89,7 @@ class Found(NamedTuple):
     hashed: Any
 
 
-def read_written(journal: Journal, path: Path) -> Written | None:
+def read_written(journal: Emitted, path: Path) -> Written | None:
     """What is known of a file since it was written last, None if nothing is."""
     try:
         written = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Written)
@@ -104,7 +104,7 @@ def known_as(path: Path) -> str:
     return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
 
 
-def compare(file: BinaryIO, path: Path, form: Format, journal: Journal, bounds: Bounds) -> Found:
+def compare(file: BinaryIO, path: Path, form: Format, journal: Emitted, bounds: Bounds) -> Found:
     """Compare a file, whose header is there, with a journal.
 
     Raises:
@@ -120,7 +120,7 @@ def compare(file: BinaryIO, path: Path, form: Format, journal: Journal, bounds: 
         raise
 
 
-def _start(file: BinaryIO, path: Path, form: Format, journal: Journal, bounds: Bounds) -> Found:
+def _start(file: BinaryIO, path: Path, form: Format, journal: Emitted, bounds: Bounds) -> Found:
     """Compare from where it is worth it: behind what is known since it was written, or from the front."""
     written = read_written(journal, path)
     ends_known = bounds.last <= bounds.committed  # otherwise nothing counts but what the journal itself has
@@ -158,7 +158,7 @@ class _Reading:
         """The slot of the next line."""
         return self._slot_of(self._line())
 
-    def compare(self, journal: Journal, known: int) -> Found:
+    def compare(self, journal: Emitted, known: int) -> Found:
         """Everything behind slot `known`, which is confirmed or held by others."""
         self._last = reached = known
         for record in journal.releases(known + 1):
@@ -204,7 +204,7 @@ class _Reading:
         if anything and self._last < first.slot - 1 and first.shown is not None:
             raise gap(self._path, self._last + 1, first.slot - 1)
 
-    def _pass_elsewhere(self, journal: Journal, reached: int) -> None:
+    def _pass_elsewhere(self, journal: Emitted, reached: int) -> None:
         """Behind the journal's last slot: only those that it is about to be told of as released elsewhere."""
         if reached < self._bounds.committed and self._read(1):
             terms = journal.load().head.epoch.terms

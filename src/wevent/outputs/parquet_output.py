@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
-import tempfile
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -12,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from wevent.errors import WeventError
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
+from wevent.journal.whole_file import made_whole
 from wevent.outputs.lines import CSV_HEADER, csv_lines
 from wevent.outputs.refusals import (
     ahead,
@@ -48,9 +47,9 @@ class ParquetOutput:
     def __init__(self, path: Path, first: int = 1) -> None:
         self.path = path
         self._first = first
-        self._journal: Journal | None = None
+        self._journal: Emitted | None = None
 
-    def check(self, journal: Journal, committed: int) -> None:
+    def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a file that is not this journal's; reads only.
 
         Raises:
@@ -72,7 +71,7 @@ class ParquetOutput:
                 if [row[0] for row in values] != record.shown.values.tolist():
                     raise of_another_journal(self.path, slot)
 
-    def _judge(self, journal: Journal, first: int, last: int, committed: int) -> WeventError:
+    def _judge(self, journal: Emitted, first: int, last: int, committed: int) -> WeventError:
         """Whether a file that goes on behind the journal is this journal's: all that both have is compared."""
         rows = self._rows("SELECT slot, value FROM read_parquet(?) WHERE slot <= ?", committed)
         held = {slot: [row[1] for row in part] for slot, part in groupby(rows, itemgetter(0))}
@@ -85,7 +84,7 @@ class ParquetOutput:
             fresh = fresh or record.kind == "published"
         return (ahead if fresh else unrelated)(self.path, last, committed)
 
-    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Nothing yet: the file is made anew by `close`."""
         self.check(journal, committed)
         self._journal = journal
@@ -98,8 +97,8 @@ class ParquetOutput:
         """Write all releases of the journal to a new file and put it in place."""
         if self._journal is None:
             return
-        with clear_errors(self.path), tempfile.TemporaryDirectory(prefix=".wevent-", dir=self.path.parent) as folder:
-            table, made = Path(folder) / "releases.csv", Path(folder) / "releases.parquet"
+        with clear_errors(self.path), made_whole(self.path) as made:
+            table = made.with_suffix(".csv")
             with table.open("wb") as file:
                 file.write(CSV_HEADER)
                 for record in self._journal.releases(self._first):
@@ -112,9 +111,6 @@ class ParquetOutput:
                 " (FORMAT parquet)",
                 [glob.escape(str(table))],
             )
-            _sync(made)
-            os.replace(made, self.path)
-            _sync(self.path.parent)
         self._journal = None
 
     def _span(self) -> tuple[int, int]:
@@ -132,17 +128,6 @@ class ParquetOutput:
             return list(_connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
         except duckdb.Error:
             raise foreign(self.path) from None
-
-
-def _sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to disk: a power failure leaves the old file or the new one, whole."""
-    if path.is_dir() and os.name == "nt":
-        return
-    file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _connect() -> Any:

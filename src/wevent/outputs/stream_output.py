@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 from wevent.errors import ReaderGone, StorageFailed
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
 
@@ -17,10 +17,10 @@ class StreamOutput:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
-    def check(self, journal: Journal, committed: int) -> None:
+    def check(self, journal: Emitted, committed: int) -> None:
         """Nothing: what went out before cannot be seen."""
 
-    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Send every committed release that is not known to have gone out."""
         again = [record for record in journal.releases(emitted + 1) if record.shown is not None]
         self.emit(again)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
 from wevent.outputs.comparing import LONGEST, Bounds, Format, Found, Written, compare, known_as, read_written
@@ -44,13 +44,13 @@ class FileOutput:
         self._after = first - 1  # the last slot that other files hold
         self._slot = 0
         self._file: BinaryIO | None = None
-        self._journal: Journal | None = None
+        self._journal: Emitted | None = None
         self._identity = ""
         self._size = 0
         self._hashed: Any = None
         self._seen: tuple[Any, Found] | None = None  # what `check` found, for as long as the file stays as it was
 
-    def check(self, journal: Journal, committed: int) -> None:
+    def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a file that is not this journal's; reads only.
 
         Raises:
@@ -59,7 +59,7 @@ class FileOutput:
         """
         self._look(journal, committed)
 
-    def repair(self, journal: Journal, committed: int, emitted: int) -> int:
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Cut off a torn end and append the missing releases, once `check` finds nothing.
 
         Raises:
@@ -134,7 +134,7 @@ class FileOutput:
             self._file = open(os.path.realpath(self.path), "a+b", buffering=0)  # noqa: SIM115  until `close`
         self._write([self._form.header], self._slot)
 
-    def _append_missing(self, journal: Journal, last: int) -> int:
+    def _append_missing(self, journal: Emitted, last: int) -> int:
         sent = 0
         pending: list[Record] = []
         for record in journal.releases(last + 1):
@@ -149,7 +149,7 @@ class FileOutput:
             self.emit(pending)
         return sent
 
-    def _look(self, journal: Journal, committed: int) -> Found:
+    def _look(self, journal: Emitted, committed: int) -> Found:
         """What the file holds, if all of it is this journal's."""
         refuse_special(self.path)
         with clear_errors(self.path):
@@ -165,7 +165,7 @@ class FileOutput:
                     self._seen = state, self._inspect(file, journal, committed)
                 return self._seen[1]
 
-    def _inspect(self, file: BinaryIO, journal: Journal, committed: int) -> Found:
+    def _inspect(self, file: BinaryIO, journal: Emitted, committed: int) -> Found:
         header = self._form.header
         size = file.seek(0, os.SEEK_END)
         start = _read(file, 0, min(size, len(header)))

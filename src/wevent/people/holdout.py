@@ -109,7 +109,19 @@ class HoldOut:
     @property
     def widest(self) -> int:
         """The widest window ever declared: for so many slots a past membership may hold someone out."""
-        return max(one.widest for one in self.reigns)
+        return max(reign.widest for reign in self.reigns)
+
+    def forgotten_through(self, slot: int) -> int:
+        """A membership that ended in this slot or earlier holds nobody out any more from `slot` on."""
+        return slot - self.widest
+
+    def forgotten_from(self, last: int) -> int:
+        """The first slot in which a membership that ended in `last` holds nobody out any more."""
+        return last + self.widest
+
+    def is_settled(self, slot: int) -> bool:
+        """Whether no restore holds anybody out any more, whoever it is and whatever window they ask for."""
+        return all(restore.until(self.widest) <= slot for restore in self.restores)
 
     def first_slot(self, key: Key, asked: int, past: Iterable[Past], bucket: int, since: int) -> int:
         """The first slot, from `asked` on, in which a user may be counted under a requirement.
@@ -122,8 +134,8 @@ class HoldOut:
             since: the slot boundary since which the registry knows the id: earlier it may have been a stranger, in a
                 lost epoch too.
         """
-        waits = [one.last + max(one.key[0], key[0]) for one in past if one.key != key]
-        waits += [one.wait(key, bucket, since) for one in self.restores if one.slot < asked]
+        waits = [held.last + max(held.key[0], key[0]) for held in past if held.key != key]
+        waits += [restore.wait(key, bucket, since) for restore in self.restores if restore.slot < asked]
         return max(asked, self._opening(key[0]), *waits, asked)
 
     def as_stranger(self, slot: int) -> list[Past]:
@@ -140,14 +152,22 @@ class HoldOut:
         if unknown is None:
             return None
         window, first = unknown[0], self.reigns[-1].first
-        past = [one for one in self.as_stranger(first) if one.key != unknown]
-        waits = [one.last + max(one.key[0], window) for one in past]
-        for one in self.restores:
-            if not (one.proves and one.same_epoch):
-                waits.append(one.until(window))
-            elif unknown not in one.charged:
-                waits.append(one.slot + window)
+        past = [held for held in self.as_stranger(first) if held.key != unknown]
+        waits = [held.last + max(held.key[0], window) for held in past]
+        for restore in self.restores:
+            if not (restore.proves and restore.same_epoch):
+                waits.append(restore.until(window))
+            elif unknown not in restore.charged:
+                waits.append(restore.slot + window)
         return max(1, self._opening(window), *waits, 1)
+
+    def doubts_about_strangers(self, slot: int) -> dict[Restore, int]:
+        """Restores after which an unknown id may have been a member, and for each the first slot it no longer matters in."""
+        unknown = self.reigns[-1].unknown
+        if unknown is None:
+            return {}
+        ends = {restore: restore.until(unknown[0]) for restore in self.restores}
+        return {restore: end for restore, end in ends.items() if end > slot}
 
     def _opening(self, window: int) -> int:
         """From which slot on a window may be used that is wider than any declared before its epoch.
@@ -164,7 +184,7 @@ class HoldOut:
 
     def _reigns_with_ends(self, before: int) -> list[tuple[Reign, int]]:
         """Every epoch that began before a slot, with its last slot before it."""
-        nexts = [one.first for one in self.reigns[1:]]
+        nexts = [reign.first for reign in self.reigns[1:]]
         return [
             (reign, min(following, before) - 1) for reign, following in zip(self.reigns, [*nexts, before], strict=True)
         ]

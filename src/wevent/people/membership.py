@@ -151,7 +151,7 @@ class Barred:
         self._ids = frozenset(ids)
         self._salt = salt
         self._restores = tuple(restores)
-        self._erased = any(one.startswith(ERASED) for one in self._ids)
+        self._erased = any(name.startswith(ERASED) for name in self._ids)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -165,7 +165,7 @@ class Barred:
             return False
         if self._erased and erased_id(name, self._salt) in self._ids:
             return False
-        return not any(one.doubts(bucket_of(name, self._salt)) for one in self._restores)
+        return not any(restore.doubts(bucket_of(name, self._salt)) for restore in self._restores)
 
 
 def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str) -> Unknown | None:
@@ -181,8 +181,8 @@ def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str)
     if number == 0:
         return None
     declared = tuple(declared)
-    nano = min(one.nano for one in declared)
-    widest = max(one.window for one in declared)
+    nano = min(held.nano for held in declared)
+    widest = max(held.window for held in declared)
     return Unknown(Requirement.from_nano(widest, nano if neighbours == "replace" else nano // 2), number)
 
 
@@ -238,7 +238,7 @@ def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
     Raises:
         InvalidMembership: if its window is larger than every declared one.
     """
-    widest = max(one.window for one in declared)
+    widest = max(held.window for held in declared)
     if key[0] > widest:
         raise InvalidMembership(
             f"a window of at most {widest} slots, the largest declared at the start",

@@ -19,10 +19,10 @@ from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, InvalidOption, InvalidPopulation
-from wevent.journal.contract import Batch, Hook, no_hook
+from wevent.journal.contents import Batch, Hook, no_hook
+from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Group, Record, Shown, of_release
-from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publisher.publisher import Publisher
@@ -88,7 +88,7 @@ class Publication:
 
     def __init__(
         self,
-        journal: SqliteJournal,
+        journal: Journal,
         source: Source,
         output: Output,
         *,
@@ -109,7 +109,7 @@ class Publication:
         self._roster: Roster | None = None
         self._group = Group.of(self.publisher.population)
         self._since_state = len(loaded.since)
-        self._members = MemberView(journal, self._epoch.terms)
+        self._members = MemberView(journal.registry, journal.epochs())
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
         self._restore_pending(loaded.pending)
@@ -234,7 +234,7 @@ class Publication:
         return self.publisher.state()
 
 
-def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | None = None) -> Batch:
+def charge_elsewhere(journal: Journal, through: int, noise: NoiseSource | None = None) -> Batch:
     """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
 
     ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
@@ -248,7 +248,7 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
         noise: the kind of noise the journal runs with; nothing is drawn.
 
     Returns:
-        What `SqliteJournal.settle` stores; without records if the journal knows every slot up to M.
+        What `Journal.take_over` stores; without records if the journal knows every slot up to M.
     """
     loaded = journal.load()
     publisher = rebuild_publisher(loaded, journal.epochs(), noise)
@@ -256,7 +256,7 @@ def charge_elsewhere(journal: SqliteJournal, through: int, noise: NoiseSource | 
     if through < first:
         return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
-    held = (Requirement.from_nano(*one.key) for one in journal.registry.members())
+    held = (Requirement.from_nano(*member.key) for member in journal.registry.members())
     publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
     group = Group.of(publisher.population)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)

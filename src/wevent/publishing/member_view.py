@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.counting.roster import Roster
+from wevent.journal.contract import Registry
 from wevent.journal.rebuild import declared_classes, holdout_of
-from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.terms import Terms
+from wevent.journal.terms import Epoch
 from wevent.people.holdout import HoldOut
 from wevent.people.membership import Barred, make_roster, unknown_class
 
@@ -36,19 +36,19 @@ class MemberView:
     """Rosters of consecutive slots.
 
     Args:
-        journal: opened for writing.
-        terms: the terms in force.
+        registry: of a journal that is opened for writing.
+        epochs: every epoch of it; the last one is in force.
 
     Raises:
         InvalidJournal: if memberships are not what was stored.
     """
 
-    def __init__(self, journal: SqliteJournal, terms: Terms) -> None:
-        journal.registry.check()
-        self._registry = journal.registry
-        self._salt = journal.salt
+    def __init__(self, registry: Registry, epochs: list[Epoch]) -> None:
+        registry.check()
+        terms = epochs[-1].terms
+        self._registry = registry
         self._declared = declared_classes(terms)
-        self._holdout: HoldOut = holdout_of(journal.epochs(), journal.registry.restores())
+        self._holdout: HoldOut = holdout_of(epochs, registry.restores())
         self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
         self._strangers_from = self._holdout.strangers_from()
         self._standing: Standing | None = None
@@ -74,7 +74,7 @@ class MemberView:
 
     def _next_forgetting(self, slot: int) -> int:
         """When past memberships are dropped next: soon after they hold nobody out, but not in every slot."""
-        first = self._registry.first_forgotten(self._holdout.widest)
+        first = self._registry.first_forgotten(self._holdout)
         return _FAR if first is None else max(first, slot + 1 + self._holdout.widest // 8)
 
     def _build(self, slot: int) -> Standing:
@@ -88,9 +88,9 @@ class MemberView:
             ahead += [self._strangers_from] if self._strangers_from is not None else []
             unknown = None
         else:
-            doubts = [one for one in self._holdout.restores if one.until(unknown.requirement.window) > slot]
-            ahead += [one.until(unknown.requirement.window) for one in doubts]
-            barred = Barred(self._registry.apart(slot), self._salt, doubts)
+            doubts = self._holdout.doubts_about_strangers(slot)
+            ahead += doubts.values()
+            barred = Barred(self._registry.apart(slot), self._registry.salt, doubts)
         self._until = min(ahead, default=_FAR)
         roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred)
         return Standing(roster, self._until - slot, None if barred is None else len(barred))

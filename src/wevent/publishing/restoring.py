@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
-from wevent.journal.contract import Hook, no_hook
+from wevent.journal.contents import Hook, no_hook
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import WriterLock
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
@@ -187,5 +187,5 @@ def _settle(
         settle_stale(restored, through, widest)
         at("settled")
         members = restored.registry.members()
-        waiting = [one.first for one in members if one.first > through + 1]
+        waiting = [member.first for member in members if member.first > through + 1]
         return Restored(end, through, len(members), len(waiting), max(waiting, default=None), moved)

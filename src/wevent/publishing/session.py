@@ -12,24 +12,13 @@ from typing import Any
 
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
-from wevent.journal import SqliteJournal, Terms
-from wevent.journal.sqlite.lock import own_files
+from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.importing import Difference, Wanted, registered, requirements_digest, wanted_users
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import (
-    Difference,
-    Wanted,
-    agree,
-    begin,
-    make_terms,
-    pinned_terms,
-    refuse_seeded,
-    registered,
-    requirements_digest,
-    wanted_users,
-)
+from wevent.publishing.opening import agree, begin, make_terms, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Plan, plan_or_refuse, settle
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
@@ -124,7 +113,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
     path = _journal_path(settings)
     forbid_core_dumps()
     # 1. The only writer, of a journal that is neither damaged nor lost.
-    with SqliteJournal(path, write=True, start_over=intent.start_over) as journal:
+    with open_journal(path, write=True, start_over=intent.start_over) as journal:
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
         plan = _plan(journal, intent)
@@ -133,7 +122,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         wanted, terms = _terms(journal, settings, clock, intent)
         agree(journal, terms, new_epoch=intent.new_epoch)
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
-        refuse_same_file(settings.out, _own_files(path, settings, read))
+        refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
         output = open_output(settings.out)
         output.check(journal, _known_slots(journal, plan))
@@ -183,42 +172,42 @@ def _journal_path(settings: Settings) -> Path:
     return settings.journal
 
 
-def _own_files(path: Path, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
+def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
     """Every file that a run reads or keeps, and what it is: releases must not go there."""
     inputs = [] if settings.inputs == ("-",) else find_files(settings.inputs)
-    files = [("the journal or a file beside it", file) for file in own_files(path)]
+    files = [("the journal or a file beside it", file) for file in journal.files()]
     files += [("an input", Path(file)) for file in inputs]
     people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
     return [*files, *read, *people]
 
 
-def _plan(journal: SqliteJournal, intent: Intent) -> Plan | None:
+def _plan(journal: Journal, intent: Intent) -> Plan | None:
     """What is to be charged to an old copy, None if it is none; nothing is stored."""
     if not journal.is_new:
         return plan_or_refuse(journal, intent.released_through, intent.widest_window)
     if intent.released_through is not None:
         raise InvalidSettings(
             "a restored backup for --released-through",
-            f"no journal at {journal.path}",
+            f"no journal at {journal.name}",
             "Put the backup there first.",
             key="released_through",
         )
     return None
 
 
-def _known_slots(journal: SqliteJournal, plan: Plan | None) -> int:
+def _known_slots(journal: Journal, plan: Plan | None) -> int:
     """The last slot that the journal knows, or will know once it is settled."""
     if plan is not None and plan.batch.records:
         return plan.batch.records[-1].slot
     return 0 if journal.is_new else journal.head().committed
 
 
-def _pinned_clock(journal: SqliteJournal) -> SlotClock | None:
+def _pinned_clock(journal: Journal) -> SlotClock | None:
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
 
 
-def _terms(journal: SqliteJournal, settings: Settings, clock: SlotClock, intent: Intent) -> tuple[Wanted | None, Terms]:
+def _terms(journal: Journal, settings: Settings, clock: SlotClock, intent: Intent) -> tuple[Wanted | None, Terms]:
     """Who the requirements file wants, and the terms that the settings ask for."""
     pinned = pinned_terms(journal)
     wanted = _wanted(settings, None if pinned is None else journal.imported())

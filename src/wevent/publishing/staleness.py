@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from wevent.errors import StaleJournal
-from wevent.journal.contract import Batch
-from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.sqlite.lock import lock_path, read_mark
+from wevent.journal.contents import Batch
+from wevent.journal.contract import Journal
 from wevent.people.holdout import Restore
 from wevent.publishing.loop import charge_elsewhere
 
@@ -36,7 +35,7 @@ class Plan(NamedTuple):
     restore: Restore | None
 
 
-def settle_stale(journal: SqliteJournal, released_through: int | None, widest_window: int | None = None) -> Settled:
+def settle_stale(journal: Journal, released_through: int | None, widest_window: int | None = None) -> Settled:
     """Refuse a stale journal, or settle it as the operator says.
 
     Args:
@@ -52,7 +51,7 @@ def settle_stale(journal: SqliteJournal, released_through: int | None, widest_wi
     return Settled(0, 0) if plan is None else settle(journal, plan)
 
 
-def plan_or_refuse(journal: SqliteJournal, released_through: int | None, widest_window: int | None) -> Plan | None:
+def plan_or_refuse(journal: Journal, released_through: int | None, widest_window: int | None) -> Plan | None:
     """What is to be stored before a journal may go on, None if nothing is; stores nothing.
 
     Raises:
@@ -66,22 +65,20 @@ def plan_or_refuse(journal: SqliteJournal, released_through: int | None, widest_
     return None
 
 
-def settle(journal: SqliteJournal, plan: Plan) -> Settled:
+def settle(journal: Journal, plan: Plan) -> Settled:
     """Store what was planned."""
     batch, restore = plan
     held = 0
     if journal.head().copied or batch.records:
-        held = journal.settle(batch, restore)
-    journal.mark()
-    if journal.lock is not None:
-        journal.lock.sync()
+        held = journal.take_over(batch, restore)
+    journal.mark(forced=True)
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
         _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
     return Settled(len(batch.records), held)
 
 
-def plan_settling(journal: SqliteJournal, released_through: int, widest_window: int | None = None) -> Plan:
+def plan_settling(journal: Journal, released_through: int, widest_window: int | None = None) -> Plan:
     """What `settle_stale` would store; stores nothing.
 
     Raises:
@@ -115,7 +112,7 @@ def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
         raise _stale(f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
 
 
-def _restore(journal: SqliteJournal, batch: Batch, widest_window: int | None) -> Restore:
+def _restore(journal: Journal, batch: Batch, widest_window: int | None) -> Restore:
     """What is known of memberships in slots released elsewhere, and which classes are charged for them.
 
     Raises:
@@ -123,7 +120,7 @@ def _restore(journal: SqliteJournal, batch: Batch, widest_window: int | None) ->
     """
     through, widest = batch.records[-1].slot, max(epoch.terms.widest for epoch in journal.epochs())
     classes = batch.records[-1].group.population.classes
-    charged = frozenset((one.window, one.nano) for one in classes)
+    charged = frozenset((held.window, held.nano) for held in classes)
     proof = journal.proof(through)
     if proof is not None:
         return replace(proof, widest=max(proof.widest, widest, widest_window or 0), charged=charged)
@@ -139,8 +136,8 @@ def _restore(journal: SqliteJournal, batch: Batch, widest_window: int | None) ->
     return Restore(through, max(widest, widest_window), 0, False, None, charged)
 
 
-def known_released(journal: SqliteJournal, committed: int, *, stated: bool = False) -> int:
-    """The last slot that the side file of the lock saw committed, 0 if it knows nothing of this journal.
+def known_released(journal: Journal, committed: int, *, stated: bool = False) -> int:
+    """The last slot that the mark saw committed, 0 if it knows nothing of this journal.
 
     Args:
         journal: opened for reading or writing.
@@ -152,12 +149,10 @@ def known_released(journal: SqliteJournal, committed: int, *, stated: bool = Fal
             nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there,
             or the journal no longer keeps the slot that it knows.
     """
-    mark = read_mark(lock_path(journal.path)) if journal.lock is None else journal.lock.before
+    mark = journal.marked()
     if mark.journal != journal.identity:
         if committed and not stated:
-            raise _stale(
-                f"the side file of this journal beside it ({lock_path(journal.path).name})", "none", committed, None
-            )
+            raise _stale(f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None)
         return 0
     link = journal.link_at(mark.committed)
     if link is None and 0 < mark.committed < committed and not stated:

@@ -105,7 +105,7 @@ class Backups(Life):
         for partial in self.folder.glob(".copy.journal.*"):
             if partial.stat().st_mode & 0o077:
                 raise Broken("what a killed backup left behind can be read by others")
-            partial.unlink()
+            shutil.rmtree(partial)
         return died
 
     def _check_copy(self, *, whole: bool) -> None:

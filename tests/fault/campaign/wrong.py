@@ -9,7 +9,7 @@ from typing import Any
 from tests.fault.broken import EmitsBeforeCommit, StoresChargesApart
 from tests.fault.campaign.commands import unchanged
 from wevent.journal import Batch
-from wevent.journal.contract import Hook, no_hook
+from wevent.journal.contents import Hook, no_hook
 
 _EFFECTS_BETWEEN = 200
 
@@ -23,9 +23,9 @@ def emit_before_commit() -> None:
 
 def charges_apart() -> None:
     """Charges are stored in a transaction of their own: a crash between loses them."""
-    import wevent.publishing.session
+    import wevent.journal
 
-    wevent.publishing.session.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
+    wevent.journal.SqliteJournal = _ChargesMuchLater  # type: ignore[misc]
 
 
 class _ChargesMuchLater(StoresChargesApart):
@@ -48,10 +48,10 @@ def late_mark() -> None:
 
     mark, told = SqliteJournal.mark, list[SqliteJournal]()
 
-    def mark_once(journal: SqliteJournal) -> None:
+    def mark_once(journal: SqliteJournal, *, forced: bool = False) -> None:
         if journal not in told:
             told.append(journal)
-            mark(journal)
+            mark(journal, forced=forced)
 
     SqliteJournal.mark = mark_once  # type: ignore[method-assign]
 

@@ -76,7 +76,7 @@ def test_the_copy_is_for_its_owner_only(folder: Path, force: bool) -> None:
     modes = []
 
     def look(function: object, event: str, argument: object) -> None:
-        modes.extend(stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir() if ".partial" in one.name)
+        modes.extend(stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if ".partial" in str(path))
 
     before = os.umask(0)
     sys.setprofile(look)  # at every call: the modes while it is being made
@@ -88,7 +88,7 @@ def test_the_copy_is_for_its_owner_only(folder: Path, force: bool) -> None:
         os.umask(before)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert modes
-    assert set(modes) == {0o600}
+    assert set(modes) == {0o700, 0o600}  # a folder, and what is in it
     assert not [one.name for one in folder.iterdir() if ".partial" in one.name]
 
 

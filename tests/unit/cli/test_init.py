@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wevent import Publisher, Roster
@@ -21,8 +22,9 @@ def test_the_example_can_be_published_at_once(tmp_path: Path, capsys: pytest.Cap
     assert "Next: wevent publish --config" in capsys.readouterr().out
     settings = load_settings(tmp_path / "new folder" / "wevent.toml", {})
     assert settings.requirements is not None
-    ids, windows, nanos, _ = read_requirements(settings.requirements, settings.levels)
-    roster = Roster.from_columns(ids, windows, nanos / 1e9)
+    ids, keys, _ = read_requirements(settings.requirements, settings.levels)
+    windows, nanos = zip(*keys, strict=True)
+    roster = Roster.from_columns(ids, windows, np.array(nanos) / 1e9)
     clock, last = declared_clock(settings)
     source = open_source(settings, clock, last)
     publisher = Publisher(roster.population, settings.cells, settings.mechanism)

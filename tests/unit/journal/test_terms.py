@@ -18,8 +18,9 @@ from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms
 from wevent.outputs import open_output
 from wevent.people.membership import Change
+from wevent.publishing.importing import Wanted, check_requirement
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.opening import Wanted, agree, begin, check_requirement
+from wevent.publishing.opening import agree, begin
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {

@@ -4,45 +4,34 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
 
 from wevent.errors import InvalidOutput, StorageFailed
-from wevent.journal.sqlite.lock import own_files
+from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, only_row
+from wevent.journal.whole_file import made_whole
 
 
 def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, replace: bool) -> int:
     """Copy a journal; see `SqliteJournal.backup`. What is at the target stays until the copy is whole."""
     _refuse(journal, target, replace=replace)
     try:
-        file, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)  # mode 0600
-    except OSError as error:
-        raise _failed(target, error) from None
-    partial = Path(name)
-    try:
-        slot = _copy(database, journal, partial)
-        os.fsync(file)
-        _refuse(journal, target, replace=replace)
-        os.replace(partial, target)
+        with made_whole(target) as partial:
+            slot = _copy(database, journal, partial)
+            _refuse(journal, target, replace=replace)
         return slot
     except (apsw.FullError, apsw.IOError):
         raise _failed(target, OSError(0, "a full or failing disk")) from None
     except OSError as error:
         raise _failed(target, error) from None
-    finally:
-        os.close(file)
-        for ending in ("", "-journal", "-wal", "-shm"):
-            with suppress(OSError):
-                Path(name + ending).unlink(missing_ok=True)
 
 
 def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
     with clear_errors(journal):
         database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
+    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # ids of users are in it
     copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         with copy.backup("main", database, "main") as steps:
@@ -62,8 +51,7 @@ def _refuse(journal: Path, target: Path, *, replace: bool) -> None:
         InvalidOutput: naming what it is.
         StorageFailed: if its folder is not there.
     """
-    own = {os.path.realpath(one) for one in own_files(journal)}
-    if os.path.realpath(target) in own or (target.exists() and journal.exists() and target.samefile(journal)):
+    if is_own_file(journal, target):
         raise InvalidOutput(
             "another file for the backup",
             f"one of the journal's own ({target})",

@@ -58,7 +58,7 @@ class ChangeTable:
     def __init__(self, file: SideFile) -> None:
         self._file = file
         self._owner: tuple[str, str] | None = None
-        self._clear(0)
+        self._begin_at(0)
 
     def continue_with(self, journal: str, incarnation: str, revision: Revision) -> None:
         """Go on with the table of this journal, or begin one that knows of no change before `revision`."""
@@ -66,7 +66,7 @@ class ChangeTable:
             return
         if not self._load() or self._owner != (journal, incarnation) or not self._knows(revision):
             self._owner = journal, incarnation
-            self._clear(revision.number)
+            self._begin_at(revision.number)
             self._remember(revision)
             self._store()
 
@@ -84,7 +84,8 @@ class ChangeTable:
             return None
         return np.packbits(self._changed > revision.number, bitorder="little").tobytes()
 
-    def _clear(self, floor: int) -> None:
+    def _begin_at(self, floor: int) -> None:
+        """A table that knows of no change: what was before revision `floor` is not known at all."""
         self._floor = floor
         self._changed = np.zeros(BUCKETS, dtype=_DTYPE)
         self._numbers = np.zeros(_RECENT, dtype=_DTYPE)
@@ -116,7 +117,7 @@ class ChangeTable:
 
     def _store(self) -> None:
         assert self._owner is not None
-        journal, incarnation = (one.encode("ascii").ljust(32, b"\0") for one in self._owner)
+        journal, incarnation = (name.encode("ascii").ljust(32, b"\0") for name in self._owner)
         table = self._changed.tobytes() + self._numbers.tobytes() + self._tokens.tobytes()
         digest = _digest(journal, incarnation, self._floor, table)
         head = _HEAD.pack(_NAME, journal, incarnation, self._floor, digest)

@@ -43,6 +43,7 @@ class JournalFile:
             )
         if path.is_dir():
             raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
+        self._closed = False
         self.path = path
         self.is_new = False
         self.migrated = False
@@ -88,6 +89,9 @@ class JournalFile:
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""
+        if self._closed:
+            return
+        self._closed = True
         if self.lock is not None and not self._place.is_intact():
             # Putting a log that was cut into the journal would damage what is still whole in it.
             self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)

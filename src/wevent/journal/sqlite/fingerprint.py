@@ -12,12 +12,13 @@ import itertools
 import json
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import numpy as np
 import numpy.typing as npt
 
+from wevent.people.histories import Membership
 from wevent.people.holdout import Key, Restore
 
 _SIZE = 32
@@ -31,37 +32,10 @@ _TEXT = (  # `row_text` in SQL: millions of rows are added up at once
 SELECT_ROWS = "SELECT user, window, nano, level, since, first, last FROM members"
 
 
-class MemberRow(NamedTuple):
-    """A membership as it is stored.
-
-    Attributes:
-        user: the id, or the digest of an erased one.
-        window, nano: the requirement.
-        level: the words it came from, None for numbers.
-        since: the slot boundary since which the registry knows the id without a break. Later than `last`: only a note
-            that the id was unknown until then and may have been counted as a stranger through `last`.
-        first: the first slot in which it counts.
-        last: the last slot of membership, None while it lasts.
-    """
-
-    user: str
-    window: int
-    nano: int
-    level: str | None
-    since: int
-    first: int
-    last: int | None
-
-    @property
-    def key(self) -> Key:
-        """The requirement."""
-        return self.window, self.nano
-
-
-def member_rows(database: apsw.Connection, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[MemberRow]:
+def member_rows(database: apsw.Connection, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[Membership]:
     """Stored memberships, all of them or those that fit a condition."""
     rows: Iterator[Any] = database.execute(f"{SELECT_ROWS} {where}", values)
-    return (MemberRow(*row) for row in rows)
+    return (Membership(*row) for row in rows)
 
 
 class Fingerprint:
@@ -76,11 +50,11 @@ class Fingerprint:
         self._salt = salt
         self._sum = np.frombuffer(stored, dtype=_LANES).copy()
 
-    def add(self, rows: Iterable[MemberRow]) -> None:
+    def add(self, rows: Iterable[Membership]) -> None:
         """Rows come."""
         self._sum += _lanes([row_text(row) for row in rows], self._salt)
 
-    def drop(self, rows: Iterable[MemberRow]) -> None:
+    def drop(self, rows: Iterable[Membership]) -> None:
         """Rows go."""
         self._sum -= _lanes([row_text(row) for row in rows], self._salt)
 
@@ -89,7 +63,7 @@ class Fingerprint:
         self._sum += _lanes(come, self._salt)
         self._sum -= _lanes(gone, self._salt)
 
-    def add_alike(self, rows: Iterable[MemberRow], each: Iterable[int], users: Iterable[str]) -> None:
+    def add_alike(self, rows: Iterable[Membership], each: Iterable[int], users: Iterable[str]) -> None:
         """Rows come that are like few rows without an id: for each user which of them."""
         starts = [row_text(row) for row in rows]
         self._sum += _lanes(list(map(operator.add, map(starts.__getitem__, each), map(str.encode, users))), self._salt)
@@ -117,7 +91,7 @@ def charged_text(charged: Iterable[Key]) -> str:
     return json.dumps(sorted(charged), separators=(",", ":"))
 
 
-def row_text(row: MemberRow) -> bytes:
+def row_text(row: Membership) -> bytes:
     """One membership as text, unambiguous: numbers, then the level with its length, then the id."""
     user, window, nano, level, since, first, last = row
     size, words = (-1, "") if level is None else (len(level), level)
@@ -129,9 +103,9 @@ def _lanes(texts: list[bytes], salt: bytes) -> npt.NDArray[np.uint64]:
     keyed = hashlib.blake2b(key=salt, digest_size=_SIZE).copy  # taking the key in once saves a third of the time
     digests: list[bytes] = []
     for text in texts:
-        one = keyed()
-        one.update(text)
-        digests.append(one.digest())
+        hashed = keyed()
+        hashed.update(text)
+        digests.append(hashed.digest())
     lanes = np.frombuffer(b"".join(digests), dtype=_LANES).reshape(-1, 4)
     total: npt.NDArray[np.uint64] = lanes.sum(axis=0, dtype=np.uint64)
     return total

@@ -1,9 +1,7 @@
 """One writer per journal: an operating-system lock on a side file that names its holder.
 
 The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. The file's text names the holder, and the last slot it committed: a journal that knows less was
-restored from an old copy, and one that is not there was lost (see `mark` and `wevent.journal.lost`). What the text says
-of another journal is never deleted; it is kept as `earlier`.
+never pushed aside. What the file says: `wevent.journal.sqlite.side_mark`.
 """
 
 from __future__ import annotations
@@ -18,51 +16,15 @@ import msgspec
 from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
+from wevent.journal.contents import Writer
 from wevent.journal.sqlite.evidence import ChangeTable
 from wevent.journal.sqlite.places import read_at, write_at
+from wevent.journal.sqlite.side_mark import MARK_SIZE, Earlier, Mark, lock_path, read_mark
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # a system without these locks, Windows: journals can be read there
     fcntl = None  # type: ignore[assignment]
-
-_TEXT = 4096  # bytes of text, always all of them: overwriting never leaves a mixed text
-_LOCK_BYTE = 4096  # Windows locks a byte: one beyond the text, so that others can read who holds it
-
-
-class Earlier(msgspec.Struct, frozen=True):
-    """A journal that committed slots at this place before another one was started over it."""
-
-    journal: str
-    committed: int
-
-
-class Mark(msgspec.Struct, kw_only=True):
-    """The text of the side file.
-
-    Attributes:
-        pid, host, since: who holds the lock, or held it last.
-        journal: the journal's own id.
-        committed: the last slot committed by the holder, in a journal that ended with `link`.
-        link: hexadecimal end of the hash chain at that slot.
-        incarnation: of the journal: a copy that went on by itself has another one.
-        epochs: how many epochs the journal had.
-        widest: the widest window of any of them.
-        earlier: journals that were at this place before, the last of them last.
-        readable: whether the side file said something that can be read; never written.
-    """
-
-    pid: int = 0
-    host: str = ""
-    since: str = ""
-    journal: str = ""
-    committed: int = 0
-    link: str = ""
-    incarnation: str = ""
-    epochs: int = 0
-    widest: int = 0
-    earlier: list[Earlier] = []
-    readable: bool = True
 
 
 class WriterLock:
@@ -82,6 +44,8 @@ class WriterLock:
 
     def __init__(self, journal: Path) -> None:
         self.path = lock_path(journal)
+        if fcntl is None:
+            raise _without_locks(journal)
         self.file = self._take(journal)
         self.before = read_mark(self.path)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -103,9 +67,8 @@ class WriterLock:
         Args:
             **known: the fields of `Mark` that are known of the journal.
         """
-        if (
-            self._mark.committed and self._mark.journal != known["journal"]
-        ):  # a foreign mark is kept, whoever allowed it
+        # A foreign mark is kept, whoever allowed it.
+        if self._mark.committed and self._mark.journal != known["journal"]:
             earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
             self._mark = replace(self._mark, earlier=earlier)
         self._mark = replace(self._mark, **known)
@@ -161,9 +124,9 @@ class WriterLock:
     def _write(self) -> None:
         fields = msgspec.to_builtins(self._mark)
         del fields["readable"]
-        while len(text := msgspec.json.encode(fields)) > _TEXT:
+        while len(text := msgspec.json.encode(fields)) > MARK_SIZE:
             fields["earlier"] = fields["earlier"][1:]
-        self.overwrite(text.ljust(_TEXT), 0)
+        self.overwrite(text.ljust(MARK_SIZE), 0)
 
     def _failed(self, error: OSError) -> StorageFailed:
         return StorageFailed(
@@ -174,44 +137,34 @@ class WriterLock:
         )
 
 
-def lock_path(journal: Path) -> Path:
-    """The side file of a journal; links are followed, so two names of a journal share it."""
-    real = Path(os.path.realpath(journal))
-    return real.with_name(real.name + ".lock")
-
-
 def own_files(journal: Path) -> list[Path]:
     """The files that belong to a journal: it, its side file, and what SQLite keeps beside it."""
     real = os.path.realpath(journal)
     return [lock_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
 
 
-def read_mark(path: Path) -> Mark:
-    """What a side file says; an empty mark if there is none, one that is not `readable` if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(_TEXT)
-        if text and not text.strip(b" \0"):  # made and never written, or wiped out by a power failure
-            return Mark(readable=False)
-        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
-    except FileNotFoundError:
-        return Mark()
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return Mark(readable=False)
+def is_own_file(journal: Path, path: Path) -> bool:
+    """Whether a path leads to one of the files that belong to a journal, by whatever name."""
+    if os.path.realpath(path) in {os.path.realpath(file) for file in own_files(journal)}:
+        return True
+    return path.exists() and journal.exists() and path.samefile(journal)
 
 
-def holder(journal: Path) -> dict[str, Any] | None:
+def holder(journal: Path) -> Writer | None:
     """Who is publishing into a journal now, None if nobody is."""
     path = lock_path(journal)
     try:
         file = os.open(path, os.O_RDWR)
     except OSError:
         return None
+    if fcntl is None:  # nobody can publish here
+        os.close(file)
+        return None
     try:
         if _try_lock(file):
             return None
         mark = read_mark(path)
-        return {"pid": mark.pid, "host": mark.host, "since": mark.since}
+        return Writer(mark.pid, mark.host, mark.since)
     finally:
         os.close(file)
 
@@ -243,22 +196,21 @@ def _held(journal: Path, mark: Mark) -> JournalLocked:
     )
 
 
+def _without_locks(journal: Path) -> StorageFailed:
+    return StorageFailed(
+        "a system that keeps a second writer out (Linux or macOS)",
+        "one without such locks",
+        "Publish there; reading journals and the library itself work here too.",
+        path=str(journal),
+    )
+
+
 def _try_lock(file: int, tries: int = 1) -> bool:
     try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            _lock_windows(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         if tries == 1:
             return False
         time.sleep(0.05)
         return _try_lock(file, tries - 1)
     return True
-
-
-def _lock_windows(file: int) -> None:
-    import msvcrt
-
-    os.lseek(file, _LOCK_BYTE, os.SEEK_SET)
-    msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wevent.errors import InvalidOption, StaleJournal
-from wevent.journal.sqlite.lock import Mark
+from wevent.journal.sqlite.side_mark import Mark
 
 STARTED_OVER = "started over"
 """What the privacy statement says of a journal that replaced a lost one."""

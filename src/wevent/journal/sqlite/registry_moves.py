@@ -1,7 +1,7 @@
 """Plain changes, many at once: who joins, leaves or goes from one requirement to another, and has no other past.
 
 What becomes of such a user depends on the old and the new requirement alone, so it is worked out once for all who are
-alike. Everybody else is left to `wevent.journal.registry_work`, which comes to the same for these.
+alike, by the same rule (`wevent.people.histories`). Everybody else is left to `wevent.journal.sqlite.registry_work`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from wevent.journal.sqlite.fingerprint import Fingerprint, MemberRow, row_text
-from wevent.people.holdout import ERASED, HoldOut, Past
+from wevent.journal.sqlite.fingerprint import Fingerprint, row_text
+from wevent.people.histories import Boundary, Membership, current_of
+from wevent.people.holdout import ERASED, HoldOut
+from wevent.people.membership import Change
 
 _ERASED_SIZE = 20  # bytes of the digest of an erased id
 
@@ -43,6 +45,7 @@ class Moves:
 
     def __init__(self, database: apsw.Connection, salt: bytes, holdout: HoldOut, slot: int) -> None:
         self._database, self._holdout, self._slot = database, holdout, slot
+        self._boundary = Boundary(HoldOut(holdout.reigns), slot, salt)  # `possible` only where no restore matters
         self._keyed = hashlib.blake2b(key=salt[:64], digest_size=_ERASED_SIZE).copy
         self._kinds: dict[Any, _Kind] = {}
         self._strangers = bool(holdout.as_stranger(slot))
@@ -56,8 +59,7 @@ class Moves:
     @property
     def possible(self) -> bool:
         """Whether no restore holds anybody out any more: after one, it matters who somebody is."""
-        widest = self._holdout.widest
-        return all(one.slot + max(one.widest, widest) <= self._slot for one in self._holdout.restores)
+        return self._holdout.is_settled(self._slot)
 
     def apply(self, queued: list[Any], rows: Iterable[Any], fingerprint: Fingerprint) -> list[Any]:
         """Put what is plain among queued changes in force.
@@ -70,7 +72,7 @@ class Moves:
         Returns:
             The changes that are not plain.
         """
-        apart = {user for user, number in Counter(one[2] for one in queued).items() if number > 1}
+        apart = {user for user, number in Counter(asked[2] for asked in queued).items() if number > 1}
         only: dict[str, Any] = {}
         for stored in rows:
             if stored[0] in only:
@@ -79,14 +81,14 @@ class Moves:
         left, ended, come = [], [], []
         gone_texts: list[bytes] = []
         come_texts: list[bytes] = []
-        for one in queued:
-            _, action, user, window, nano, level = one
+        for asked in queued:
+            _, action, user, window, nano, level = asked
             row: Any = only.get(user)
             kind = None
             if user not in apart and (row is not None or not self._strangers):
                 kind = self._kind(row and row[1:], action, window, nano, level)
             if kind is None or not self._is_plain(name := user.encode()):
-                left.append(one)
+                left.append(asked)
                 continue
             if kind.gone is not None and kind.ended is not None:
                 gone_texts.append(kind.gone + name)
@@ -119,11 +121,11 @@ class Moves:
         """What becomes of all who have such a row, or none, and ask for such a change; None if that is not plain."""
         alike = row, change
         if alike not in self._kinds:
-            self._kinds[alike] = self._worked_out(None if row is None else MemberRow("", *row), *change)
+            self._kinds[alike] = self._worked_out(None if row is None else Membership("", *row), *change)
         kind = self._kinds[alike]
         return kind if kind.gone is not None or kind.come is not None else None
 
-    def _worked_out(self, row: MemberRow | None, action: str, window: Any, nano: Any, level: Any) -> _Kind:
+    def _worked_out(self, row: Membership | None, action: str, window: Any, nano: Any, level: Any) -> _Kind:
         nothing = _Kind(None, None, None, None)
         key = None if action != "set" or window is None else (window, nano)
         if row is None and key is None:
@@ -132,12 +134,9 @@ class Moves:
             return nothing
         if action not in ("set", "remove"):
             return nothing
-        past = [] if row is None else [Past(row.key, self._slot - 1)]
-        since = self._slot if row is None else row.since
-        new = None
-        if key is not None:
-            first = self._holdout.first_slot(key, self._slot, past, 0, since)
-            new = MemberRow("", *key, level, since, first, None)
-        ended = None if row is None else row_text(row._replace(last=self._slot - 1))
+        change = Change("remove" if key is None else "set", "", key, level)  # whoever it is
+        after = self._boundary.after([] if row is None else [row], change)
+        ended = next((row_text(left) for left in after if left.last is not None), None)
+        new = current_of(after)
         gone = None if row is None else row_text(row)
         return _Kind(gone, ended, *((None, None) if new is None else (row_text(new), new[1:])))

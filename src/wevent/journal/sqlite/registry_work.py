@@ -1,4 +1,4 @@
-"""Memberships that change within one transaction: many users at once, each by the rules of `wevent.people.holdout`."""
+"""Memberships that change within one transaction: many users at once, each by the rules of `wevent.people.histories`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 import apsw
 import msgspec
 
-from wevent.journal.sqlite.fingerprint import SELECT_ROWS, Fingerprint, MemberRow, member_rows
+from wevent.journal.sqlite.fingerprint import SELECT_ROWS, Fingerprint, member_rows
 from wevent.journal.sqlite.registry_moves import Moves
 from wevent.journal.sqlite.storage import only_row
-from wevent.people.holdout import ERASED, HoldOut, Key, Past, Restore, bucket_of, erased_id
+from wevent.people.histories import Boundary, Membership, after_restore, moved
+from wevent.people.holdout import ERASED, HoldOut, Key, Restore, bucket_of, erased_id
 from wevent.people.membership import Change, Enrolment, check_ids
 
 _PORTION = 1 << 15  # changes that are at hand at once
@@ -43,9 +44,8 @@ class Work:
         self._database = database
         self._salt = salt
         self._holdout = holdout
-        self._held: dict[str, list[MemberRow]] = {}  # rows per id as they are to be
-        self._stored: dict[str, list[MemberRow]] = {}  # and as they are
-        self._firsts: dict[Any, int] = {}  # first slots of changes that are alike
+        self._held: dict[str, list[Membership]] = {}  # rows per id as they are to be
+        self._stored: dict[str, list[Membership]] = {}  # and as they are
         erased = "SELECT EXISTS (SELECT 1 FROM members WHERE user >= ? AND user < ?)"
         self._any_erased = bool(only_row(database, erased, (ERASED, ERASED[:-1] + chr(ord(ERASED[-1]) + 1)))[0])
         self.fingerprint = Fingerprint(salt, stored)
@@ -53,7 +53,7 @@ class Work:
 
     def forget(self, slot: int) -> None:
         """Drop memberships that ended so long ago that they hold nobody out."""
-        where, bound = "WHERE last IS NOT NULL AND last <= ?", (slot - self._holdout.widest,)
+        where, bound = "WHERE last IS NOT NULL AND last <= ?", (self._holdout.forgotten_through(slot),)
         ended = member_rows(self._database, where, bound)
         while part := list(itertools.islice(ended, _PORTION)):
             self.fingerprint.drop(part)
@@ -87,7 +87,9 @@ class Work:
                 check_ids(users)
                 kinds: dict[tuple[int, str | None], int] = {}
                 each = [kinds.setdefault(kind, len(kinds)) for kind in zip(codes, words, strict=True)]
-                rows = [MemberRow("", *everybody.keys.distinct[code], level, slot, slot, None) for code, level in kinds]
+                rows = [
+                    Membership("", *everybody.keys.distinct[code], level, slot, slot, None) for code, level in kinds
+                ]
                 marked = list(map(operator.add, map(chr, map((1).__add__, each)), users))
                 alike = [(row.window, row.nano, row.level) for row in rows]
                 values = msgspec.json.encode(marked).decode(), msgspec.json.encode(alike).decode(), slot
@@ -100,7 +102,7 @@ class Work:
 
     def apply_queue(self, slot: int, most: int) -> int:
         """The first `most` queued changes, in their order, in force from `slot` on; returns how many there were."""
-        done = 0
+        done, boundary = 0, Boundary(self._holdout, slot, self._salt)
         while done < most:
             query = "SELECT id, action, user, window, nano, level FROM changes ORDER BY id LIMIT ?"
             queued: list[Any] = self._database.execute(query, (min(_PORTION, most - done),)).fetchall()
@@ -108,7 +110,7 @@ class Work:
                 break
             last = queued[-1][0]
             for _, action, user, window, nano, level in self._move(queued, slot, last):
-                self.apply(Change(action, user, None if window is None else (window, nano), level), slot)
+                self.apply(Change(action, user, None if window is None else (window, nano), level), boundary)
             self.flush()
             self._database.execute("DELETE FROM changes WHERE id <= ?", (last,))
             done += len(queued)
@@ -127,49 +129,29 @@ class Work:
             self._hold(users, _ASKED, (last,))
         return queued
 
-    def apply(self, change: Change, slot: int) -> None:
-        """One change, in force from `slot` on."""
-        rows = self._of(change.user)
-        current = next((row for row in rows if row.last is None), None)
-        if change.action != "set" or change.key is None:
-            self._end(current, slot)
-            if change.action == "erase":
-                self._erase(change.user)
-            return
-        if current is not None and current.key == change.key:
-            if current.level != change.level:
-                self._remove(current)
-                self._insert(current._replace(level=change.level))
-            return
-        self._end(current, slot)
-        past = [Past(row.key, slot - 1 if row.last is None else row.last) for row in rows if row.first < slot]
-        if not rows:
-            past = self._holdout.as_stranger(slot)
-            for one in past:
-                self._insert(MemberRow(change.user, *one.key, None, slot, one.last, one.last))
-        bucket = bucket_of(change.user, self._salt)
-        since = min((row.since for row in rows), default=slot)
-        first = self._first_slot(change.key, slot, past, bucket, since)
-        self._insert(MemberRow(change.user, *change.key, change.level, since, first, None))
-        self.changed.add(bucket)
+    def apply(self, change: Change, boundary: Boundary) -> None:
+        """One change, in force from the boundary's slot on."""
+        before = self._of(change.user)
+        after = boundary.after(before, change)
+        if change.action == "erase":
+            self._any_erased = True
+        self._keep(change.user, after)
+        if moved(before, after):
+            self.changed.add(bucket_of(change.user, self._salt))
 
-    def settle(self, restore: Restore) -> int:
-        """End at M every membership that has to wait after it, and let it begin anew after its wait."""
+    def hold_out(self, restore: Restore) -> int:
+        """End at M every membership that has to wait after it, and let it begin anew; how many there are."""
         held = 0
         for row in list(member_rows(self._database, "WHERE last IS NULL")):
-            waits = restore.wait(row.key, bucket_of(row.user, self._salt), row.since)
-            if waits > row.first:
-                self._remove(row)
-                if row.first <= restore.slot:
-                    self._insert(row._replace(last=restore.slot))
-                self._insert(row._replace(first=waits))
+            if after_restore([row], restore, self._salt) != [row]:
+                self._keep(row.user, after_restore(self._of(row.user), restore, self._salt))
                 held += 1
         return held
 
     def flush(self) -> None:
         """Store what the rows at hand have become."""
-        gone: list[MemberRow] = []
-        come: list[MemberRow] = []
+        gone: list[Membership] = []
+        come: list[Membership] = []
         for user, rows in self._held.items():
             before = self._stored.get(user, [])
             gone += [row for row in before if row not in rows]
@@ -192,46 +174,21 @@ class Work:
                 self._held[row.user].append(row)
                 self._stored[row.user].append(row)
 
-    def _rows(self, name: str) -> list[MemberRow]:
+    def _rows(self, name: str) -> list[Membership]:
         if name not in self._held:
             self._hold([name], "WHERE user = ?", (name,))
         return self._held[name]
 
-    def _of(self, user: str) -> list[MemberRow]:
+    def _of(self, user: str) -> list[Membership]:
         """All rows of an id, under its name or its erased form."""
         rows = self._rows(user)
         return rows + self._rows(erased_id(user, self._salt)) if self._any_erased else list(rows)
 
-    def _first_slot(self, key: Key, slot: int, past: list[Past], bucket: int, since: int) -> int:
-        """`HoldOut.first_slot`; worked out once for all who are alike."""
-        alike = (key, slot, tuple(past), *((bucket, since) if self._holdout.restores else ()))
-        if alike not in self._firsts:
-            self._firsts[alike] = self._holdout.first_slot(key, slot, past, bucket, since)
-        return self._firsts[alike]
-
-    def _end(self, current: MemberRow | None, slot: int) -> None:
-        """End a membership before `slot`; one that never began leaves no trace."""
-        if current is None:
-            return
-        self._remove(current)
-        if current.first < slot:
-            self._insert(current._replace(last=slot - 1))
-        self.changed.add(bucket_of(current.user, self._salt))
-
-    def _erase(self, user: str) -> None:
-        """Replace the id by a keyed digest for as long as the hold-out needs it."""
-        self._any_erased = True
-        digest = erased_id(user, self._salt)
-        for row in list(self._rows(user)):
-            self._remove(row)
-            self._insert(row._replace(user=digest, level=None))
-
-    def _insert(self, row: MemberRow) -> None:
-        rows = self._rows(row.user)
-        for there in [one for one in rows if (one.first, one.key) == (row.first, row.key)]:
-            rows.remove(there)  # the same membership again: the later end counts
-            row = row._replace(last=None if there.last is None or row.last is None else max(there.last, row.last))
-        rows.append(row)
-
-    def _remove(self, row: MemberRow) -> None:
-        self._rows(row.user).remove(row)
+    def _keep(self, user: str, rows: list[Membership]) -> None:
+        """These are all rows of an id, under its name or its erased form."""
+        self._rows(user)
+        self._held[user] = [row for row in rows if row.user == user]
+        if self._any_erased:
+            digest = erased_id(user, self._salt)
+            self._rows(digest)
+            self._held[digest] = [row for row in rows if row.user == digest]

@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 
 from wevent.errors import InvalidInput, InvalidJournal, StorageFailed
-from wevent.journal.sqlite.lock import own_files
+from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, connect
+from wevent.journal.whole_file import sync_path
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
 
@@ -75,7 +76,7 @@ def put_aside(journal: Path) -> list[Path]:
             with suppress(OSError):
                 target.chmod(0o600)
             moved.append(target)
-        sync_folder(journal.parent)
+        sync_path(journal.parent)
     except OSError as error:
         raise _failed(f"to rename {journal}", error) from None
     return moved
@@ -89,7 +90,7 @@ def move_in(copy: Path, journal: Path) -> None:
     """
     try:
         os.replace(copy, journal)
-        sync_folder(journal.parent)
+        sync_path(journal.parent)
     except OSError as error:
         raise _failed(f"to put the copy in place of {journal}", error) from None
 
@@ -105,20 +106,8 @@ def remove_partial(journal: Path) -> None:
         Path(f"{partial_path(journal)}{ending}").unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Force names in a folder to disk, where the system can."""
-    if os.name == "nt":
-        return
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def _refuse_source(backup: Path, journal: Path) -> None:
-    own = {os.path.realpath(one) for one in own_files(journal)}
-    if os.path.realpath(backup) in own or (backup.exists() and journal.exists() and backup.samefile(journal)):
+    if is_own_file(journal, backup):
         raise InvalidInput(
             "a backup that is another file",
             f"one of the journal's own ({backup})",

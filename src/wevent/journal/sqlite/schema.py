@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+import time
+import uuid
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -104,6 +107,22 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(TABLES)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def lay_out(connection: apsw.Connection) -> None:
+    """The tables of a new journal, and what it will always know of itself."""
+    create(connection)
+    identity = uuid.uuid4().hex
+    genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+    connection.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
+    facts = {
+        "id": identity,
+        "salt": secrets.token_bytes(32),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "unsafe": "[]",
+    }
+    connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+    begin_registry(connection, 1)
 
 
 def columns(connection: apsw.Connection) -> list[Any]:

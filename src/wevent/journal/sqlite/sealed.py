@@ -19,7 +19,7 @@ _MAGIC = b"sealed1\0"
 _KEY = 32
 _TAG = 32
 _LEAST = 4096
-KEYS_AT = 8192  # of the side file: behind its text and the byte that Windows locks
+KEYS_AT = 8192  # of the side file: behind its text
 
 
 class PendingKeys:

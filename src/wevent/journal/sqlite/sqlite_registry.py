@@ -6,18 +6,17 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
 
-from wevent.core.arrays import IntArray
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contract import Member
+from wevent.journal.contents import Member, MemberColumns
 from wevent.journal.sqlite.evidence import Revision
+from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.fingerprint import Fingerprint, charged_text
 from wevent.journal.sqlite.registry_work import Work
 from wevent.journal.sqlite.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
@@ -36,18 +35,6 @@ Note = Callable[[Iterable[int] | None, Revision, Revision], None]
 _TOKEN = re.compile("[0-9a-f]{16}")
 
 
-@dataclass(frozen=True, slots=True)
-class MemberColumns:
-    """Everybody who is registered: ids, requirements, and from which slot each counts."""
-
-    users: Spelled
-    keys: KeyColumn
-    firsts: IntArray
-
-    def __getitem__(self, chosen: IntArray | slice) -> MemberColumns:
-        return MemberColumns(self.users.where(chosen), self.keys.where(chosen), self.firsts[chosen])
-
-
 class SqliteRegistry:
     """See `wevent.journal.contract.Registry`.
 
@@ -62,10 +49,16 @@ class SqliteRegistry:
 
     def __init__(self, database: apsw.Connection, path: Path, note: Note) -> None:
         self._database = database
+        self._facts = Facts(database)
         self._path = path
         self._note = note
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
         self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
+
+    @property
+    def salt(self) -> bytes:
+        """The key of digests of ids; it stays in the journal and its copies."""
+        return bytes(self._facts["salt"])
 
     def members(self) -> list[Member]:
         """Everybody who is registered, those held out included."""
@@ -76,7 +69,7 @@ class SqliteRegistry:
     def rows(self) -> MemberColumns:
         """`members` for rosters of millions: ids, requirements and first slots as columns."""
         enrolled, self._enrolled = self._enrolled, None
-        if enrolled is not None and self._summed == self._fact("registry"):
+        if enrolled is not None and self._summed == self._facts["registry"]:
             return enrolled
         users, numbers, after = [Spelled.of(())], [np.empty((0, 3), dtype=np.int64)], ""
         with readable(self._path):
@@ -98,10 +91,10 @@ class SqliteRegistry:
         )
         return [user for (user,) in self._database.execute(query, (slot,))]
 
-    def first_forgotten(self, widest: int) -> int | None:
+    def first_forgotten(self, holdout: HoldOut) -> int | None:
         """The first slot in which some past membership holds nobody out any more; None without any."""
         (last,) = only_row(self._database, "SELECT min(last) FROM members WHERE last IS NOT NULL")
-        return None if last is None else int(last) + widest
+        return None if last is None else holdout.forgotten_from(int(last))
 
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
@@ -117,7 +110,7 @@ class SqliteRegistry:
         return None if row is None else int(row[0])
 
     def remembers(self, user: str) -> bool:
-        """Whether the id is still there, of somebody who left and may have to be held out."""
+        """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
 
     def ask(self, changes: Iterable[Change]) -> int:
@@ -127,7 +120,7 @@ class SqliteRegistry:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
             InvalidMembership: for an id that nobody can have.
         """
-        rows = [_queued(one) for one in changes]  # before the transaction: a publisher waits for its end
+        rows = [_queued(change) for change in changes]  # before the transaction: a publisher waits for its end
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
             if copied:
@@ -172,7 +165,7 @@ class SqliteRegistry:
             InvalidJournal: if what is stored is neither.
         """
         with readable(self._path):
-            number, token = int(self._fact("revision")), str(self._fact("token"))
+            number, token = int(self._facts["revision"]), str(self._facts["token"])
             if number < 0 or not _TOKEN.fullmatch(token):
                 raise damaged(self._path)
         return Revision(number, token)
@@ -186,13 +179,13 @@ class SqliteRegistry:
         if int(self._database.pragma("user_version")) < 2:
             return
         with clear_errors(self._path):
-            if self._summed is not None and self._summed == self._fact("registry"):
+            if self._summed is not None and self._summed == self._facts["registry"]:
                 return  # stored by this very writer, row by row
-            found = Fingerprint(self._fact("salt"))
+            found = Fingerprint(self._facts["salt"])
             found.add_all(self._database)
             for restore in self.restores():
                 found.add_restore(restore)
-            if found.value() != self._fact("registry"):
+            if found.value() != self._facts["registry"]:
                 raise damaged(self._path)
 
     def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
@@ -204,7 +197,7 @@ class SqliteRegistry:
             most: how many changes at most, the earliest ones; None: all of them.
         """
         with clear_errors(self._path), transaction(self._database):
-            work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+            work = Work(self._database, self._facts["salt"], self._facts["registry"], holdout)
             work.forget(slot)
             number = self.pending()
             filled = number > 0 and (most is None or number <= most) and work.fill(slot)
@@ -212,7 +205,7 @@ class SqliteRegistry:
                 self._database.execute("DELETE FROM changes")
             else:
                 number = work.apply_queue(slot, number if most is None else min(most, number))
-            self._put("registry", work.fingerprint.value())
+            self._facts["registry"] = work.fingerprint.value()
             if filled or work.changed:
                 before, after = self.revision(), self._advance()
                 self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
@@ -223,12 +216,12 @@ class SqliteRegistry:
 
         Only the holder of the writer's lock may, before `slot`; inside a transaction. Returns whether that was so.
         """
-        work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+        work = Work(self._database, self._facts["salt"], self._facts["registry"], holdout)
         if self.pending() or not work.nobody_waits(slot, everybody.keys.distinct):
             return False
         work.enrol(everybody, slot)
         self._summed = work.fingerprint.value()
-        self._put("registry", self._summed)
+        self._facts["registry"] = self._summed
         if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
             firsts = np.broadcast_to(np.int64(slot), len(everybody))
             self._enrolled = MemberColumns(everybody.users, everybody.keys, firsts)
@@ -236,7 +229,7 @@ class SqliteRegistry:
         self._note(None, before, after)
         return True
 
-    def settle(self, restore: Restore, holdout: HoldOut) -> int:
+    def hold_out(self, restore: Restore, holdout: HoldOut) -> int:
         """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction.
 
         Args:
@@ -246,9 +239,9 @@ class SqliteRegistry:
         Returns:
             How many members wait.
         """
-        work = Work(self._database, self._fact("salt"), self._fact("registry"), holdout)
+        work = Work(self._database, self._facts["salt"], self._facts["registry"], holdout)
         work.forget(restore.slot + 1)  # as it was forgotten there: who is unknown may have been a stranger
-        held = work.settle(restore)
+        held = work.hold_out(restore)
         work.flush()
         work.fingerprint.add_restore(restore)
         same, charged = int(restore.same_epoch), charged_text(restore.charged)
@@ -256,21 +249,15 @@ class SqliteRegistry:
             "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?)",
             (restore.slot, restore.widest, restore.proven, same, charged, restore.changed),
         )
-        self._put("registry", work.fingerprint.value())
+        self._facts["registry"] = work.fingerprint.value()
         self._advance()
         return held
 
     def _advance(self) -> Revision:
         after = Revision(self.revision().number + 1, secrets.token_hex(8))
-        self._put("revision", after.number)
-        self._put("token", after.token)
+        self._facts["revision"] = after.number
+        self._facts["token"] = after.token
         return after
-
-    def _fact(self, name: str) -> Any:
-        return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
-
-    def _put(self, name: str, value: Any) -> None:
-        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
 
 def _queued(change: Change) -> tuple[Any, ...]:

@@ -12,14 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.memory_journal import MemoryJournal, Place
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
+from wevent.journal.contents import MemberColumns
 from wevent.journal.rebuild import holdout_of
 from wevent.journal.sqlite.evidence import Revision
-from wevent.journal.sqlite.sqlite_registry import MemberColumns, SqliteRegistry
+from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import transaction
-from wevent.people.holdout import HoldOut, Reign, Restore
+from wevent.people.holdout import BUCKETS, HoldOut, Reign, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 
 A, B, C = (20, 500_000_000), (40, 100_000_000), (5, 1_000_000_000)
@@ -162,8 +164,35 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.Da
                     registry.ask(_wishes(chance, 150, 200))
                     while registry.pending():
                         registry.apply(slot, rule, most)
-            found.append((rows(journal), registry._fact("registry"), noted.changed))
+            found.append((rows(journal), registry._facts["registry"], noted.changed))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("rule", [RULE, STRANGERS, RESTORED])
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32), gaps=st.lists(st.integers(1, 30), min_size=2, max_size=6))
+def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: HoldOut, seed: int, gaps: list[int]) -> None:
+    """Whatever SQL does for speed: the rows are those of `wevent.people.histories`, applied one by one to lists."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SqliteJournal(Path(folder) / "run.journal", write=True) as journal,
+        MemoryJournal(Place()) as plain,
+    ):
+        plain.begin(TERMS)
+        journal.begin(TERMS)
+        journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.registry.salt,))
+        fast = SqliteRegistry(journal._database, journal.path, Noted())
+        chance = np.random.default_rng(seed)
+        for slot in np.cumsum(gaps).tolist():
+            wishes = _wishes(chance, 150, 200)
+            for registry in (fast, plain.registry):
+                assert registry.ask(wishes) == 200
+                assert registry.apply(slot, rule) == 200
+            assert sorted(fast.apart(slot)) == sorted(plain.registry.apart(slot))
+            assert fast.first_forgotten(rule) == plain.registry.first_forgotten(rule)
+            assert sorted(columns(fast.rows())) == sorted(columns(plain.registry.rows()))
+        expected = [row for history in plain._stored.registry.histories.values() for row in history]
+        assert sorted(rows(journal), key=str) == sorted(map(tuple, expected), key=str)
 
 
 class Noted:
@@ -174,9 +203,8 @@ class Noted:
         self.changed: dict[int, set[int]] = {}
 
     def __call__(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
-        assert buckets is not None
         assert after.number == before.number + 1
-        self.changed.setdefault(self.slot, set()).update(buckets)
+        self.changed.setdefault(self.slot, set()).update(range(BUCKETS) if buckets is None else buckets)
 
 
 def _wishes(chance: np.random.Generator, users: int, number: int) -> list[Change]:

@@ -1,0 +1,130 @@
+"""What goes into a journal and comes out of it, whatever it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from wevent.core.arrays import IntArray
+from wevent.counting.spelling import Spelled
+from wevent.journal.record import Record
+from wevent.journal.terms import Epoch, Terms
+from wevent.people.holdout import Key
+from wevent.people.membership import KeyColumn
+
+Hook = Callable[[str], None]
+"""Called at each labelled step of the commit protocol; the kill tests hang in here."""
+
+
+def no_hook(step: str) -> None:
+    """Nothing happens between the steps."""
+
+
+class Batch(NamedTuple):
+    """What one transaction stores.
+
+    Attributes:
+        records: consecutive slots, the next one first.
+        position: where the input stands after them; None leaves it as it is.
+        state: `Publisher.state()` after the last of them, every now and then; None otherwise.
+        emitted: the last slot known to have been emitted.
+        pending: events of slots that are still open, kept until these close and no longer.
+    """
+
+    records: Sequence[Record]
+    position: Any
+    state: bytes | None
+    emitted: int
+    pending: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a journal stands.
+
+    Attributes:
+        committed: the last committed slot, 0 before the first.
+        emitted: the last slot known to have been emitted; it may lag behind the truth, never run ahead.
+        position: where the input stands.
+        digest: the end of the hash chain.
+        epoch: the terms in force.
+        copied: whether this file is a backup that was not yet told through which slot releases went out.
+        first: the first slot still kept (retention drops older ones).
+        unsafe: what weakens the promise: "seeded noise", "start auto", "started over".
+    """
+
+    committed: int
+    emitted: int
+    position: Any
+    digest: bytes
+    epoch: Epoch
+    copied: bool
+    first: int
+    unsafe: tuple[str, ...]
+
+    @property
+    def pinned(self) -> Terms | None:
+        """The terms that bind, None before the first slot: a start that came to no slot binds nobody."""
+        return self.epoch.terms if self.committed or self.copied else None
+
+
+class Loaded(NamedTuple):
+    """What a publisher continues from.
+
+    Attributes:
+        head: where the journal stands.
+        state: `Publisher.state()` of some committed slot, None before the first was stored.
+        since: the slots committed after that state.
+        last: the last committed slot.
+        pending: events of slots that were still open, b"" without any; None if they can no longer be read.
+    """
+
+    head: Head
+    state: bytes | None
+    since: list[Record]
+    last: Record | None
+    pending: bytes | None = b""
+
+
+class Member(NamedTuple):
+    """A registered user: the requirement held, the words it came from, and from which slot it counts."""
+
+    user: str
+    key: Key
+    level: str | None
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberColumns:
+    """Everybody who is registered: ids, requirements, and from which slot each counts."""
+
+    users: Spelled
+    keys: KeyColumn
+    firsts: IntArray
+
+    def __getitem__(self, chosen: IntArray | slice) -> MemberColumns:
+        return MemberColumns(self.users.where(chosen), self.keys.where(chosen), self.firsts[chosen])
+
+
+class Marked(NamedTuple):
+    """What is written outside the journal about the last slot that was committed.
+
+    Attributes:
+        journal: the id of the journal that wrote it, empty if none did.
+        committed: the last slot it committed.
+        link: the end of its hash chain there, hexadecimal.
+    """
+
+    journal: str
+    committed: int
+    link: str
+
+
+class Writer(NamedTuple):
+    """Who publishes into a journal: a process, where it runs, and since when."""
+
+    pid: int
+    host: str
+    since: str

@@ -1,0 +1,98 @@
+"""The epochs of a journal file; one that follows another is stored in the transaction of its first slot."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+from wevent.journal.rebuild import holdout_of
+from wevent.journal.sqlite.facts import Facts
+from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
+from wevent.journal.sqlite.storage import only_row
+from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
+from wevent.people.membership import Changes, Enrolment
+
+
+class Coming(NamedTuple):
+    """Terms that are to be put in force, and what comes with them; see `wevent.journal.contract.Epochs.begin`."""
+
+    terms: Terms
+    unsafe: tuple[str, ...]
+    changes: Changes
+    imported: bytes | None
+
+
+class EpochTable:
+    """Reads and writes the table `epochs`.
+
+    Args:
+        database: the journal's connection.
+        facts: what the journal knows of itself.
+        registry: who is told what comes with an epoch.
+    """
+
+    def __init__(self, database: apsw.Connection, facts: Facts, registry: SqliteRegistry) -> None:
+        self._database, self._facts, self._registry = database, facts, registry
+        self._read: dict[int, Epoch] = {}
+        self._planned: tuple[Epoch, Coming] | None = None
+
+    def begin_first(self, coming: Coming) -> None:
+        """Keep the terms of a journal without slots, in place of others that came to no slot; inside a transaction."""
+        self._database.execute("DELETE FROM epochs")
+        self._read.clear()
+        self._store(Epoch(1, 1, coming.terms), coming)
+        self._planned = None
+
+    def plan(self, coming: Coming, first: int) -> None:
+        """Keep the next epoch at hand until its first slot is committed."""
+        (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
+        self._planned = Epoch(stored + 1, first, coming.terms), coming
+
+    def store_planned(self) -> None:
+        """Store the epoch that waits for its first slot, if one does; inside the transaction of that slot."""
+        if self._planned is not None:
+            self._store(*self._planned)
+
+    def committed(self) -> None:
+        """What `store_planned` stored is there to stay."""
+        self._planned = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether an epoch is to be stored with its first slot."""
+        return self._planned is not None
+
+    def all(self) -> list[Epoch]:
+        """Every epoch, the first one first, the one that waits included."""
+        numbers = self._database.execute("SELECT number FROM epochs ORDER BY number")
+        return [self.stored(row[0]) for row in numbers] + ([] if self._planned is None else [self._planned[0]])
+
+    def stored(self, number: int) -> Epoch:
+        """The epoch of a number."""
+        if number not in self._read:
+            first, terms = only_row(self._database, "SELECT first, terms FROM epochs WHERE number = ?", (number,))
+            self._read[number] = Epoch(number, first, decode_terms(terms), terms.encode())
+        return self._read[number]
+
+    def in_force(self, last: int) -> Epoch:
+        """The epoch of the slots to come; `last` is the number of the last one that is stored."""
+        return self.stored(last) if self._planned is None else self._planned[0]
+
+    def widest(self) -> int:
+        """The widest window of any epoch."""
+        return max(epoch.terms.widest for epoch in self.all())
+
+    def _store(self, epoch: Epoch, coming: Coming) -> None:
+        """An epoch and what comes with it."""
+        terms = encode_terms(epoch.terms).decode()
+        self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
+        self._facts.add_unsafe(coming.unsafe)
+        changes = coming.changes
+        if epoch.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need to queue everybody
+            enrolled = self._registry.enrol(changes, 1, holdout_of([epoch], self._registry.restores()))
+            changes = () if enrolled else changes
+        if len(changes):
+            self._registry.ask(changes)
+        if coming.imported is not None:
+            self._facts["imported"] = coming.imported

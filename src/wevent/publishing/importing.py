@@ -1,0 +1,154 @@
+"""What importing a requirements file means for the registry: who joins, changes and leaves, and who may (spec 10)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.budget import NANO
+from wevent.core.requirements import Levels, Requirement
+from wevent.counting.spelling import Spelled
+from wevent.errors import InvalidMembership
+from wevent.journal.contract import Journal
+from wevent.journal.rebuild import new_publisher
+from wevent.journal.terms import Terms, levels_to_plain
+from wevent.people.holdout import Key
+from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_allowed, differences
+from wevent.streams.files.requirements_file import Requirements
+
+MOST_LEAVING = 10
+"""One in so many registered people may leave with a requirements file; more only if the operator says so."""
+
+
+class Wanted(NamedTuple):
+    """Who should be registered, as a requirements file says."""
+
+    users: Sequence[str] | npt.NDArray[np.int64] | Spelled
+    keys: Sequence[Key]
+    digest: bytes
+    words: Sequence[str | None] | None = None
+
+
+class Difference(NamedTuple):
+    """What importing a requirements file means: how many people join, change and leave; public numbers."""
+
+    joining: int = 0
+    changing: int = 0
+    leaving: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many changes that is."""
+        return sum(self)
+
+    def __str__(self) -> str:
+        return f"{self.joining} join, {self.changing} change, {self.leaving} leave"
+
+
+def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
+    """What a requirements file says, and a digest that tells whether it says something new."""
+    return Wanted(asked.users, asked.keys, requirements_digest(path, levels), asked.words)
+
+
+def requirements_digest(path: Path, levels: Levels | None) -> bytes:
+    """Tells whether a requirements file, read with these levels, says something new."""
+    table = msgspec.json.encode(levels_to_plain(levels))
+    with path.open("rb") as file:
+        return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
+
+
+def import_users(journal: Journal, wanted: Wanted, *, allow_removals: bool = False) -> Difference:
+    """Make the registry say what a file says; a file that was imported already changes nothing.
+
+    Raises:
+        InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
+    """
+    if journal.imported() == wanted.digest:
+        return Difference()
+    terms = journal.head().epoch.terms
+    changes, done = import_changes(journal, wanted, terms, allow_removals=allow_removals)
+    journal.registry.ask(changes)
+    journal.note_imported(wanted.digest)
+    return done
+
+
+def registered(journal: Journal, asked: Iterable[Change] = ()) -> dict[str, tuple[Key, str | None]]:
+    """Who holds, or will hold, which requirement, and in which words: members, then what is queued, then asked for."""
+    if journal.is_new:
+        return {}
+    current = {member.user: (member.key, member.level) for member in journal.registry.members()}
+    for change in (*journal.registry.queued(), *asked):
+        current.pop(change.user, None)
+        if change.key is not None:
+            current[change.user] = change.key, change.level
+    return current
+
+
+def import_changes(
+    journal: Journal,
+    wanted: Wanted,
+    terms: Terms,
+    asked: Changes = (),
+    *,
+    allow_removals: bool,
+) -> tuple[Changes, Difference]:
+    """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
+    if not journal.is_new and journal.imported() == wanted.digest:
+        return [], Difference()
+    keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
+    for key in sorted(keys.distinct):
+        check_requirement(terms, key)
+    users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
+    everybody = Enrolment(users, keys, wanted.words)
+    current = registered(journal, asked)
+    if not current:
+        return everybody, Difference(joining=len(everybody))
+    changes = differences(
+        current, {joining.user: (joining.key, joining.level) for joining in everybody if joining.key is not None}
+    )
+    leaving = sum(change.action == "remove" for change in changes)
+    joining = sum(change.user not in current for change in changes)
+    if not allow_removals and not journal.is_new and journal.head().pinned is not None:
+        _refuse_many_leaving(leaving, len(current))
+    return changes, Difference(joining, len(changes) - leaving - joining, leaving)
+
+
+def _refuse_many_leaving(leaving: int, registered: int) -> None:
+    """A file that was cut at the end of a line looks like one in which people left.
+
+    Raises:
+        InvalidMembership: if at least two people, and more than one in ten, are no longer in it.
+    """
+    if leaving >= 2 and leaving * MOST_LEAVING > registered:
+        raise InvalidMembership(
+            f"a requirements file with at least nine in ten of the {registered} who are registered",
+            f"one in which {leaving} of them are missing",
+            "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
+        )
+
+
+def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
+    """Whether users may hold a requirement under these terms.
+
+    Raises:
+        InvalidMembership: if its window is larger than any declared, or a shared budget was not declared for it.
+    """
+    requirement = Requirement.from_nano(*key)
+    check_allowed(key, terms.requirements)
+    if key in {(declared.window, declared.nano) for declared in terms.requirements}:
+        return
+    strictest = min(declared.nano for declared in terms.requirements)
+    if new_publisher(terms, None).shares_budget and key[1] < strictest:
+        raise InvalidMembership(
+            f"an epsilon of at least {strictest / NANO:g}, the smallest that was declared: "
+            f"{terms.mechanism} has one budget for all",
+            f"{requirement.epsilon:g}",
+            "Start a new epoch that declares it, or use a personalised mechanism.",
+            requirement=key,
+        )

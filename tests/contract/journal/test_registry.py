@@ -1,0 +1,150 @@
+"""The registry: a queue, a slot boundary, the hold-out, erasure, and who is never a stranger (spec 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.journals import Kept
+from tests.support.publications import publish
+from tests.support.synthetic import CLASSES, make_terms
+from wevent.errors import InvalidMembership
+from wevent.journal import Registry
+from wevent.people.holdout import HoldOut, Reign, erased_id
+from wevent.people.membership import Change
+from wevent.publishing.member_view import MemberView
+
+FOUR, EIGHT, THREE = CLASSES
+RULE = HoldOut((Reign(1, 8, None),))
+
+
+@pytest.fixture
+def registry(kept: Kept) -> Iterator[Registry]:
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        yield journal.registry
+
+
+def held(registry: Registry) -> dict[str, tuple[tuple[int, int], int]]:
+    registry.check()
+    return {member.user: (member.key, member.first) for member in registry.members()}
+
+
+def ask(registry: Registry, slot: int, *changes: Change, rule: HoldOut = RULE) -> None:
+    registry.ask(changes)
+    registry.apply(slot, rule)
+
+
+def test_changes_wait_for_the_slot_boundary(registry: Registry) -> None:
+    changes = [Change("set", "ann", FOUR, "High/Small"), Change("set", "bob", THREE)]
+    assert registry.ask(iter(changes)) == 2
+    assert registry.members() == []
+    assert (registry.pending(), registry.queued()) == (2, changes)
+    assert registry.apply(5, RULE) == 2
+    assert (registry.pending(), registry.queued()) == (0, [])
+    assert held(registry) == {"ann": (FOUR, 5), "bob": (THREE, 5)}
+    assert {member.user: member.level for member in registry.members()} == {"ann": "High/Small", "bob": None}
+
+
+def test_a_queue_is_applied_in_order_and_in_portions(registry: Registry) -> None:
+    registry.ask([Change("set", "ann", FOUR), Change("remove", "ann"), Change("set", "ann", THREE)])
+    assert registry.apply(1, RULE, 1) == 1
+    assert held(registry) == {"ann": (FOUR, 1)}
+    assert registry.apply(2, RULE, 1) == 1
+    assert held(registry) == {}
+    assert registry.apply(3, RULE, 5) == 1
+    assert held(registry) == {"ann": (THREE, 1 + 4)}
+
+
+@pytest.mark.parametrize("user", ["", "erased:1", "a\0b"])
+def test_ids_that_nobody_can_have_are_refused(registry: Registry, user: str) -> None:
+    with pytest.raises(InvalidMembership):
+        registry.ask([Change("set", "ann", FOUR), Change("set", user, FOUR)])
+    assert registry.pending() == 0
+
+
+def test_the_queue_counts_as_known(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", FOUR))
+    registry.ask([Change("remove", "ann"), Change("set", "bob", THREE)])
+    assert not registry.holds("ann")
+    assert registry.holds("bob")
+    assert not registry.holds("eve")
+    assert registry.remembers("ann")
+    assert not registry.remembers("bob")
+
+
+def test_a_change_waits_for_the_larger_window(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE))
+    ask(registry, 6, Change("set", "ann", EIGHT))
+    assert held(registry) == {"ann": (EIGHT, 5 + 8)}
+    ask(registry, 7, Change("set", "ann", THREE))  # back, before the change took hold
+    assert held(registry) == {"ann": (THREE, 7)}
+
+
+def test_new_words_for_the_same_requirement_are_no_change(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE))
+    ask(registry, 6, Change("set", "ann", THREE, "High/Small"))
+    assert held(registry) == {"ann": (THREE, 1)}
+    assert [member.level for member in registry.members()] == ["High/Small"]
+
+
+@pytest.mark.parametrize("action", ["remove", "erase"])
+def test_leaving_forgets_nothing_too_early(registry: Registry, action: str) -> None:
+    ask(registry, 1, Change("set", "ann", THREE))
+    ask(registry, 6, Change(action, "ann"))  # type: ignore[arg-type]
+    assert held(registry) == {}
+    name = "ann" if action == "remove" else erased_id("ann", registry.salt)
+    assert registry.apart(6) == [name]
+    assert registry.remembers("ann") == (action == "remove")
+    assert registry.first_forgotten(RULE) == 5 + 8
+    ask(registry, 8, Change("set", "ann", EIGHT))
+    assert held(registry) == {"ann": (EIGHT, 5 + 8)}
+
+
+def test_what_holds_nobody_out_is_forgotten(registry: Registry) -> None:
+    assert registry.first_forgotten(RULE) is None
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
+    ask(registry, 6, Change("erase", "ann"), Change("remove", "bob"))
+    registry.apply(12, RULE)
+    assert len(registry.apart(12)) == 2
+    registry.apply(13, RULE)
+    assert registry.apart(13) == []
+    assert registry.first_forgotten(RULE) is None
+    assert not registry.remembers("bob")
+
+
+def test_who_is_held_out_is_apart(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
+    ask(registry, 6, Change("set", "ann", EIGHT))
+    assert registry.apart(12) == ["ann"]
+    assert registry.apart(13) == []
+    rows = registry.rows()
+    assert sorted(zip(rows.users.texts(), rows.keys, rows.firsts.tolist(), strict=True)) == [
+        ("ann", EIGHT, 13),
+        ("bob", THREE, 1),
+    ]
+
+
+def test_who_joins_may_have_been_a_stranger(registry: Registry) -> None:
+    rule = HoldOut((Reign(1, 8, EIGHT),))
+    ask(registry, 1, Change("set", "ann", THREE), rule=rule)
+    ask(registry, 6, Change("set", "bob", THREE), Change("set", "eve", EIGHT), rule=rule)
+    assert held(registry) == {"ann": (THREE, 1), "bob": (THREE, 5 + 8), "eve": (EIGHT, 6)}
+
+
+def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
+    with kept.open() as journal:
+        journal.begin(make_terms(unknown_users=5))
+        journal.registry.ask([Change("set", "ann", THREE), Change("set", "bob", THREE)])
+        publish(journal, tmp_path / "o.ndjson", 5)
+        view = MemberView(journal.registry, journal.epochs())
+        journal.registry.ask([Change("set", "ann", EIGHT), Change("remove", "bob")])
+        standing = view.at(6)
+        assert len(standing.roster) == 0
+        assert standing.barred == 2
+        assert standing.slots == 8 - 1  # until `ann` counts again, in slot 5 + 8
+        later = view.at(13)
+        assert len(later.roster) == 1
+        assert later.barred == 0

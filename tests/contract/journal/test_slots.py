@@ -1,0 +1,121 @@
+"""Slots: stored whole or not at all, each once, chained, and dropped when nothing needs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.journals import Kept
+from tests.support.publications import publish
+from wevent.errors import JournalLocked
+from wevent.journal import Batch, Journal
+
+STEPS = ("began", "charges stored", "releases stored", "position stored")
+
+
+class Fault(Exception):
+    """Something broke within a commit."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_commit_is_whole_or_not_at_all(fresh: Journal, kept: Kept, tmp_path: Path, step: str) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 5)
+    head = fresh.head()
+    reached = []
+
+    def fail(label: str) -> None:
+        reached.append(label)
+        if label == step:
+            raise Fault
+
+    with pytest.raises(Fault):
+        publish(fresh, tmp_path / "o.ndjson", 9, batch=2, at=fail)
+    assert reached == ["stepped", *STEPS[: STEPS.index(step) + 1]]
+    assert fresh.head() == head
+    assert [record.slot for record in fresh.releases()] == [1, 2, 3, 4, 5]
+    fresh.close()
+    with kept.open() as journal:
+        assert journal.head() == head
+        publish(journal, tmp_path / "o.ndjson", 9)
+        assert journal.head().committed == 9
+
+
+def test_a_slot_is_committed_once(fresh: Journal, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 3)
+    head, again = fresh.head(), list(fresh.releases(3))
+    with pytest.raises(JournalLocked, match="discarded"):
+        fresh.commit(Batch(again, {"slot": 9}, b"state", 3, b"events"))
+    assert fresh.head() == head
+    assert fresh.load().pending == b""
+
+
+def test_a_slot_is_never_left_out(fresh: Journal, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 3)
+    (last,) = fresh.releases(3)
+    with pytest.raises(JournalLocked):
+        fresh.commit(Batch([replace(last, slot=5)], None, None, 3))
+    assert fresh.head().committed == 3
+
+
+def test_position_and_pending_events_come_back(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 3)
+    assert fresh.head().position == {"slot": 3}
+    fresh.commit(Batch((), {"file": 2}, None, 3, b"events of open slots"))
+    fresh.close()
+    with kept.open() as journal:
+        assert journal.head().position == {"file": 2}
+        assert journal.load().pending == b"events of open slots"
+        journal.commit(Batch((), None, None, 2))
+        assert journal.head().position == {"file": 2}
+        assert journal.load().pending == b""
+        assert journal.head().emitted == 3  # it never goes back
+
+
+def test_a_stored_state_is_what_the_slots_after_it_are_replayed_from(fresh: Journal, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 4)
+    assert fresh.load().state is None
+    fresh.commit(Batch((), None, b"a state", 4))
+    loaded = fresh.load()
+    assert (loaded.state, loaded.since) == (b"a state", [])
+    assert loaded.last is not None
+    assert loaded.last.slot == 4
+
+
+def test_every_slot_is_chained_to_the_one_before(fresh: Journal, tmp_path: Path) -> None:
+    genesis = fresh.head().digest
+    assert fresh.link_at(0) == genesis
+    publish(fresh, tmp_path / "o.ndjson", 6)
+    link = genesis
+    for record in fresh.releases():
+        link = record.digest(link)
+        assert fresh.link_at(record.slot) == link
+        assert not fresh.is_elsewhere(record.slot)
+    assert fresh.head().digest == link
+    assert fresh.link_at(7) is None
+    assert not fresh.is_elsewhere(7)
+
+
+def test_slots_are_dropped_only_when_nothing_needs_them(fresh: Journal, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 30, batch=7)
+    link = fresh.link_at(19)
+    assert fresh.compact(5) == 1  # no state is stored: every slot is replayed
+    fresh.commit(Batch((), None, b"a state", 30))
+    assert fresh.compact(11) == 20
+    assert fresh.link_at(19) == link  # the next slot is compared with it
+    assert fresh.link_at(18) is None
+    assert [record.slot for record in fresh.releases()] == list(range(20, 31))
+    assert fresh.compact(50) == 20
+    assert fresh.compact(1) == 30 - 8 + 1  # the widest window
+    assert fresh.head().first == 23
+    assert fresh.load().head.committed == 30
+
+
+def test_what_was_not_emitted_is_kept(fresh: Journal, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 5)
+    (last,) = fresh.releases(5)
+    fresh.commit(Batch([replace(last, slot=slot) for slot in range(6, 31)], None, b"a state", 5))
+    assert fresh.compact(1) == 6
+    fresh.commit(Batch((), None, None, 30))
+    assert fresh.compact(1) == 23

@@ -1,0 +1,299 @@
+"""A journal in memory, for tests: the whole contract in plain Python, so that the seam is proven by two implementations."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import secrets
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.memory_registry import Evidence, MemoryRegistry, StoredRegistry
+from wevent.errors import JournalLocked
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
+from wevent.journal.rebuild import holdout_of
+from wevent.journal.record import Record
+from wevent.journal.terms import Epoch, Terms
+from wevent.people.holdout import Restore
+from wevent.people.membership import Change, Changes
+
+_NOTE = 4096
+
+
+@dataclass
+class Stored:
+    """Everything that a journal stores; a transaction works on a copy of it."""
+
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+    incarnation: str = field(default_factory=lambda: secrets.token_hex(16))
+    registry: StoredRegistry = field(default_factory=StoredRegistry)
+    epochs: tuple[Epoch, ...] = ()
+    records: dict[int, Record] = field(default_factory=dict)
+    links: dict[int, bytes] = field(default_factory=dict)  # after a slot; of the one before the first kept too
+    committed: int = 0
+    emitted: int = 0
+    first: int = 1
+    position: Any = None
+    pending: bytes = b""
+    state: tuple[int, bytes] | None = None
+    unsafe: tuple[str, ...] = ()
+    imported: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.links = self.links or {0: hashlib.sha256(self.identity.encode()).digest()}
+
+    def copied(self) -> Stored:
+        """Another one that is equal; what cannot change is shared."""
+        other = copy.copy(self)
+        other.records, other.links, other.registry = dict(self.records), dict(self.links), copy.copy(self.registry)
+        other.registry.histories = dict(self.registry.histories)
+        return other
+
+
+class Mark(NamedTuple):
+    """What is known outside the journal."""
+
+    marked: Marked = Marked("", 0, "")
+    incarnation: str = ""
+    epochs: int = 0
+    widest: int = 0
+
+
+@dataclass
+class Place:
+    """Where a journal lives: what outlives the process."""
+
+    stored: Stored | None = None
+    mark: Mark = field(default_factory=Mark)
+    evidence: Evidence = field(default_factory=Evidence)
+    note: bytes = b""
+    writer: Writer | None = None
+
+
+class MemoryJournal:
+    """See `wevent.journal.contract.Journal`.
+
+    Args:
+        place: where it lives.
+        write: be the writer.
+    """
+
+    def __init__(self, place: Place, *, write: bool = False) -> None:
+        if write and place.writer is not None:
+            raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
+        self._place, self._write = place, write
+        self._before = place.mark
+        self._planned: tuple[Epoch, tuple[str, ...], tuple[Change, ...], bytes | None] | None = None
+        self._working: Stored | None = None  # inside a transaction
+        self.registry = MemoryRegistry(lambda: self._stored.registry, self._transaction, self._note_changes)
+        if write:
+            place.writer = Writer(1, "memory", "now")
+
+    @property
+    def _stored(self) -> Stored:
+        stored = self._place.stored if self._working is None else self._working
+        assert stored is not None, "not begun"
+        return stored
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Stored]:
+        if self._working is not None:
+            yield self._working
+            return
+        self._working = self._stored.copied()
+        try:
+            yield self._working
+            self._place.stored = self._working
+        finally:
+            self._working = None
+
+    # Slots
+
+    def load(self) -> Loaded:
+        head, state = self.head(), self._stored.state
+        start = 0 if state is None else state[0]
+        since = [record for record in self.releases() if record.slot > start]
+        last = self._stored.records.get(head.committed)
+        pending = self._stored.pending if self._write else b""
+        return Loaded(head, None if state is None else state[1], since, last, pending)
+
+    def head(self) -> Head:
+        stored = self._stored
+        epoch = stored.epochs[-1] if self._planned is None else self._planned[0]
+        link, copied = stored.links[stored.committed], stored.registry.copied
+        return Head(stored.committed, stored.emitted, stored.position, link, epoch, copied, stored.first, stored.unsafe)
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        with self._transaction():
+            self._append(batch, at)
+        if batch.records:
+            self._planned = None
+
+    def _append(self, batch: Batch, at: Hook) -> None:
+        stored = self._stored
+        if batch.records and batch.records[0].slot != stored.committed + 1:
+            raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
+        at("began")
+        if batch.records and self._planned is not None:
+            self._store_epoch(*self._planned)
+        at("charges stored")
+        for record in batch.records:
+            stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
+            stored.records[record.slot] = record
+            stored.committed = record.slot
+        at("releases stored")
+        stored.emitted = max(stored.emitted, batch.emitted)
+        stored.position = stored.position if batch.position is None else batch.position
+        stored.pending = batch.pending
+        if batch.state is not None:
+            stored.state = stored.committed, batch.state
+        at("position stored")
+
+    def releases(self, first: int = 1) -> Iterator[Record]:
+        stored = self._stored
+        return (stored.records[slot] for slot in range(max(first, stored.first), stored.committed + 1))
+
+    def link_at(self, slot: int) -> bytes | None:
+        return self._stored.links.get(slot)
+
+    def is_elsewhere(self, slot: int) -> bool:
+        record = self._stored.records.get(slot)
+        return record is not None and record.kind == "elsewhere"
+
+    def compact(self, keep: int) -> int:
+        with self._transaction() as stored:
+            state = 0 if stored.state is None else stored.state[0]
+            first = min(stored.committed - max(keep, self._widest()) + 1, stored.emitted + 1, state + 1)
+            for slot in range(stored.first, max(first, stored.first)):
+                del stored.records[slot], stored.links[slot - 1]
+            stored.first = max(first, stored.first)
+            return stored.first
+
+    # Epochs
+
+    @property
+    def is_new(self) -> bool:
+        return self._place.stored is None
+
+    def begin(
+        self, terms: Terms, unsafe: tuple[str, ...] = (), changes: Changes = (), imported: bytes | None = None
+    ) -> None:
+        before, coming = self._place.stored, (unsafe, tuple(changes), imported)
+        stored = Stored() if before is None else before
+        if stored.committed:
+            self._planned = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms), *coming
+            return
+        try:
+            self._place.stored = stored
+            with self._transaction() as working:
+                working.epochs, working.unsafe = (), ()
+                self._store_epoch(Epoch(1, 1, terms), *coming)
+        except BaseException:
+            self._place.stored = before
+            raise
+
+    def _store_epoch(
+        self, epoch: Epoch, unsafe: tuple[str, ...], changes: tuple[Change, ...], imported: bytes | None
+    ) -> None:
+        self._stored.epochs += (epoch,)
+        self.note_unsafe(unsafe)
+        self.registry.ask(changes)
+        if imported is not None:
+            self.note_imported(imported)
+
+    def epochs(self) -> list[Epoch]:
+        return [*self._stored.epochs, *([] if self._planned is None else [self._planned[0]])]
+
+    @property
+    def epoch_waits(self) -> bool:
+        return self._planned is not None
+
+    def imported(self) -> bytes:
+        return self._stored.imported
+
+    def note_imported(self, digest: bytes) -> None:
+        with self._transaction() as stored:
+            stored.imported = digest
+
+    def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
+        with self._transaction() as stored:
+            stored.unsafe += tuple(reason for reason in unsafe if reason not in stored.unsafe)
+
+    def _widest(self) -> int:
+        return max(epoch.terms.widest for epoch in self.epochs())
+
+    # Marks and notes
+
+    @property
+    def identity(self) -> str:
+        return self._stored.identity
+
+    @property
+    def mark_name(self) -> str:
+        return "the mark"
+
+    def mark(self, *, forced: bool = False) -> None:
+        if self._write:
+            stored, place = self._stored, self._place
+            place.evidence.continue_with(stored.incarnation, stored.registry.revision)
+            marked = Marked(stored.identity, stored.committed, stored.links[stored.committed].hex())
+            place.mark = Mark(marked, stored.incarnation, len(self.epochs()), self._widest())
+
+    def marked(self) -> Marked:
+        return (self._before if self._write else self._place.mark).marked
+
+    def proof(self, through: int) -> Restore | None:
+        stored, mark = self._stored, self._before
+        if not self._write or mark.marked.committed != through or mark.incarnation != stored.incarnation:
+            return None
+        changed = self._place.evidence.changed_since(stored.incarnation, stored.registry.revision)
+        if changed is None:
+            return None
+        return Restore(through, mark.widest, through, mark.epochs == len(self.epochs()), changed)
+
+    def take_over(self, batch: Batch, restore: Restore | None = None) -> int:
+        with self._transaction() as stored:
+            self._append(batch, no_hook)
+            holdout = holdout_of(self.epochs(), self.registry.restores())
+            held = 0 if restore is None else self.registry.hold_out(restore, holdout)
+            stored.registry.copied, stored.emitted = False, stored.committed
+            stored.incarnation = secrets.token_hex(16)
+        return held
+
+    def read_note(self) -> bytes:
+        return self._place.note if self._write else b""
+
+    def write_note(self, data: bytes, *, force: bool = False) -> None:
+        if self._write and len(data) <= _NOTE:
+            self._place.note = data.ljust(_NOTE)
+
+    def _note_changes(self, buckets: set[int], before: tuple[int, str], after: tuple[int, str]) -> None:
+        evidence = self._place.evidence
+        evidence.continue_with(self._stored.incarnation, before)
+        evidence.tokens[after[0]], evidence.changed[after[0]] = after[1], buckets
+
+    # The journal itself
+
+    @property
+    def name(self) -> str:
+        return "a journal in memory"
+
+    def files(self) -> list[Path]:
+        return []
+
+    def writer(self) -> Writer | None:
+        return self._place.writer
+
+    def close(self) -> None:
+        if self._write:
+            self._place.writer, self._write = None, False
+
+    def __enter__(self) -> MemoryJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,50 @@
+"""What is in a journal file, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.publications import publish
+from tests.support.synthetic import SyntheticSource, make_journal, make_terms, register
+from wevent.auditing import audit_journal
+from wevent.journal import SqliteJournal
+from wevent.outputs import open_output
+from wevent.publishing import loop
+from wevent.publishing.loop import Publication, Running
+
+
+def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:
+    """A slot whose counts are not read stores the same bytes whatever they are: nothing but public numbers goes in."""
+    stored = []
+    for cells in (0, 7):
+        journal = SqliteJournal(tmp_path / f"{cells}.journal", write=True)
+        journal.begin(make_terms(mechanism="sample"))
+        register(journal, 90)
+        source = SyntheticSource(1)
+        output = open_output(str(tmp_path / f"{cells}.ndjson"))
+        Publication(journal, source, output, running=Running(last=1)).run()
+        source.end, source.shift = 4, cells
+        output.close()
+        Publication(journal, source, output, running=Running(last=4)).run()  # slots 2 to 4 are not due
+        stored.append(
+            journal._database.execute(
+                "SELECT slot, kind, population, probe, publication, threshold, dissimilarity, shown FROM slots"
+                " WHERE slot > 1"
+            ).fetchall()
+        )
+        output.close()
+        journal.close()
+    assert stored[0] == stored[1]
+
+
+def test_what_is_kept_of_a_long_run_is_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "state_interval", lambda publisher: 16)
+    path = tmp_path / "run.journal"
+    make_journal(path).close()
+    for end in (600, 700):
+        with SqliteJournal(path, write=True) as journal:
+            publish(journal, tmp_path / "o.ndjson", end, batch=32, keep=20)
+            assert journal.head().first > end - 300
+        assert audit_journal(path).ok

@@ -1,0 +1,99 @@
+"""Changing who is registered, as a service would: by functions, with the journal in use or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.publications import publish
+from tests.support.synthetic import CLASSES, make_journal
+from wevent.errors import InvalidMembership, StaleJournal
+from wevent.journal import back_up, open_journal
+from wevent.people.membership import Change
+from wevent.publishing import registrations
+from wevent.publishing.registrations import Asked
+
+LARGE = Asked("8", "0.6")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.journal"
+    with make_journal(path, users=9) as journal:
+        publish(journal, tmp_path / "o.ndjson", 5)
+    return path
+
+
+def held(path: Path) -> dict[str, tuple[tuple[int, int], int, str | None]]:
+    with open_journal(path) as journal:
+        return {member.user: (member.key, member.first, member.level) for member in journal.registry.members()}
+
+
+def test_everybody_joins_changes_and_leaves_at_the_next_slot(path: Path) -> None:
+    assert registrations.register(path, "ann", LARGE).slot == 6
+    assert registrations.change(path, "u2", LARGE).slot == 6
+    assert registrations.remove(path, "u0").slot == 6
+    assert registrations.erase(path, "u1").slot == 6
+    now = held(path)
+    assert now["ann"] == (CLASSES[1], 6, None)
+    assert now["u2"] == (CLASSES[1], 5 + 8, None)
+    assert not {"u0", "u1"} & set(now)
+    assert registrations.erase(path, "u0").slot == 6  # who left may still be erased
+    with open_journal(path) as journal:
+        assert not journal.registry.remembers("u0")
+
+
+def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> None:
+    with open_journal(path, write=True) as journal:
+        assert registrations.register(path, "ann", LARGE).slot is None
+        assert journal.registry.queued() == [Change("set", "ann", CLASSES[1])]
+        assert registrations.put_in_force(path).slot is None
+        with pytest.raises(InvalidMembership):  # what is queued counts as known
+            registrations.register(path, "ann", LARGE)
+    assert registrations.put_in_force(path).slot == 6
+    assert held(path)["ann"] == (CLASSES[1], 6, None)
+
+
+@pytest.mark.parametrize(
+    "asked", [Asked("8"), Asked("8", "0.6", "High"), Asked("9", "0.6"), Asked("Small", None, "None")]
+)
+def test_what_nobody_may_hold_is_refused(path: Path, asked: Asked) -> None:
+    before = held(path)
+    with pytest.raises((InvalidMembership, ValueError)):
+        registrations.register(path, "ann", asked)
+    assert held(path) == before
+
+
+def test_who_is_known_and_who_is_not(path: Path) -> None:
+    with pytest.raises(InvalidMembership, match="not registered yet"):
+        registrations.register(path, "u0", LARGE)
+    for function in (registrations.remove, registrations.erase):
+        with pytest.raises(InvalidMembership, match="a registered user"):
+            function(path, "ann")
+    with pytest.raises(InvalidMembership, match="a registered user"):
+        registrations.change(path, "ann", LARGE)
+    with pytest.raises(InvalidMembership, match="erased"):
+        registrations.register(path, "erased:1", LARGE)
+
+
+def test_a_file_is_imported_as_its_differences(path: Path, tmp_path: Path) -> None:
+    users = tmp_path / "users.csv"
+    with open_journal(path) as journal:
+        rows = [f"{member.user},{member.key[0]},{member.key[1] / 10**9}" for member in journal.registry.members()]
+    users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
+    assert registrations.import_file(path, users) == (1, 0, 0)
+    assert registrations.import_file(path, users) == (0, 0, 0)
+    assert registrations.put_in_force(path).slot == 6
+    users.write_text("\n".join(["user,window,epsilon", *rows[:4]]) + "\n")
+    with pytest.raises(InvalidMembership, match="cut"):
+        registrations.import_file(path, users)
+    assert registrations.import_file(path, users, allow_removals=True).leaving == 6
+
+
+def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.journal"
+    assert back_up(path, copy) == 5
+    with pytest.raises(StaleJournal):
+        registrations.register(copy, "ann", LARGE)
+    assert "ann" not in held(copy)
