@@ -26,7 +26,7 @@ from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.decoding import Batch
+from wevent.streams.records.decoding import EventColumns
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 
@@ -75,13 +75,13 @@ class TestLive:
         people = make_roster(["f"], [(4, 10**9)], declared, unknown_class(declared, 3, "add_remove"), Barred())
         users = [*(f"a{number}" for number in range(3)), *(f"b{number}" for number in range(3)), "f"]
         cells = np.array([-1, -1, -1, 0, 0, 0, 1])
-        batch = Batch(np.arange(7), Labels.of(users), cells)
+        batch = EventColumns(np.arange(7), Labels.of(users), cells)
         found = []
         for room in (100, 1):
             opened = OpenSlot(1, compact_above=room)
             opened.belongs_to(people)
             opened.add(batch)
-            opened.add(Batch(np.array([9]), Labels.of(["f"]), np.array([1])))
+            opened.add(EventColumns(np.array([9]), Labels.of(["f"]), np.array([1])))
             found.append(opened.count(people, 2).matrix.sum(axis=0).tolist())
         assert found[0] == found[1] == [3, 1]
 

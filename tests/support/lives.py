@@ -24,7 +24,7 @@ from wevent.journal import SqliteJournal, Terms
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
-from wevent.publishing.importing import Wanted, import_users
+from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import settle_stale
 from wevent.streams.source import SlotCounts
@@ -246,7 +246,7 @@ class Life:
         allowed = {user: key for user, key in self.wishes.items() if key[0] <= self.terms.widest}
         self.wishes = allowed
         with SqliteJournal(self.path, write=True) as journal:
-            wanted = Wanted(list(allowed), list(allowed.values()), self.chance.bytes(16))
+            wanted = WantedRegistry(list(allowed), list(allowed.values()), self.chance.bytes(16))
             import_users(journal, wanted, allow_removals=True)
 
     DEEDS = {  # noqa: RUF012  what happens, and how often

@@ -71,3 +71,13 @@ def test_no_two_modules_share_a_name() -> None:
     """A command's file is named after the command, whatever does the work."""
     names = Counter(name.rpartition(".")[2] for name in modules(packages=False) if not name.startswith("wevent.cli."))
     assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """Apart from private ones, which nobody else sees."""
+    names = Counter(
+        name
+        for path in Path(wevent.__file__).parent.rglob("*.py")
+        for name in re.findall(r"^class ([A-Z]\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert [name for name, number in names.items() if number > 1] == []

@@ -22,7 +22,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from wevent.auditing.memberships import Epoch, Journal, Restore, Row, Run, check_memberships, unknown_key
+from wevent.auditing.memberships import EpochRow, JournalRows, RestoreRow, Row, Run, check_memberships, unknown_key
 from wevent.auditing.window_sums import NANO, WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal.sqlite.reading import open_for_reading
@@ -126,18 +126,18 @@ class _Audit:
         stored: list[Any] = database.execute("SELECT name, value FROM facts").fetchall()
         facts: dict[str, Any] = dict(stored)
         epochs = [
-            Epoch(
+            EpochRow(
                 first, max(window for window, _ in terms["declared"]), unknown_key(*_strangers(terms)), _number(terms)
             )
             for first, terms in self._epochs
         ]
-        journal = Journal(
+        journal = JournalRows(
             [
                 Row(*row)
                 for row in database.execute("SELECT user, window, nano, level, since, first, last FROM members")
             ],
             [
-                Restore(*row)
+                RestoreRow(*row)
                 for row in database.execute(
                     "SELECT slot, widest, proven, same_epoch, charged, changed FROM restores ORDER BY slot"
                 )

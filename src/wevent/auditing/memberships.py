@@ -21,7 +21,7 @@ Add = Callable[..., None]
 _EVER = 1 << 62
 
 
-class Epoch(NamedTuple):
+class EpochRow(NamedTuple):
     """Terms in force from a slot on, as far as memberships go; `unknown` is the class of strangers, if they count."""
 
     first: int
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     elsewhere: bool
 
 
-class Restore(NamedTuple):
+class RestoreRow(NamedTuple):
     """Slots up to `slot` were released elsewhere; `changed` has a bit per bucket of ids, None: nothing is proven."""
 
     slot: int
@@ -83,12 +83,12 @@ class Row(NamedTuple):
         return self.last is None or self.since <= self.last
 
 
-class Journal(NamedTuple):
+class JournalRows(NamedTuple):
     """What a journal says about people, as its tables have it."""
 
     rows: list[Row]
-    restores: list[Restore]
-    epochs: list[Epoch]
+    restores: list[RestoreRow]
+    epochs: list[EpochRow]
     runs: list[Run]
     salt: bytes
     stored: bytes
@@ -101,7 +101,7 @@ class Journal(NamedTuple):
         return max(epoch.widest for epoch in self.epochs)
 
 
-def check_memberships(journal: Journal, add: Add) -> None:
+def check_memberships(journal: JournalRows, add: Add) -> None:
     """Report every membership that the rules forbid: `add(slot, problem, **facts)`."""
     if _sum_of(journal) != journal.stored:
         add(journal.committed, "the registry does not add up: a membership is not what was stored")
@@ -121,7 +121,7 @@ def unknown_key(declared: Iterable[Key], number: int, neighbours: str) -> Key | 
     return (max(window for window, _ in keys), nano if neighbours == "replace" else nano // 2) if number else None
 
 
-def _sum_of(journal: Journal) -> bytes:
+def _sum_of(journal: JournalRows) -> bytes:
     """What the rows add up to: keyed digests, summed in four lanes of 64 bits that wrap."""
     texts = []
     for user, window, nano, level, since, first, last in journal.rows:
@@ -138,19 +138,19 @@ def _keyed(text: bytes, salt: bytes, size: int) -> bytes:
     return hashlib.blake2b(text, key=salt[:64], digest_size=size).digest()
 
 
-def _restores(journal: Journal) -> Iterator[tuple[Restore, frozenset[Key]]]:
+def _restores(journal: JournalRows) -> Iterator[tuple[RestoreRow, frozenset[Key]]]:
     """Every stretch of slots released elsewhere: what is known of it, and the classes that were charged for it."""
     known = {restore.slot: restore for restore in journal.restores}
     for place, run in enumerate(journal.runs):
         following = journal.runs[place + 1 : place + 2]
         if run.elsewhere and not any(later.elsewhere for later in following) and run.last >= journal.ruled_from:
             charged = frozenset((row[0], row[1]) for row in run.population)
-            yield known.pop(run.last, Restore(run.last, journal.widest, 0, 0, "[]", None)), charged
+            yield known.pop(run.last, RestoreRow(run.last, journal.widest, 0, 0, "[]", None)), charged
     for restore in known.values():
         yield restore, frozenset()
 
 
-def _people(journal: Journal) -> Iterator[tuple[int, list[Row]]]:
+def _people(journal: JournalRows) -> Iterator[tuple[int, list[Row]]]:
     """The rows of every id with its bucket; an erased id and the same one registered again are one person."""
     rows: dict[str, list[Row]] = defaultdict(list)
     for row in journal.rows:
@@ -165,7 +165,7 @@ def _digest_name(user: str, salt: bytes) -> str:
 
 
 def _check_person(
-    journal: Journal, person: tuple[int, list[Row]], restores: Sequence[tuple[Restore, frozenset[Key]]], add: Add
+    journal: JournalRows, person: tuple[int, list[Row]], restores: Sequence[tuple[RestoreRow, frozenset[Key]]], add: Add
 ) -> None:
     bucket, rows = person
     held = [row for row in rows if row.is_membership]
@@ -180,7 +180,7 @@ def _check_person(
             _check_restore(later, held, bucket, event, add)
 
 
-def _check_join(journal: Journal, row: Row, add: Add) -> None:
+def _check_join(journal: JournalRows, row: Row, add: Add) -> None:
     """Before the registry knew the id it may have been a stranger."""
     for unknown, last in _as_stranger(journal.epochs, row.since):
         if unknown != row.key and row.first - last < max(unknown[0], row.window):
@@ -190,7 +190,7 @@ def _check_join(journal: Journal, row: Row, add: Add) -> None:
         _report(add, row, "a window wider than histories were kept for was used too soon")
 
 
-def _check_restore(row: Row, held: list[Row], bucket: int, event: tuple[Restore, frozenset[Key]], add: Add) -> None:
+def _check_restore(row: Row, held: list[Row], bucket: int, event: tuple[RestoreRow, frozenset[Key]], add: Add) -> None:
     restore, charged = event
     doubtful = restore.doubts(bucket) or (row.since > restore.slot and not restore.same_epoch)
     until = restore.slot + max(restore.widest, row.window)
@@ -213,7 +213,7 @@ def _report(add: Add, row: Row, problem: str) -> None:
     add(row.first, problem, window=row.window, epsilon=row.nano / NANO)
 
 
-def _as_stranger(epochs: list[Epoch], since: int) -> Iterator[tuple[Key, int]]:
+def _as_stranger(epochs: list[EpochRow], since: int) -> Iterator[tuple[Key, int]]:
     """The classes in which an id unknown before a slot may have been counted, with the last slot of each."""
     ends = [epoch.first - 1 for epoch in epochs[1:]] + [_EVER]
     for epoch, end in zip(epochs, ends, strict=True):
@@ -222,7 +222,7 @@ def _as_stranger(epochs: list[Epoch], since: int) -> Iterator[tuple[Key, int]]:
             yield epoch.unknown, last
 
 
-def _opening(epochs: list[Epoch], window: int) -> int:
+def _opening(epochs: list[EpochRow], window: int) -> int:
     """From which slot on nothing that was forgotten can matter to a window."""
     opening, kept = 0, 0
     for epoch in epochs:
@@ -232,7 +232,7 @@ def _opening(epochs: list[Epoch], window: int) -> int:
     return opening
 
 
-def _check_sizes(journal: Journal, add: Add) -> None:
+def _check_sizes(journal: JournalRows, add: Add) -> None:
     """The class sizes that were used are those of the histories, for as long as these are complete."""
     begin, length = _complete(journal)
     sizes: dict[Key, Any] = defaultdict(lambda: np.zeros(length + 1, dtype=np.int64))
@@ -255,11 +255,11 @@ def _check_sizes(journal: Journal, add: Add) -> None:
                 add(slot, "a class was not as large as its members say", window=key[0], epsilon=key[1] / NANO)
 
 
-def _strangers_at(epochs: list[Epoch], slot: int) -> int:
+def _strangers_at(epochs: list[EpochRow], slot: int) -> int:
     return next(epoch.strangers for epoch in reversed(epochs) if epoch.first <= slot)
 
 
-def _check_strangers(journal: Journal, restores: Sequence[tuple[Restore, frozenset[Key]]], add: Add) -> None:
+def _check_strangers(journal: JournalRows, restores: Sequence[tuple[RestoreRow, frozenset[Key]]], add: Add) -> None:
     """Strangers hold a requirement too: across epochs and restores; and whom the registry knows is no stranger."""
     counted: dict[Key, int] = {}
     for run in journal.runs:
@@ -278,7 +278,7 @@ def _check_strangers(journal: Journal, restores: Sequence[tuple[Restore, frozens
         counted[key] = run.last
 
 
-def _strangers_of(journal: Journal, run: Run) -> Key | None:
+def _strangers_of(journal: JournalRows, run: Run) -> Key | None:
     """The class that strangers were counted in; the first format always counted them where the terms said so."""
     if run.elsewhere:
         return None
@@ -290,7 +290,7 @@ def _strangers_of(journal: Journal, run: Run) -> Key | None:
     return next(epoch.unknown for epoch in reversed(journal.epochs) if epoch.first <= run.first)
 
 
-def _check_barred(journal: Journal, people: list[tuple[int, list[Row]]], add: Add) -> None:
+def _check_barred(journal: JournalRows, people: list[tuple[int, list[Row]]], add: Add) -> None:
     """Whom the registry knew and did not count was kept from counting as a stranger: at least so many ids were."""
     begin, length = _complete(journal)
     apart = np.zeros(length + 1, dtype=np.int64)
@@ -310,7 +310,7 @@ def _check_barred(journal: Journal, people: list[tuple[int, list[Row]]], add: Ad
             add(begin + low, "ids that the registry knows may have been counted as strangers")
 
 
-def _complete(journal: Journal) -> tuple[int, int]:
+def _complete(journal: JournalRows) -> tuple[int, int]:
     """The first slot whose histories are all still there, and how many slots that makes."""
     begin, widest = journal.ruled_from, 0
     ends = [epoch.first for epoch in journal.epochs[1:]] + [journal.committed + 1]  # the last boundary of each

@@ -31,7 +31,7 @@ class Adversary(SeededNoise):
         return draws
 
 
-class Written:
+class ScriptedDraws:
     """Draws what is written, again and again, and keeps everyone; a probe (size one) draws from a list of its own."""
 
     seeded = True
@@ -62,7 +62,7 @@ class Written:
         return (counts[:, ::-1] if self._mirrored else counts).copy()
 
 
-class Failing(Written):
+class Failing(ScriptedDraws):
     """No entropy: every draw raises while it is broken."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from wevent.checks.adversaries import Failing, Written
+from wevent.checks.adversaries import Failing, ScriptedDraws
 from wevent.checks.spending import expect_windows_hold
 from wevent.checks.subject import (
     CELLS,
@@ -70,7 +70,7 @@ def restored_after_an_update(subject: Subject) -> None:
         for population in (fewer, more, fewer):
             for publisher in (whole, continued):
                 publisher.update(population)
-            first, second = (plain(one.run(subject.stream(15, population))) for one in (whole, continued))
+            first, second = (plain(publisher.run(subject.stream(15, population))) for publisher in (whole, continued))
             expect_same_releases(first, second, "the same after an update and a restart")
             spent = whole.ledger.spent().tolist(), continued.ledger.spent().tolist()
             expect_same(*spent, "the same to be spent after an update and a restart", whole.slot)
@@ -91,7 +91,7 @@ def replayed(subject: Subject) -> None:
     expect_same(*spent, "the same to be spent after a replay", whole.slot)
     rebuilt = Publisher.restore(rebuilt.state(), noise=SeededNoise.at(noise.position()))  # replaying draws nothing
     expect_same_state(whole, rebuilt, "a replay")
-    first, second = (plain(one.run(subject.stream(20))) for one in (whole, rebuilt))
+    first, second = (plain(publisher.run(subject.stream(20))) for publisher in (whole, rebuilt))
     expect_same_releases(first, second, "the same after a replay")
 
 
@@ -131,7 +131,7 @@ def errors_change_nothing(subject: Subject) -> None:
 def _expect_failed_draws_leave_nothing(subject: Subject) -> None:
     """In every slot the first draw fails; a slot that draws nothing goes by."""
     noise = Failing()
-    disturbed, quiet = subject.publisher(noise), subject.publisher(Written([0]))
+    disturbed, quiet = subject.publisher(noise), subject.publisher(ScriptedDraws([0]))
     counts = np.full((len(EVERYONE), len(CELLS)), 20)
     for slot in range(1, 2 * LONG.window + 1):
         before = disturbed.state()

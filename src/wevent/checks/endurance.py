@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from wevent.checks.adversaries import HUGE, Written
+from wevent.checks.adversaries import HUGE, ScriptedDraws
 from wevent.checks.subject import Subject, expect, expect_same
 from wevent.core.requirements import Population, Requirement
 
@@ -19,7 +19,7 @@ _ALLOWED = 33  # slots per memory block that may stay: a publisher keeps nothing
 def memory(subject: Subject) -> None:
     """Over thousands of slots the number of live memory blocks stays, and so does the size of the state."""
     population = Population({Requirement(5, 1): 50})
-    publisher = subject.publisher(Written([0], (HUGE, -HUGE, -HUGE)), population, 2)
+    publisher = subject.publisher(ScriptedDraws([0], (HUGE, -HUGE, -HUGE)), population, 2)
     counts = np.array([[20, 10]])
     slots = _TIMES * subject.slots
 

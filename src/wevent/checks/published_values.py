@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.checks.adversaries import ENDS, HUGE, Written
+from wevent.checks.adversaries import ENDS, HUGE, ScriptedDraws
 from wevent.checks.spending import expect_windows_hold
 from wevent.checks.subject import CELLS, EVERYONE, Subject, expect, expect_same, expect_same_state
 from wevent.checks.watching import watched_smoother
@@ -93,7 +93,7 @@ def releases_stay(subject: Subject) -> None:
 
 def noise_in_every_cell(subject: Subject) -> None:
     """Every cell of a measurement moves with what is drawn: an estimator that leaves noise out publishes the truth."""
-    quiet, moved = subject.publisher(Written([0])), subject.publisher(Written([HUGE], mirrored=True))
+    quiet, moved = subject.publisher(ScriptedDraws([0])), subject.publisher(ScriptedDraws([HUGE], mirrored=True))
     random = np.random.default_rng(subject.seed)
     published = 0
     for _ in range(subject.slots):
@@ -129,7 +129,7 @@ def finite(subject: Subject) -> None:
         for population in _CROWDS:
             for turn in range(len(ENDS)):
                 draws = (*ENDS[turn:], *ENDS[:turn])
-                live, again = (watched.publisher(Written(draws, draws), population) for _ in range(2))
+                live, again = (watched.publisher(ScriptedDraws(draws, draws), population) for _ in range(2))
                 _expect_finite(live, again, failures)
 
 

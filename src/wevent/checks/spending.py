@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wevent.checks.adversaries import HUGE, Adversary, Written
+from wevent.checks.adversaries import HUGE, Adversary, ScriptedDraws
 from wevent.checks.subject import EVERYONE, LONG, MIDDLE, SHORT, Subject, expect, expect_same
-from wevent.checks.watching import Asked, Key, watched_policy
+from wevent.checks.watching import AskedBudgets, Key, watched_policy
 from wevent.core.mechanism import Idle
 from wevent.core.requirements import Population, Requirement
 from wevent.publisher.publisher import Publisher
@@ -62,7 +62,7 @@ def within_its_means(subject: Subject) -> None:
     A mechanism that says it looks first reserves a probe in every slot; one that does not, never. A policy keeps nothing
     to itself: made anew in any slot it asks for the same.
     """
-    seen: list[Asked] = []
+    seen: list[AskedBudgets] = []
     with subject.as_row(policy=watched_policy(subject.row, seen)) as watched:
         for population in (EVERYONE, UNEVEN, REFUNDED):
             for refund in (False,) if subject.row.local else (False, True):
@@ -73,14 +73,16 @@ def within_its_means(subject: Subject) -> None:
         _ask(watched, publisher, seen, refund=False, moving=True)
 
 
-def _ask(subject: Subject, publisher: Publisher, seen: list[Asked], *, refund: bool, moving: bool = False) -> None:
+def _ask(
+    subject: Subject, publisher: Publisher, seen: list[AskedBudgets], *, refund: bool, moving: bool = False
+) -> None:
     """Step a publisher, with classes that come and go if they are `moving`, and keep books of what every row is due."""
     random = np.random.default_rng(subject.seed)
     books: dict[Key, list[int]] = {}
     for index in range(subject.slots):
         if moving and index % 3 == 2:
-            members = [one for one in (SHORT, MIDDLE, LONG) if random.random() < 0.6] or [LONG]
-            publisher.update(Population({one: int(random.integers(0, 300)) for one in members}))
+            members = [requirement for requirement in (SHORT, MIDDLE, LONG) if random.random() < 0.6] or [LONG]
+            publisher.update(Population({requirement: int(random.integers(0, 300)) for requirement in members}))
         seen.clear()
         release = publisher.step(next(subject.stream(1, publisher.population)))
         (asked,) = seen
@@ -91,7 +93,7 @@ def _ask(subject: Subject, publisher: Publisher, seen: list[Asked], *, refund: b
             books.setdefault(key, [0] * index).append(charged.get(key, 0))
 
 
-def _expect_affordable(asked: Asked, books: dict[Key, list[int]]) -> None:
+def _expect_affordable(asked: AskedBudgets, books: dict[Key, list[int]]) -> None:
     for key, most in asked.most().items():
         window, nano = key
         book = books.get(key, [])
@@ -99,7 +101,7 @@ def _expect_affordable(asked: Asked, books: dict[Key, list[int]]) -> None:
         expect(most <= left, f"to ask {Requirement.from_nano(*key)} for at most the {left} left", most, asked.slot)
 
 
-def _expect_looked(probes: bool, asked: Asked) -> None:
+def _expect_looked(probes: bool, asked: AskedBudgets) -> None:
     if not probes:
         expect(asked.probe is None, "no probe from a mechanism without a threshold", asked.probe, asked.slot)
     else:
@@ -108,7 +110,7 @@ def _expect_looked(probes: bool, asked: Asked) -> None:
         expect(not unseen, "a probe for every class of a mechanism with a threshold", f"none for {unseen}", asked.slot)
 
 
-def _charged(release: Release, asked: Asked, population: Population, *, refund: bool) -> dict[Key, int]:
+def _charged(release: Release, asked: AskedBudgets, population: Population, *, refund: bool) -> dict[Key, int]:
     """What each row is due for the slot: what was asked for; less if a publication was refunded."""
     due = {key: (asked.probe or {}).get(key, 0) for key in asked.members}
     if release.fresh and not isinstance(asked.offer, Idle):
@@ -128,14 +130,14 @@ def counts_unseen(subject: Subject) -> None:
     where the first saw people; the decision is forced on both. A slot that is not published shows the same in both.
     """
     random = np.random.default_rng(subject.seed)
-    seen: list[Asked] = []
+    seen: list[AskedBudgets] = []
     with subject.as_row(policy=watched_policy(subject.row, seen)) as watched:
-        noise = Written([0])
-        live, rebuilt = watched.publisher(noise), watched.publisher(Written([0]))
+        noise = ScriptedDraws([0])
+        live, rebuilt = watched.publisher(noise), watched.publisher(ScriptedDraws([0]))
         for counts in subject.stream():
             probe = HUGE if random.random() < 0.5 else -HUGE
             noise.force(probe)
-            empty = Publisher.restore(rebuilt.state(), noise=Written([7], [probe])).step(np.zeros_like(counts))
+            empty = Publisher.restore(rebuilt.state(), noise=ScriptedDraws([7], [probe])).step(np.zeros_like(counts))
             release = live.step(counts)
             expect_same(seen[-1], seen[-2], "the same to be asked for where nobody is there", release.slot)
             first, second = release.to_dict(), empty.to_dict()

@@ -132,9 +132,9 @@ def plain(releases: Iterable[Release]) -> list[dict[str, Any]]:
 
 def expect_same_releases(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]], what: str) -> None:
     """Break the check at the first slot that differs, naming the part that does."""
-    for one, other in zip(first, second, strict=True):
-        for name, value in one.items():
-            expect_same(value, other[name], f"{what}, {name}", one["slot"])
+    for mine, other in zip(first, second, strict=True):
+        for name, value in mine.items():
+            expect_same(value, other[name], f"{what}, {name}", mine["slot"])
 
 
 def expect_same_state(first: Publisher, second: Publisher, what: str) -> None:

@@ -18,7 +18,7 @@ Key = tuple[int, int]  # (window in slots, epsilon in nano-epsilons)
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedBudgets:
     """What a policy asked for in one slot, by requirement, in plain integers; rows that can't be charged left out.
 
     Attributes:
@@ -48,7 +48,7 @@ class WatchedPolicy:
         seen: where to write.
     """
 
-    def __init__(self, policy: Policy, again: Callable[[], Policy], seen: list[Asked]) -> None:
+    def __init__(self, policy: Policy, again: Callable[[], Policy], seen: list[AskedBudgets]) -> None:
         self._policy, self._again, self._seen = policy, again, seen
         self._probe: IntArray | None = None
         self._failed = ""
@@ -111,7 +111,7 @@ class WatchedSmoother:
         return after, estimate
 
 
-def watched_policy(row: Mechanism, seen: list[Asked]) -> Callable[[tuple[Requirement, ...], Options], Policy]:
+def watched_policy(row: Mechanism, seen: list[AskedBudgets]) -> Callable[[tuple[Requirement, ...], Options], Policy]:
     """The mechanism's maker of policies, with a witness."""
 
     def make(declared: tuple[Requirement, ...], options: Options) -> Policy:
@@ -127,7 +127,7 @@ def watched_smoother(row: Mechanism, failures: list[str]) -> Callable[[Options],
     return lambda options: WatchedSmoother(row.smoother(options), failures)
 
 
-def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Idle) -> Asked:
+def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Idle) -> AskedBudgets:
     keys = list(zip(ledger.windows.tolist(), ledger.epsilons.tolist(), strict=True))
     charged = ledger.charged.tolist()
 
@@ -138,7 +138,7 @@ def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray |
         expect(bool((budgets >= 0).all()), f"{what} of nothing below 0", budgets.tolist(), slot)
         return {key: value for key, value, pays in zip(keys, budgets.tolist(), charged, strict=True) if pays}
 
-    return Asked(
+    return AskedBudgets(
         slot,
         None if probe is None else by_requirement(probe, "a probe"),
         offer if isinstance(offer, Idle) else by_requirement(offer, "an offer"),

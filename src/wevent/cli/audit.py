@@ -34,10 +34,10 @@ def _text(report: Report) -> str:
     lines = [f"{report.slots} slots from slot {report.first} on, {len(report.classes)} classes"]
     for (window, nano), worst in sorted(report.classes.items()):
         lines.append(f"  window {window:>6}  epsilon {nano / NANO:<9g} worst window spend {worst / NANO:.9f}")
-    lines += [f"unsafe: {one}" for one in report.unsafe]
-    for one in report.violations[:20]:
-        facts = "".join(f", {name} {value}" for name, value in one.items() if name not in ("slot", "problem"))
-        lines.append(f"VIOLATION in slot {one['slot']}: {one['problem']}{facts}")
+    lines += [f"unsafe: {reason}" for reason in report.unsafe]
+    for violation in report.violations[:20]:
+        facts = "".join(f", {name} {value}" for name, value in violation.items() if name not in ("slot", "problem"))
+        lines.append(f"VIOLATION in slot {violation['slot']}: {violation['problem']}{facts}")
     more = len(report.violations) - 20
     if more > 0:
         lines.append(f"… and {more} more (see --json)")

@@ -40,7 +40,7 @@ def _facts(backup: Path, journal: Path, done: Restored) -> dict[str, object]:
         "journal": str(journal),
         "backup": str(backup),
         **done._asdict(),
-        "put_aside": [str(one) for one in done.put_aside],
+        "put_aside": [str(path) for path in done.put_aside],
     }
 
 
@@ -48,7 +48,7 @@ def _text(backup: Path, journal: Path, done: Restored) -> str:
     first, last = done.backup_through + 1, done.released_through
     lines = [f"{journal}: restored from {backup} through slot {done.backup_through}"]
     if done.put_aside:
-        lines.append(f"put aside, not deleted: {', '.join(one.name for one in done.put_aside)}")
+        lines.append(f"put aside, not deleted: {', '.join(path.name for path in done.put_aside)}")
     if last >= first:
         slots = f"slot {last} was" if last == first else f"slots {first} to {last} were"
         lines.append(f"{slots} released elsewhere: charged with the most that could have been spent, never drawn again")

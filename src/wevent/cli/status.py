@@ -81,12 +81,12 @@ def _text(facts: dict[str, Any]) -> str:
         lines.append(f"{facts['pending_changes']} changes of the registry wait for the next slot")
     if facts["backup"]:
         lines.append("a backup: state --released-through SLOT before publishing from it")
-    lines += [f"unsafe: {one}" for one in facts["unsafe"]]
+    lines += [f"unsafe: {reason}" for reason in facts["unsafe"]]
     lines.append("budget left in the open window:")
-    for one in facts["classes"]:
-        bar = "█" * round(20 * one["share"])
+    for row in facts["classes"]:
+        bar = "█" * round(20 * row["share"])
         lines.append(
-            f"  window {one['window']:>6}  epsilon {one['epsilon']:<7g} {one['users']:>9} users  "
-            f"{bar:░<20} {one['share']:.0%}"
+            f"  window {row['window']:>6}  epsilon {row['epsilon']:<7g} {row['users']:>9} users  "
+            f"{bar:░<20} {row['share']:.0%}"
         )
     return "\n".join(lines)

@@ -35,7 +35,7 @@ def ndjson_line(record: Record) -> bytes:
     )
     end = msgspec.json.encode(
         {
-            "classes": [[one.window, one.nano] for one in record.group.population.classes],
+            "classes": [[requirement.window, requirement.nano] for requirement in record.group.population.classes],
             "charges": charges,
             "threshold": record.threshold,
             "dissimilarity": record.dissimilarity,

@@ -123,7 +123,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if isinstance(values.get("cells"), str) and not values["cells"].isdecimal():
         values["cells"] = str(folder / values["cells"])
     if "inputs" in values:
-        values["inputs"] = tuple(one if one == "-" else str(folder / one) for one in _inputs(values["inputs"]))
+        values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
     return values
 
 
@@ -230,9 +230,9 @@ def _slotted(values: Mapping[str, Any], auto: bool) -> dict[str, Any]:
 
 def _inputs(value: Any) -> tuple[str, ...]:
     inputs = (value,) if isinstance(value, (str, Path)) else value
-    if not isinstance(inputs, (list, tuple)) or not inputs or not all(isinstance(one, (str, Path)) for one in inputs):
+    if not isinstance(inputs, (list, tuple)) or not inputs or not all(isinstance(name, (str, Path)) for name in inputs):
         raise _invalid("inputs", "file names and globs, or '-'", value, "Write inputs = ['events/*.parquet'].")
-    names = tuple(str(one) for one in inputs)
+    names = tuple(str(name) for name in inputs)
     if "-" in names and len(names) > 1:
         raise _invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
     return names

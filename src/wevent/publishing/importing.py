@@ -26,7 +26,7 @@ MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
 
 
-class Wanted(NamedTuple):
+class WantedRegistry(NamedTuple):
     """Who should be registered, as a requirements file says."""
 
     users: Sequence[str] | npt.NDArray[np.int64] | Spelled
@@ -51,9 +51,9 @@ class Difference(NamedTuple):
         return f"{self.joining} join, {self.changing} change, {self.leaving} leave"
 
 
-def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> Wanted:
+def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> WantedRegistry:
     """What a requirements file says, and a digest that tells whether it says something new."""
-    return Wanted(asked.users, asked.keys, requirements_digest(path, levels), asked.words)
+    return WantedRegistry(asked.users, asked.keys, requirements_digest(path, levels), asked.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:
@@ -63,7 +63,7 @@ def requirements_digest(path: Path, levels: Levels | None) -> bytes:
         return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
 
 
-def import_users(journal: Journal, wanted: Wanted, *, allow_removals: bool = False) -> Difference:
+def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False) -> Difference:
     """Make the registry say what a file says; a file that was imported already changes nothing.
 
     Raises:
@@ -92,7 +92,7 @@ def registered(journal: Journal, asked: Iterable[Change] = ()) -> dict[str, tupl
 
 def import_changes(
     journal: Journal,
-    wanted: Wanted,
+    wanted: WantedRegistry,
     terms: Terms,
     asked: Changes = (),
     *,

@@ -18,7 +18,7 @@ _log = logging.getLogger("wevent.publishing.member_view")
 _FAR = 1 << 62
 
 
-class Standing(NamedTuple):
+class SlotRoster(NamedTuple):
     """Who counts in a slot.
 
     Attributes:
@@ -51,11 +51,11 @@ class MemberView:
         self._holdout: HoldOut = holdout_of(epochs, registry.restores())
         self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
         self._strangers_from = self._holdout.strangers_from()
-        self._standing: Standing | None = None
+        self._standing: SlotRoster | None = None
         self._until = 0  # the roster stands before this slot
         self._forget = 0  # past memberships are looked through in this slot
 
-    def at(self, slot: int, most: int | None = None) -> Standing:
+    def at(self, slot: int, most: int | None = None) -> SlotRoster:
         """Who counts in a slot. Changes that were asked for take effect here: at the boundary before it.
 
         Args:
@@ -77,7 +77,7 @@ class MemberView:
         first = self._registry.first_forgotten(self._holdout)
         return _FAR if first is None else max(first, slot + 1 + self._holdout.widest // 8)
 
-    def _build(self, slot: int) -> Standing:
+    def _build(self, slot: int) -> SlotRoster:
         """The roster of everybody whose time has come, and of the strangers, if theirs has."""
         rows = self._registry.rows()
         ahead = rows.firsts[rows.firsts > slot].tolist()
@@ -93,4 +93,4 @@ class MemberView:
             barred = Barred(self._registry.apart(slot), self._registry.salt, doubts)
         self._until = min(ahead, default=_FAR)
         roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred)
-        return Standing(roster, self._until - slot, None if barred is None else len(barred))
+        return SlotRoster(roster, self._until - slot, None if barred is None else len(barred))

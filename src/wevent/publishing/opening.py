@@ -13,7 +13,7 @@ from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Terms, levels_to_plain
 from wevent.people.membership import Change, Changes
 from wevent.publishing.configuration import Settings
-from wevent.publishing.importing import Difference, Wanted, import_changes, import_users, registered
+from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
 
 
 def make_terms(
@@ -68,7 +68,7 @@ def refuse_seeded(journal: Journal) -> None:
         )
 
 
-def agree(journal: Journal, terms: Terms, *, new_epoch: bool) -> bool:
+def must_begin(journal: Journal, terms: Terms, *, new_epoch: bool) -> bool:
     """Whether these terms are to be begun: the first ones, or an epoch the operator asked for. Stores nothing.
 
     Raises:
@@ -90,7 +90,7 @@ def begin(
     terms: Terms,
     *,
     new_epoch: bool,
-    wanted: Wanted | None = None,
+    wanted: WantedRegistry | None = None,
     unsafe: tuple[str, ...] = (),
     allow_removals: bool = False,
 ) -> Difference:
@@ -110,10 +110,10 @@ def begin(
         What the registry was told to change for `wanted`.
 
     Raises:
-        SettingsDiffer, InvalidOption: as of `agree`.
+        SettingsDiffer, InvalidOption: as of `must_begin`.
         InvalidMembership: for a requirement that nobody may hold under these terms, or too many who leave.
     """
-    if not agree(journal, terms, new_epoch=new_epoch):
+    if not must_begin(journal, terms, new_epoch=new_epoch):
         done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
         journal.note_unsafe(unsafe)
         return done

@@ -16,10 +16,10 @@ from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.importing import Difference, Wanted, registered, requirements_digest, wanted_users
+from wevent.publishing.importing import Difference, WantedRegistry, registered, requirements_digest, wanted_users
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import agree, begin, make_terms, pinned_terms, refuse_seeded
-from wevent.publishing.staleness import Plan, plan_or_refuse, settle
+from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
 from wevent.streams.files.inputs import find_files
@@ -51,7 +51,7 @@ class Intent:
 
 
 @dataclass(frozen=True)
-class Published:
+class RunReport:
     """What a run came to.
 
     Attributes:
@@ -82,7 +82,7 @@ class Watch:
     progress: Progress = lambda slot, last: None
 
 
-def publish(config: Path | str | None = None, *, intent: Intent | None = None, **settings: Any) -> Published:
+def publish(config: Path | str | None = None, *, intent: Intent | None = None, **settings: Any) -> RunReport:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
     Call it again after a crash or with more events: it resumes where it stopped and never draws a slot twice.
@@ -100,7 +100,7 @@ def publish(config: Path | str | None = None, *, intent: Intent | None = None, *
     return run(chosen, intent or Intent(), read)
 
 
-def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], watch: Watch | None = None) -> Published:
+def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], watch: Watch | None = None) -> RunReport:
     """Publish under checked settings.
 
     Args:
@@ -120,7 +120,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 3. The settings agree with those that are pinned. Nothing is stored.
         clock, last = declared_clock(settings, _pinned_clock(journal))
         wanted, terms = _terms(journal, settings, clock, intent)
-        agree(journal, terms, new_epoch=intent.new_epoch)
+        must_begin(journal, terms, new_epoch=intent.new_epoch)
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
@@ -129,7 +129,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
         #    is stored with its first slot, first terms bind with the first slot.
         if plan is not None:
-            settle(journal, plan)
+            store_settlement(journal, plan)
         resumed = pinned_terms(journal) is not None
         difference = begin(
             journal,
@@ -149,7 +149,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         watch.begun(publication.publisher.slot, last)
         summary = publication.run()
         output.close()
-    return Published(summary, imported, source.totals(), source.first_malformed())
+    return RunReport(summary, imported, source.totals(), source.first_malformed())
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
@@ -181,7 +181,7 @@ def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, P
     return [*files, *read, *people]
 
 
-def _plan(journal: Journal, intent: Intent) -> Plan | None:
+def _plan(journal: Journal, intent: Intent) -> Settlement | None:
     """What is to be charged to an old copy, None if it is none; nothing is stored."""
     if not journal.is_new:
         return plan_or_refuse(journal, intent.released_through, intent.widest_window)
@@ -195,7 +195,7 @@ def _plan(journal: Journal, intent: Intent) -> Plan | None:
     return None
 
 
-def _known_slots(journal: Journal, plan: Plan | None) -> int:
+def _known_slots(journal: Journal, plan: Settlement | None) -> int:
     """The last slot that the journal knows, or will know once it is settled."""
     if plan is not None and plan.batch.records:
         return plan.batch.records[-1].slot
@@ -207,7 +207,9 @@ def _pinned_clock(journal: Journal) -> SlotClock | None:
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
 
 
-def _terms(journal: Journal, settings: Settings, clock: SlotClock, intent: Intent) -> tuple[Wanted | None, Terms]:
+def _terms(
+    journal: Journal, settings: Settings, clock: SlotClock, intent: Intent
+) -> tuple[WantedRegistry | None, Terms]:
     """Who the requirements file wants, and the terms that the settings ask for."""
     pinned = pinned_terms(journal)
     wanted = _wanted(settings, None if pinned is None else journal.imported())
@@ -227,7 +229,7 @@ def _terms(journal: Journal, settings: Settings, clock: SlotClock, intent: Inten
     return wanted, make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
 
 
-def _wanted(settings: Settings, imported: bytes | None) -> Wanted | None:
+def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None:
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
         return None

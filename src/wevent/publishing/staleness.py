@@ -28,7 +28,7 @@ class Settled(NamedTuple):
     held_out: int
 
 
-class Plan(NamedTuple):
+class Settlement(NamedTuple):
     """What settling would store: the slots released elsewhere, charged, and what is known of memberships there."""
 
     batch: Batch
@@ -48,10 +48,10 @@ def settle_stale(journal: Journal, released_through: int | None, widest_window: 
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
     plan = plan_or_refuse(journal, released_through, widest_window)
-    return Settled(0, 0) if plan is None else settle(journal, plan)
+    return Settled(0, 0) if plan is None else store_settlement(journal, plan)
 
 
-def plan_or_refuse(journal: Journal, released_through: int | None, widest_window: int | None) -> Plan | None:
+def plan_or_refuse(journal: Journal, released_through: int | None, widest_window: int | None) -> Settlement | None:
     """What is to be stored before a journal may go on, None if nothing is; stores nothing.
 
     Raises:
@@ -65,7 +65,7 @@ def plan_or_refuse(journal: Journal, released_through: int | None, widest_window
     return None
 
 
-def settle(journal: Journal, plan: Plan) -> Settled:
+def store_settlement(journal: Journal, plan: Settlement) -> Settled:
     """Store what was planned."""
     batch, restore = plan
     held = 0
@@ -78,7 +78,7 @@ def settle(journal: Journal, plan: Plan) -> Settled:
     return Settled(len(batch.records), held)
 
 
-def plan_settling(journal: Journal, released_through: int, widest_window: int | None = None) -> Plan:
+def plan_settling(journal: Journal, released_through: int, widest_window: int | None = None) -> Settlement:
     """What `settle_stale` would store; stores nothing.
 
     Raises:
@@ -97,7 +97,7 @@ def plan_settling(journal: Journal, released_through: int, widest_window: int | 
     if released_through < known:
         raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
     batch = charge_elsewhere(journal, released_through)
-    return Plan(batch, _restore(journal, batch, widest_window) if batch.records else None)
+    return Settlement(batch, _restore(journal, batch, widest_window) if batch.records else None)
 
 
 def refuse_stale(committed: int, known: int, *, copied: bool) -> None:

@@ -12,7 +12,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.journal import Journal
 from wevent.journal.rebuild import holdout_of
 from wevent.people.membership import Change
-from wevent.publishing.importing import Wanted, import_users
+from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.opening import begin, pinned_terms
 
 OTHER = make_terms(mechanism="pba")
@@ -79,7 +79,7 @@ def test_terms_with_an_id_that_nobody_can_have_are_not_begun(kept: Kept) -> None
 
 def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -> None:
     with kept.open() as journal:
-        wanted = Wanted(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
+        wanted = WantedRegistry(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
         assert begin(journal, make_terms(), new_epoch=False, wanted=wanted).joining == 2
         assert journal.registry.holds("ann") or journal.registry.pending()
         journal.registry.apply(1, holdout_of(journal.epochs(), journal.registry.restores()))
@@ -92,7 +92,7 @@ def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -
 
 def test_a_file_is_imported_once(fresh: Journal, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 2)
-    wanted = Wanted([f"u{user}" for user in range(89)], [CLASSES[user % 3] for user in range(89)], b"digest")
+    wanted = WantedRegistry([f"u{user}" for user in range(89)], [CLASSES[user % 3] for user in range(89)], b"digest")
     assert import_users(fresh, wanted).leaving == 1
     assert fresh.imported() == b"digest"
     assert import_users(fresh, wanted).total == 0

@@ -18,9 +18,9 @@ from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms
 from wevent.outputs import open_output
 from wevent.people.membership import Change
-from wevent.publishing.importing import Wanted, check_requirement
+from wevent.publishing.importing import WantedRegistry, check_requirement
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.opening import agree, begin
+from wevent.publishing.opening import begin, must_begin
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {
@@ -70,16 +70,16 @@ def test_every_setting_is_pinned() -> None:
 def test_another_setting_is_refused_by_name(path: Path, name: str) -> None:
     with SqliteJournal(path, write=True) as journal:
         with pytest.raises(SettingsDiffer, match=SHOWN.get(name, name)) as caught:
-            agree(journal, make_terms(**{name: OTHERS[name]}), new_epoch=False)
+            must_begin(journal, make_terms(**{name: OTHERS[name]}), new_epoch=False)
         assert caught.value.facts["names"] == (name,)
         assert caught.value.facts["permanent"] == ((name,) if name in PERMANENT else ())
-        agree(journal, make_terms(), new_epoch=False)
+        must_begin(journal, make_terms(), new_epoch=False)
 
 
 @pytest.mark.parametrize("name", PERMANENT)
 def test_no_epoch_changes_what_charges_rest_on(path: Path, name: str) -> None:
     with SqliteJournal(path, write=True) as journal, pytest.raises(SettingsDiffer, match="life of a journal"):
-        agree(journal, make_terms(**{name: OTHERS[name]}), new_epoch=True)
+        must_begin(journal, make_terms(**{name: OTHERS[name]}), new_epoch=True)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
     wide = Change("set", "u0", (30, 10**9))
     terms = make_terms(mechanism="pba", declared=sorted([*CLASSES, wide.key]))
     with SqliteJournal(path, write=True) as journal:
-        wanted = Wanted(["u0"], [wide.key], b"digest")
+        wanted = WantedRegistry(["u0"], [wide.key], b"digest")
         begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",), allow_removals=True)
         assert journal.head().epoch.terms == terms
         publication = Publication(
@@ -148,7 +148,7 @@ def test_a_start_that_came_to_no_slot_binds_nobody(tmp_path: Path) -> None:
 def test_options_that_do_not_fit_start_nothing(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path / "new.journal", write=True) as journal:
         with pytest.raises(InvalidOption):
-            agree(journal, make_terms(threshold="std"), new_epoch=False)
+            must_begin(journal, make_terms(threshold="std"), new_epoch=False)
         assert journal.is_new
 
 

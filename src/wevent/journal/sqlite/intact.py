@@ -43,7 +43,9 @@ class Place:
     def is_intact(self) -> bool:
         """Whether every file is still the one it was, and as long."""
         return (
-            all(one.is_intact() for one in self._growing) and self._log.is_intact() and not has_second_name(self._path)
+            all(file.is_intact() for file in self._growing)
+            and self._log.is_intact()
+            and not has_second_name(self._path)
         )
 
     def check(self) -> None:

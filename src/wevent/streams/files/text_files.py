@@ -9,7 +9,7 @@ import numpy as np
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile, read_lines, require_columns
 from wevent.streams.files.survey import Survey
-from wevent.streams.records.decoding import Batch, Decoded, Decoder, explain, time_reader
+from wevent.streams.records.decoding import Decoded, Decoder, EventColumns, explain, time_reader
 from wevent.streams.records.delimited import DELIMITERS, DelimitedDecoder
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.stream_settings import StreamSettings
@@ -33,7 +33,7 @@ class TextReader:
         self._settings = settings
         self._decoder = decoder_of(file, settings)
 
-    def batches(self, low_us: int, high_us: int) -> Iterator[Batch]:
+    def batches(self, low_us: int, high_us: int) -> Iterator[EventColumns]:
         """The events in [low, high), in the order of their lines."""
         for _, decoded in self._decoded():
             times = decoded.batch.times

@@ -18,7 +18,7 @@ from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.decoding import Batch, explain, time_reader
+from wevent.streams.records.decoding import EventColumns, explain, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
 from wevent.streams.source import SlotCounts, check_time_unit
@@ -224,7 +224,7 @@ class LineSource:
         """After a close line an event may lie in the slot it opens, or within the grace after it."""
         self._begun = max(self._begun, self._clock.slot_of(time_us + self._settings.grace_us))
 
-    def _sort_in(self, batch: Batch) -> None:
+    def _sort_in(self, batch: EventColumns) -> None:
         if not len(batch.times):
             return
         self._totals["events"] += len(batch.times)

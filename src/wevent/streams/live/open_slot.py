@@ -11,7 +11,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
 from wevent.streams.files.folding import latest
-from wevent.streams.records.decoding import Batch
+from wevent.streams.records.decoding import EventColumns
 
 _TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
 
@@ -31,11 +31,11 @@ class OpenSlot:
         self.rejected = 0
         self._limit = limit
         self._roster: Roster | None = None
-        self._parts: list[Batch] = []
+        self._parts: list[EventColumns] = []
         self._size = 0
         self._compact_above = self._full = compact_above
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: EventColumns) -> None:
         """More events of this slot."""
         self._parts.append(batch)
         self._size += _weight(batch)
@@ -75,18 +75,18 @@ class OpenSlot:
         users = Labels.of_values(list(saved[1]))
         if not len(times) == len(users) == len(cells):
             raise ValueError("columns of different lengths")
-        slot.add(Batch(times, users, cells))
+        slot.add(EventColumns(times, users, cells))
         return slot
 
-    def _joined(self) -> Batch:
+    def _joined(self) -> EventColumns:
         if len(self._parts) != 1:
             nothing = np.empty(0, dtype=np.int64)
-            parts = self._parts or [Batch(nothing, Labels(nothing), nothing)]
+            parts = self._parts or [EventColumns(nothing, Labels(nothing), nothing)]
             times, cells = (np.concatenate(column) for column in zip(*((p.times, p.cells) for p in parts), strict=True))
-            self._parts = [Batch(times, Labels.joined([part.users for part in parts]), cells)]
+            self._parts = [EventColumns(times, Labels.joined([part.users for part in parts]), cells)]
         return self._parts[0]
 
-    def _sorted(self) -> Batch:
+    def _sorted(self) -> EventColumns:
         batch = self._joined()
         if (batch.times[1:] <= batch.times[:-1]).any():
             batch = batch.where(np.lexsort((batch.cells, batch.times)))
@@ -101,11 +101,11 @@ class OpenSlot:
             batch = batch.where(self._roster.countable(batch.users))
         self.rejected += before - len(batch.times)
         kept = latest(batch.users.codes(), batch.cells, self._limit)
-        self._parts = [Batch(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
+        self._parts = [EventColumns(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
         self._size = _weight(self._parts[0])
         self._full = max(self._compact_above, 2 * self._size)
 
 
-def _weight(batch: Batch) -> int:
+def _weight(batch: EventColumns) -> int:
     """How much room events take, in events with short ids."""
     return len(batch.times) + int(batch.users.texts.sizes.sum()) // _TEXT_WEIGHT

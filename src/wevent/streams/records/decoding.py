@@ -18,7 +18,7 @@ from wevent.streams.stream_settings import StreamSettings
 NO_RECORD, NO_USER, NO_CELL, NO_TIME = range(4)
 
 
-class Batch(NamedTuple):
+class EventColumns(NamedTuple):
     """Events as columns, in the order of their lines.
 
     Attributes:
@@ -31,9 +31,9 @@ class Batch(NamedTuple):
     users: Labels
     cells: IntArray
 
-    def where(self, chosen: IntArray | Mask) -> Batch:
+    def where(self, chosen: IntArray | Mask) -> EventColumns:
         """Some of the events."""
-        return Batch(self.times[chosen], self.users[chosen], self.cells[chosen])
+        return EventColumns(self.times[chosen], self.users[chosen], self.cells[chosen])
 
 
 class Decoded(NamedTuple):
@@ -45,7 +45,7 @@ class Decoded(NamedTuple):
         problems: what is wrong with each.
     """
 
-    batch: Batch
+    batch: EventColumns
     malformed: IntArray
     problems: IntArray
 
@@ -81,7 +81,7 @@ def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
     order = np.concatenate(rows).argsort(kind="stable")
     malformed = np.concatenate([portion.malformed for portion in decoded])
     worst = malformed.argsort(kind="stable")
-    batch = Batch(
+    batch = EventColumns(
         np.concatenate([portion.batch.times for portion in decoded]),
         Labels.joined([portion.batch.users for portion in decoded]),
         np.concatenate([portion.batch.cells for portion in decoded]),
@@ -97,8 +97,8 @@ def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
     whole = timely & with_user & with_cell
     if whole.all() and not len(broken):
         nothing = np.empty(0, dtype=np.int64)
-        return rows, Decoded(Batch(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
-    batch = Batch(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
+        return rows, Decoded(EventColumns(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
+    batch = EventColumns(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
     problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
     malformed = np.concatenate((broken, rows[~whole]))
     order = malformed.argsort(kind="stable")

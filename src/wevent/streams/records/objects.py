@@ -15,7 +15,7 @@ from wevent.counting.cells import Cells
 from wevent.counting.spelling import padded
 from wevent.streams.records.decoding import Columns, Decoded, assemble, assemble_all
 from wevent.streams.records.fields import Numbers, Texts
-from wevent.streams.records.shapes import Marks, Shape, learn, mark, match
+from wevent.streams.records.shapes import Shape, ShapeMarks, learn, mark, match
 from wevent.streams.records.splitting import BYTE_ORDER_MARK, line_ends, spoiled_lines
 from wevent.streams.records.times import SlotReader, TimeReader
 
@@ -73,7 +73,7 @@ class ObjectDecoder:
             parts.append(self._one_by_one(lines, left, ends, spoiled))
         return assemble_all(parts, self._cells)
 
-    def _candidates(self, marks: Marks) -> Iterator[Shape]:
+    def _candidates(self, marks: ShapeMarks) -> Iterator[Shape]:
         """Shapes that lines may have: the ones they had lately, then those of a few of them."""
         yield from tuple(self._shapes)
         for row in np.linspace(0, len(marks.ends) - 1, _SAMPLES).astype(np.int64).tolist():

@@ -39,7 +39,7 @@ class Shape(NamedTuple):
     places: tuple[int, int, int]
 
 
-class Marks(NamedTuple):
+class ShapeMarks(NamedTuple):
     """Some lines and what stands where in them.
 
     Attributes:
@@ -107,7 +107,7 @@ def learn(line: bytes, columns: Mapping[str, str]) -> Shape | None:
     return Shape((*literals, literal + b"}"), tuple(texts), (time, user, cell))
 
 
-def mark(lines: bytes, ends: IntArray, data: Bytes) -> Marks:
+def mark(lines: bytes, ends: IntArray, data: Bytes) -> ShapeMarks:
     """What has to be known of lines before shapes are looked for.
 
     Args:
@@ -129,10 +129,10 @@ def mark(lines: bytes, ends: IntArray, data: Bytes) -> Marks:
     quotes = np.flatnonzero(inner == ord('"'))
     upto = quotes.searchsorted(ends)
     first = np.concatenate((upto[:1] * 0, upto[:-1]))
-    return Marks(lines, data, starts, stops, plain, quotes, first, upto - first)
+    return ShapeMarks(lines, data, starts, stops, plain, quotes, first, upto - first)
 
 
-def match(shape: Shape, marks: Marks, among: IntArray) -> Shaped:
+def match(shape: Shape, marks: ShapeMarks, among: IntArray) -> Shaped:
     """The lines among these that have a shape, and their fields."""
     wanted = sum(literal.count(b'"') for literal in shape.literals)
     rows = among[marks.plain[among] & (marks.counts[among] == wanted)]
@@ -165,7 +165,7 @@ def match(shape: Shape, marks: Marks, among: IntArray) -> Shaped:
     return Shaped(rows[whole], fields(time), labels(user), labels(cell))
 
 
-def _end(marks: Marks, rows: IntArray, quotes: int, following: bytes) -> IntArray:
+def _end(marks: ShapeMarks, rows: IntArray, quotes: int, following: bytes) -> IntArray:
     """Where a value ends that so many quotes stand before: with the next quote, or the line."""
     ahead = following.find(b'"')
     if ahead < 0:
