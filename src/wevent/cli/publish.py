@@ -133,7 +133,7 @@ def _report(console: Console, summary: Summary, settings: Settings) -> None:
     if summary.last < summary.first:
         text = f"Nothing new: slot {summary.last} was the last one."
     else:
-        text = f"RunReport slots {summary.first} to {summary.last}."
+        text = f"Published slots {summary.first} to {summary.last}."
     if summary.sent_again:
         text += f" {summary.sent_again} releases were missing in the output and were sent again."
     if summary.interrupted:
