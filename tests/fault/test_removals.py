@@ -104,3 +104,11 @@ def test_an_id_that_is_no_text(used: Path, action: str) -> None:
     done = call(used, "users", "run.journal", action, "\udcff", *options)
     assert done.code == 2, done
     assert "UTF-8" in done.err
+
+
+def test_nothing_is_charged_before_a_cut_file_is_refused(used: Path) -> None:
+    drop(used, 20)
+    done = publish(used, 12, "--released-through", "9", "--widest-window", "8")
+    assert done.code == 2
+    assert "Nothing was changed" in done.err
+    assert json.loads(call(used, "status", "run.journal", "--json").out)["slot"] == 5

@@ -16,7 +16,14 @@ from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_same_file
 from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.importing import Difference, WantedRegistry, registered, requirements_digest, wanted_users
+from wevent.publishing.importing import (
+    Difference,
+    WantedRegistry,
+    import_changes,
+    registered,
+    requirements_digest,
+    wanted_users,
+)
 from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
@@ -129,6 +136,8 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
         #    is stored with its first slot, first terms bind with the first slot.
         if plan is not None:
+            if wanted is not None:  # a file that was cut is refused before anything is charged
+                import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
             store_settlement(journal, plan)
         resumed = pinned_terms(journal) is not None
         difference = begin(
