@@ -14,13 +14,18 @@ from wevent.journal.contents import Loaded
 from wevent.journal.terms import Epoch, Terms
 from wevent.noise import SecureNoise
 from wevent.people.holdout import HoldOut, Reign, Restore
-from wevent.people.membership import unknown_class
+from wevent.people.membership import Unknown, unknown_class
 from wevent.publisher.publisher import Publisher
+
+
+def strangers_class(terms: Terms) -> Unknown | None:
+    """The class that unregistered users are counted in under these terms, None if they are rejected."""
+    return unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
 
 
 def declared_classes(terms: Terms) -> tuple[Requirement, ...]:
     """The classes that exist with or without members: the declared ones, and that of unknown users."""
-    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    unknown = strangers_class(terms)
     return tuple(sorted({*terms.requirements, *([] if unknown is None else [unknown.requirement])}))
 
 
@@ -81,7 +86,7 @@ def state_interval(publisher: Publisher) -> int:
 
 def _reign(epoch: Epoch) -> Reign:
     terms = epoch.terms
-    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    unknown = strangers_class(terms)
     key = None if unknown is None else (unknown.requirement.window, unknown.requirement.nano)
     return Reign(epoch.first, terms.widest, key)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from wevent.core.settings import option_values
 from wevent.journal.contract import Journal
+from wevent.journal.rebuild import strangers_class
 from wevent.journal.terms import Epoch, time_text
-from wevent.people.membership import unknown_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
@@ -43,7 +43,7 @@ def privacy_statement(journal: Journal) -> dict[str, Any]:
 
 def _epoch(epoch: Epoch) -> dict[str, Any]:
     terms = epoch.terms
-    unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+    unknown = strangers_class(terms)
     return {
         "number": epoch.number,
         "first_slot": epoch.first,

@@ -4,7 +4,7 @@ Before a byte is written, all that the file holds is compared with the journal (
 a torn end, which must be the beginning of what would be written there, cut off, and what is missing appended.
 
 A file that is renamed under a run is rotated: the next release begins a new one at the path. That the earlier ones went
-elsewhere is noted, on disk, before the new file is made, so no crash can leave one out or send all of them again.
+elsewhere is noted, on disk, before the new file is made, so no crash can leave one out.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import numpy as np
 
 from wevent.counting.roster import Roster
 from wevent.journal.contract import Registry
-from wevent.journal.rebuild import declared_classes, holdout_of
+from wevent.journal.rebuild import declared_classes, holdout_of, strangers_class
 from wevent.journal.terms import Epoch
 from wevent.people.holdout import HoldOut
-from wevent.people.membership import Barred, make_roster, unknown_class
+from wevent.people.membership import Barred, make_roster
 
 _log = logging.getLogger("wevent.publishing.member_view")
 _FAR = 1 << 62
@@ -49,7 +49,7 @@ class MemberView:
         self._registry = registry
         self._declared = declared_classes(terms)
         self._holdout: HoldOut = holdout_of(epochs, registry.restores())
-        self._unknown = unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
+        self._unknown = strangers_class(terms)
         self._strangers_from = self._holdout.strangers_from()
         self._standing: SlotRoster | None = None
         self._until = 0  # the roster stands before this slot

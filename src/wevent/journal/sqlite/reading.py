@@ -10,7 +10,7 @@ import apsw
 
 from wevent.errors import StorageFailed
 
-_BUSY_TIMEOUT_MS = 10_000
+BUSY_TIMEOUT_MS = 10_000
 
 
 def open_for_reading(path: Path) -> apsw.Connection:
@@ -23,7 +23,7 @@ def open_for_reading(path: Path) -> apsw.Connection:
         StorageFailed: if there is a log that cannot be read; without it the file would look older than it is.
     """
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     try:
         connection.pragma("schema_version")
         return connection

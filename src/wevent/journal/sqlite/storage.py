@@ -16,9 +16,8 @@ import msgspec
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import LOG_LIMIT
-from wevent.journal.sqlite.reading import open_for_reading
+from wevent.journal.sqlite.reading import BUSY_TIMEOUT_MS, open_for_reading
 
-_BUSY_TIMEOUT_MS = 10_000
 _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error)
 
 
@@ -162,7 +161,7 @@ def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
 
 def _open_for_writing(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     return connection
 
 

@@ -50,7 +50,6 @@ class FileSource:
         self._numpy = NumpyEngine(self._tables)
         self._duckdb = DuckdbEngine(self._tables)
         self._survey: Survey | None = None
-        self._next = 1
         self._stopped = False
         self._totals = {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
 
@@ -72,7 +71,6 @@ class FileSource:
             for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
                 self._totals["events"] += sizes.get(slot, 0)
                 self._totals["rejected"] += counts.rejected
-                self._next = slot + 1
                 yield SlotCounts(slot, counts, self._position(slot))
                 if self._stopped:
                     return
@@ -86,7 +84,6 @@ class FileSource:
             InvalidSettings: if numbers as times meant something else.
         """
         check_time_unit(position, self._settings.time_unit)
-        self._next = int(position["slot"]) + 1
         if self._files < int(position.get("files", 0)):  # none after live lines
             raise InvalidInput(
                 f"the {position['files']} input files of the earlier run, or more",
