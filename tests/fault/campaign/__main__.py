@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import platform
 import random
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -28,7 +29,7 @@ def main() -> int:
     figures: dict[str, Any] = {}
     if asked.out is not None and asked.out.with_suffix(".json").exists():
         figures = json.loads(asked.out.with_suffix(".json").read_text())["kinds"]
-    broken = 0
+    broken, commit = 0, _commit()
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(run, kind, asked.number, asked.seed): kind for kind in asked.kinds or ALL}
         for done in as_completed(waiting):
@@ -37,11 +38,16 @@ def main() -> int:
                 broken += 1
                 print(f"{kind}: BROKEN (seed {asked.seed})\n{done.exception()}", file=sys.stderr, flush=True)
                 continue
-            figures[kind] = done.result()
+            figures[kind] = {**done.result(), "commit": commit}
             print(f"{kind}: {figures[kind]['faults']} faults in {figures[kind]['seconds']} s", flush=True)
             if asked.out is not None:
                 _write(asked.out, {kind: figures[kind] for kind in ALL if kind in figures})
     return 1 if broken else 0
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def _write(out: Path, figures: dict[str, Any]) -> None:

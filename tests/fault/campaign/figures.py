@@ -14,22 +14,29 @@ window overspent by the campaign's own accountant, and a clean audit. It is name
 with exit code 2 and changes nothing, or if `audit` finds it. After every kill a run that nobody killed succeeded. What
 is known stands below the table.
 
-| kind | faults | harmless | refused | named by audit | known | seconds |
-|---|---|---|---|---|---|---|
+| kind | faults | harmless | refused | named by audit | known | seconds | commit |
+|---|---|---|---|---|---|---|---|
 """
 
 
 def as_text(figures: dict[str, Any]) -> str:
     """A table of kinds, then the sentences of refusals and what is known."""
     text, sentences, known = _HEAD, Counter[str](), Counter[str]()
-    for kind, one in figures.items():
-        refused, unnoticed = one.get("refused", {}), one.get("known", {})
-        harmless = one.get("harmless", one["faults"])
-        row = (one["faults"], harmless, sum(refused.values()), one.get("named_by_audit", 0), sum(unnoticed.values()))
-        text += f"| {kind} | {' | '.join(f'{number:,}' for number in row)} | {one['seconds']:,.0f} |\n"
+    for kind, entry in figures.items():
+        refused, unnoticed = entry.get("refused", {}), entry.get("known", {})
+        harmless = entry.get("harmless", entry["faults"])
+        row = (
+            entry["faults"],
+            harmless,
+            sum(refused.values()),
+            entry.get("named_by_audit", 0),
+            sum(unnoticed.values()),
+        )
+        numbers = " | ".join(f"{number:,}" for number in row)
+        text += f"| {kind} | {numbers} | {entry['seconds']:,.0f} | {entry.get('commit', '')} |\n"
         sentences.update(refused)
         known.update(unnoticed)
-    text += f"\n{sum(one['faults'] for one in figures.values()):,} faults in all.\n"
+    text += f"\n{sum(entry['faults'] for entry in figures.values()):,} faults in all.\n"
     text += _listed("Refusals by their sentence", sentences) + _listed("Known", known)
     return text
 
