@@ -14,7 +14,7 @@ from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
-from wevent.outputs import open_output, refuse_same_file
+from wevent.outputs import open_output, refuse_dropping, refuse_same_file
 from wevent.publishing.configuration import Settings, load_settings, read_config
 from wevent.publishing.importing import Difference, WantedRegistry, registered, requirements_digest, wanted_users
 from wevent.publishing.loop import Progress, Publication, Running, Summary
@@ -38,7 +38,7 @@ class Intent:
         released_through: for a restored backup, the last slot that went out.
         widest_window: for a restored backup without its side file, the widest window ever declared.
         start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all.
+        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
     """
 
     declare: tuple[str, ...] = ()
@@ -125,6 +125,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
         output = open_output(settings.out)
+        refuse_dropping(output, intent.keep)
         output.check(journal, _known_slots(journal, plan))
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
         #    is stored with its first slot, first terms bind with the first slot.
