@@ -21,7 +21,7 @@ from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
-from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
+from wevent.streams import SlotClock, declared_clock, open_source
 from wevent.streams.files.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
@@ -234,14 +234,9 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
         return None
-    if (
-        imported is not None
-        and settings.requirements.is_file()
-        and requirements_digest(settings.requirements, settings.levels) == imported
-    ):
+    if imported is not None and requirements_digest(settings.requirements, settings.levels) == imported:
         return None
-    columns = read_requirements(settings.requirements, settings.levels)
-    return wanted_users(settings.requirements, settings.levels, columns)
+    return wanted_users(settings.requirements, settings.levels)
 
 
 def _declared(text: str) -> tuple[int, int]:
