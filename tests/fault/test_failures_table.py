@@ -147,6 +147,7 @@ CAUSES = [
     Cause("an end before the start", changed(END[1], "2025-01-01T00:00:00Z"), nothing),
     Cause("the mechanism changed", (*PUBLISH, "--mechanism", "pba"), nothing),
     Cause("an output without a format", changed("out.ndjson", "out.txt"), nothing),
+    Cause("a Parquet output and a journal that drops slots", (*changed("out.ndjson", "o.parquet"), "--keep", "8"), nothing),
     Cause("the output is an input", changed("out.ndjson", "events.csv"), nothing),
     Cause("the output holds something else", PUBLISH, write("out.ndjson", "hello\n")),
     Cause("a line in the middle of the output was edited", PUBLISH, replaced("out.ndjson", b'"slot":9,', b'"slot": 9,')),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import call, publish, slots_of, write_stream
+from tests.support.publications import publish as produce
+from tests.support.synthetic import make_journal
+from wevent.errors import StorageFailed
+from wevent.outputs import open_output
 
 FOREIGN = {
     "text": b"Dear diary,\nnothing happened.\n",
@@ -229,6 +234,53 @@ def test_slots_that_neither_the_output_nor_the_journal_has(tmp_path: Path, endin
         assert done.code == 2, done
         assert f"none of slots 51 to {kept - 1}" in done.err
         assert (tmp_path / f"o.{ending}").read_bytes() == before
+
+
+def test_a_parquet_file_and_a_journal_that_drops_slots(folder: Path) -> None:
+    done = publish(folder, 3, "--keep", "4", out="o.parquet")
+    assert done.code == 2, done
+    assert "Leave --keep out" in done.err
+    assert not (folder / "run.journal").exists()
+    assert not (folder / "o.parquet").exists()
+    assert publish(folder, 3, out="o.parquet").code == 0
+    refused(folder, "o.parquet", "Leave --keep out", 5, "--keep", "4")
+
+
+def test_a_parquet_file_with_slots_that_the_journal_dropped(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("user,window,epsilon\n1,4,0.5\n")
+    (tmp_path / "events.csv").write_text("time,user,cell\n")
+    command = ("publish", "events.csv", "--slot", "1s", "--start", "2026-01-01T00:00:00Z", "--cells", "2")
+    command += ("--requirements", "users.csv", "--journal", "run.journal")
+    assert call(tmp_path, *command, "--end", "2026-01-01T00:29:00Z", "--out", "o.parquet").code == 0
+    later = (*command, "--end", "2026-01-01T00:45:00Z")
+    assert call(tmp_path, *later, "--keep", "4", "--out", "other.ndjson").code == 0
+    before = contents(tmp_path)
+    kept = json.loads(call(tmp_path, "releases", "run.journal").out.splitlines()[0])["slot"]
+    assert kept > 100
+    for arguments in ((*later, "--out", "o.parquet"), ("releases", "run.journal", "--out", "o.parquet")):
+        done = call(tmp_path, *arguments)
+        assert done.code == 2, done
+        assert f"those of slots 1 to {min(kept - 1, 29 * 60)}, too" in done.err
+        assert contents(tmp_path) == before
+    (tmp_path / "o.parquet").rename(tmp_path / "old.parquet")
+    assert call(tmp_path, *later, "--out", "o.parquet").code == 0
+    assert call(tmp_path, *later, "--out", "o.parquet").code == 0  # its first slot is the first one that is kept
+
+
+def test_a_parquet_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """Room for its lines as text, which are fewer bytes than the smallest Parquet file."""
+    with make_journal(tmp_path / "run.journal") as journal:
+        produce(journal, tmp_path / "o.ndjson", 1)
+        output = open_output(str(tmp_path / "o.parquet"))
+        output.repair(journal, 1, 1)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, before[1]))
+        try:
+            with pytest.raises(StorageFailed, match=r"an error of DuckDB .* Releases are safe in the journal"):
+                output.close()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [one.name for one in tmp_path.iterdir() if "parquet" in one.name]
 
 
 @pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])

@@ -70,7 +70,11 @@ _STRICT = (
     help="For a journal that is lost: a new one over the same people. Epsilons add up, and slots that went out go out "
     "again with other numbers.",
 )
-@click.option("--keep", type=click.IntRange(1), help="How many slots the journal keeps; all unless told otherwise.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    help="How many slots the journal keeps, all unless told; not with a Parquet output.",
+)
 @click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
 def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from wevent.errors import InvalidOutput
+from wevent.errors import InvalidOption, InvalidOutput
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.parquet_output import ParquetOutput
@@ -21,6 +21,7 @@ __all__ = [
     "ParquetOutput",
     "StreamOutput",
     "open_output",
+    "refuse_dropping",
     "refuse_same_file",
     "standard_output",
 ]
@@ -45,6 +46,25 @@ class Output(Protocol):
 
     def close(self) -> None:
         """Nothing more follows."""
+
+
+def refuse_dropping(output: Output, keep: int | None) -> None:
+    """Refuse to drop slots from the journal while they are nowhere else.
+
+    Args:
+        output: where releases go.
+        keep: how many slots the journal is to keep; None: all.
+
+    Raises:
+        InvalidOption: for an output that is made from the journal when the run ends.
+    """
+    if keep is not None and isinstance(output, ParquetOutput):
+        raise InvalidOption(
+            "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
+            f"a Parquet file ({output.path}), which is made from the journal when the run ends",
+            "Leave --keep out, or choose another output.",
+            option="keep",
+        )
 
 
 def standard_output() -> BinaryIO:

@@ -19,9 +19,11 @@ from wevent.outputs.refusals import (
     clear_errors,
     doubtful,
     foreign,
+    no_longer_kept,
     of_another_journal,
     refuse_special,
     unrelated,
+    unwritable,
 )
 
 _COLUMNS = {
@@ -54,7 +56,8 @@ class ParquetOutput:
 
         Raises:
             StaleJournal: if the file holds a slot that the journal does not know.
-            InvalidOutput: if it is no file, or holds anything else than this journal's releases.
+            InvalidOutput: if it is no file, or holds anything else than this journal's releases, or such as the journal
+                no longer keeps: the file that takes its place would be without them.
         """
         refuse_special(self.path)
         if not self.path.exists() or not self.path.stat().st_size:
@@ -64,6 +67,9 @@ class ParquetOutput:
             raise ahead(self.path, last, committed)
         if last > committed:
             raise self._judge(journal, first, last, committed)
+        kept = next(journal.releases(), None) if first else None
+        if kept is not None and first < kept.slot:
+            raise no_longer_kept(self.path, first, min(last, kept.slot - 1))
         for slot in (first, last):
             record = next(journal.releases(slot), None) if slot else None
             if record is not None and record.slot == slot and record.shown is not None:
@@ -94,7 +100,11 @@ class ParquetOutput:
         """Nothing yet: the journal has them."""
 
     def close(self) -> None:
-        """Write all releases of the journal to a new file and put it in place."""
+        """Write all releases of the journal to a new file and put it in place.
+
+        Raises:
+            StorageFailed: if it cannot be written; what was there stays.
+        """
         if self._journal is None:
             return
         with clear_errors(self.path), made_whole(self.path) as made:
@@ -106,12 +116,23 @@ class ParquetOutput:
                         file.write(csv_lines(record))
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _COLUMNS.items())
             target = str(made).replace("'", "''")
-            _connect().execute(
+            self._write(
                 f"COPY (SELECT * FROM read_csv(?, header = true, columns = {{{columns}}})) TO '{target}'"
                 " (FORMAT parquet)",
-                [glob.escape(str(table))],
+                table,
             )
         self._journal = None
+
+    def _write(self, statement: str, table: Path) -> None:
+        import duckdb
+
+        try:
+            _connect().execute(statement, [glob.escape(str(table))])
+        except duckdb.Error as error:
+            kind = str(error).partition(":")[
+                0
+            ]  # what follows is the engine's own wording, paths of the making included
+            raise unwritable(self.path, f"an error of DuckDB ({kind})") from None
 
     def _span(self) -> tuple[int, int]:
         """The first and the last slot in the file, 0 if it has none."""

@@ -106,6 +106,18 @@ def gap(path: Path, first: int, last: int) -> InvalidOutput:
     )
 
 
+def no_longer_kept(path: Path, first: int, last: int) -> InvalidOutput:
+    """What is said about a file that is made anew, and holds slots which the journal can no longer give it."""
+    return InvalidOutput(
+        f"no releases in {path} but those that the journal keeps",
+        f"those of slots {first} to {last}, too",
+        "A Parquet file is made anew from the journal, which dropped them (--keep): move it away, and a new one gets "
+        "every release that the journal keeps. It is untouched.",
+        path=str(path),
+        slot=first,
+    )
+
+
 def replaced(path: Path) -> InvalidOutput:
     """What is said about another file that was put in the place of the output during a run."""
     return InvalidOutput(
@@ -176,11 +188,16 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        missing = not Path(os.path.realpath(path)).parent.is_dir()
-        raise StorageFailed(
-            f"to write {path}",
-            error.strerror or "an error",
-            f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
-            "and run the same command again.",
-            path=str(path),
-        ) from None
+        raise unwritable(path, error.strerror or "an error") from None
+
+
+def unwritable(path: Path, reason: str) -> StorageFailed:
+    """What is said about a file that could not be written."""
+    missing = not Path(os.path.realpath(path)).parent.is_dir()
+    return StorageFailed(
+        f"to write {path}",
+        reason,
+        f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
+        "and run the same command again.",
+        path=str(path),
+    )

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled
-from wevent.errors import InvalidMembership
+from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_allowed, differences
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.files.requirements_file import read_requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
@@ -51,16 +51,39 @@ class Difference(NamedTuple):
         return f"{self.joining} join, {self.changing} change, {self.leaving} leave"
 
 
-def wanted_users(path: Path, levels: Levels | None, asked: Requirements) -> WantedRegistry:
-    """What a requirements file says, and a digest that tells whether it says something new."""
-    return WantedRegistry(asked.users, asked.keys, requirements_digest(path, levels), asked.words)
+def wanted_users(path: Path, levels: Levels | None) -> WantedRegistry:
+    """What a requirements file says, and a digest that tells whether it says something new.
+
+    Raises:
+        InvalidInput: if the file was replaced while it was read: the digest of one would stand for the people of another.
+        WeventError: as of `read_requirements`.
+    """
+    digest = requirements_digest(path, levels)
+    asked = read_requirements(path, levels)
+    if requirements_digest(path, levels) != digest:
+        raise InvalidInput(
+            "a requirements file that stays as it is while it is read",
+            f"{str(path)!r}, which changed meanwhile",
+            "Nothing was imported: run the same command again.",
+            path=str(path),
+        )
+    return WantedRegistry(asked.users, asked.keys, digest, asked.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:
-    """Tells whether a requirements file, read with these levels, says something new."""
+    """Tells whether a requirements file, read with these levels, says something new.
+
+    Raises:
+        InvalidInput: if it is not there or cannot be read.
+    """
+    if not path.is_file():
+        raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
     table = msgspec.json.encode(levels_to_plain(levels))
-    with path.open("rb") as file:
-        return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
+    except OSError:
+        raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
 
 
 def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False) -> Difference:

@@ -19,7 +19,6 @@ from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
 from wevent.publishing.importing import Difference, check_requirement, import_users, wanted_users
 from wevent.publishing.staleness import known_released, refuse_stale
-from wevent.streams import read_requirements
 
 
 class Asked(NamedTuple):
@@ -73,12 +72,13 @@ def import_file(path: Path, file: Path, *, allow_removals: bool = False) -> Diff
     """Queue what makes the registry say what a requirements file says; `put_in_force` follows.
 
     Raises:
+        InvalidInput: if the file cannot be read, or changes while it is.
         InvalidMembership: for a requirement that nobody may hold, or if too many would leave.
         StaleJournal: if the journal is a backup, or behind what was released.
     """
     with _changeable(path) as journal:
         levels = _levels(journal.head().epoch.terms)
-        wanted = wanted_users(file, levels, read_requirements(file, levels))
+        wanted = wanted_users(file, levels)
         return import_users(journal, wanted, allow_removals=allow_removals)
 
 

@@ -14,7 +14,7 @@ from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
-from wevent.outputs import open_output, refuse_same_file
+from wevent.outputs import open_output, refuse_dropping, refuse_same_file
 from wevent.publishing.configuration import Settings, load_settings, read_config
 from wevent.publishing.importing import (
     Difference,
@@ -28,7 +28,7 @@ from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
-from wevent.streams import SlotClock, declared_clock, open_source, read_requirements
+from wevent.streams import SlotClock, declared_clock, open_source
 from wevent.streams.files.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
@@ -45,7 +45,7 @@ class Intent:
         released_through: for a restored backup, the last slot that went out.
         widest_window: for a restored backup without its side file, the widest window ever declared.
         start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all.
+        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
     """
 
     declare: tuple[str, ...] = ()
@@ -132,6 +132,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
         output = open_output(settings.out)
+        refuse_dropping(output, intent.keep)
         output.check(journal, _known_slots(journal, plan))
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
         #    is stored with its first slot, first terms bind with the first slot.
@@ -242,14 +243,9 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
         return None
-    if (
-        imported is not None
-        and settings.requirements.is_file()
-        and requirements_digest(settings.requirements, settings.levels) == imported
-    ):
+    if imported is not None and requirements_digest(settings.requirements, settings.levels) == imported:
         return None
-    columns = read_requirements(settings.requirements, settings.levels)
-    return wanted_users(settings.requirements, settings.levels, columns)
+    return wanted_users(settings.requirements, settings.levels)
 
 
 def _declared(text: str) -> tuple[int, int]:

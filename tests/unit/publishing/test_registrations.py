@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import wevent
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_journal
-from wevent.errors import InvalidMembership, StaleJournal
+from wevent.errors import InvalidInput, InvalidMembership, StaleJournal
 from wevent.journal import back_up, open_journal
 from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked
+from wevent.streams.files import requirements_file
 
 LARGE = Asked("8", "0.6")
 
@@ -89,6 +92,53 @@ def test_a_file_is_imported_as_its_differences(path: Path, tmp_path: Path) -> No
     with pytest.raises(InvalidMembership, match="cut"):
         registrations.import_file(path, users)
     assert registrations.import_file(path, users, allow_removals=True).leaving == 6
+
+
+@pytest.fixture
+def replaced_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A requirements file with ann, in whose place one without her comes once the rows of the first have been read."""
+    users, later = tmp_path / "users.csv", tmp_path / "later.csv"
+    rows = [f"u{user},{window},{nano / 10**9}" for user in range(9) for window, nano in [CLASSES[user % 3]]]
+    users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
+    later.write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
+    check_rows = requirements_file._check_rows
+
+    def replace_after(*arguments: Any) -> None:
+        check_rows(*arguments)
+        if later.exists():
+            later.replace(users)
+
+    monkeypatch.setattr(requirements_file, "_check_rows", replace_after)
+    return users
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_imported(path: Path, replaced_while_read: Path) -> None:
+    with pytest.raises(InvalidInput, match="changed meanwhile"):
+        registrations.import_file(path, replaced_while_read)
+    with open_journal(path) as journal:
+        assert journal.registry.queued() == []
+    assert registrations.import_file(path, replaced_while_read) == (0, 0, 0)
+    assert registrations.put_in_force(path).slot == 6
+    assert "ann" not in held(path)
+
+
+def test_publishing_with_a_file_that_changes_while_it_is_read(tmp_path: Path, replaced_while_read: Path) -> None:
+    (tmp_path / "events.csv").write_text("time,user,cell\n")
+    settings = {
+        "inputs": [str(tmp_path / "events.csv")],
+        "journal": str(tmp_path / "new.journal"),
+        "out": str(tmp_path / "new.ndjson"),
+        "requirements": str(replaced_while_read),
+        "cells": 3,
+        "slot": "60s",
+        "start": "2026-01-01T00:00:00Z",
+        "end": "2026-01-01T00:03:00Z",
+    }
+    with pytest.raises(InvalidInput, match="changed meanwhile"):
+        wevent.publish(**settings)
+    assert not (tmp_path / "new.journal").exists()
+    assert wevent.publish(**settings).summary.last == 3
+    assert "ann" not in held(tmp_path / "new.journal")
 
 
 def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import Place
 from wevent.journal.sqlite.lock import WriterLock, has_second_name
 from wevent.journal.sqlite.lost import STARTED_OVER, check_lost
-from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, only_row, transaction
+from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log, only_row
 
 
 class JournalFile:
@@ -30,7 +30,7 @@ class JournalFile:
         database: the connection.
         lock: the writer's lock, None for readers.
         is_new: whether it has no tables yet.
-        migrated: whether it was of an older format.
+        older: the format it has, if that is an older one; None otherwise. Nothing of it is changed yet.
 
     Raises:
         InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
@@ -46,7 +46,7 @@ class JournalFile:
         self._closed = False
         self.path = path
         self.is_new = False
-        self.migrated = False
+        self.older: int | None = None
         self._made = False
         with ExitStack() as undo:
             self._held = held is not None
@@ -62,6 +62,7 @@ class JournalFile:
             undo.callback(self.database.close)
             if self.lock is not None:
                 self._check(start_over, self.lock)
+                keep_log(self.database, path)  # only now: what is refused stays as it is, byte for byte
                 self._place = Place(path, self.lock.path)
             undo.pop_all()
 
@@ -99,15 +100,12 @@ class JournalFile:
         self._let_go()
 
     def _check(self, start_over: bool, lock: WriterLock) -> None:
-        """Bring an older format up to date; refuse damage, and another journal than the side file knows."""
+        """Refuse damage, and another journal than the side file knows; reads only."""
         identity = None
         if not self.is_new:
             with clear_errors(self.path):
                 found = int(self.database.pragma("user_version"))
-                if found < schema.FORMAT:
-                    with transaction(self.database):
-                        schema.migrate(self.database, found)
-                    self.migrated = True
+                self.older = found if found < schema.FORMAT else None
                 check_pages(self.database, self.path)
                 identity, slots, unsafe = only_row(
                     self.database,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import apsw
@@ -73,10 +73,13 @@ class SqliteJournal:
         self._chain = SlotChain(self._database, self.path, self._shelf, self._epochs.stored)
         self._standing = Standing(self._database, self.path, self._chain, self._epochs, self._facts)
         self._marking = Marking(self._file, self._slots, self._epochs, self.registry)
-        if self._file.migrated:
-            self._doubt_older_restores()
-        if start_over and not self.is_new:
-            self.note_unsafe((STARTED_OVER,))
+        with ExitStack() as undo:
+            undo.callback(self._file.close)  # the lock too: whoever tries again must not be told that it is held
+            if self._file.older is not None:
+                self._bring_up_to_date(self._file.older)
+            if start_over and not self.is_new:
+                self.note_unsafe((STARTED_OVER,))
+            undo.pop_all()
 
     # Slots
 
@@ -305,18 +308,26 @@ class SqliteJournal:
         finally:
             self.close()
 
-    def _doubt_older_restores(self) -> None:
-        """The first format proves nothing of slots released elsewhere, nor who was counted as a stranger: all wait."""
+    def _bring_up_to_date(self, found: int) -> None:
+        """An older format as the present one, together with the hold-out that it needs: both are stored, or none."""
         with clear_errors(self.path), self._transaction():
-            committed, elsewhere = only_row(
-                self._database,
-                "SELECT committed, coalesce((SELECT max(slot) FROM slots WHERE kind = ?), 0) FROM head",
-                (KINDS.index("elsewhere"),),
-            )
-            holdout = holdout_of(self.epochs(), ())
-            doubtful = elsewhere > holdout.forgotten_through(committed) or holdout.as_stranger(committed + 1)
-            if committed and doubtful:
-                self.registry.hold_out(Restore(committed, holdout.widest, 0, False, None), holdout)
+            schema.migrate(self._database, found)
+            self._doubt_older_restores()
+
+    def _doubt_older_restores(self) -> None:
+        """The first format proves nothing of slots released elsewhere, nor who was counted as a stranger: all wait.
+
+        Inside the transaction that brings it up to date: an open that fails in between would leave nobody waiting.
+        """
+        committed, elsewhere = only_row(
+            self._database,
+            "SELECT committed, coalesce((SELECT max(slot) FROM slots WHERE kind = ?), 0) FROM head",
+            (KINDS.index("elsewhere"),),
+        )
+        holdout = holdout_of(self.epochs(), ())
+        doubtful = elsewhere > holdout.forgotten_through(committed) or holdout.as_stranger(committed + 1)
+        if committed and doubtful:
+            self.registry.hold_out(Restore(committed, holdout.widest, 0, False, None), holdout)
 
     def _pending(self) -> bytes | None:
         """What is pending; only the writer has its key."""

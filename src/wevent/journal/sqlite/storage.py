@@ -39,7 +39,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
         connection = _open_for_writing(path) if create else open_for_reading(path)
         found, application, tables = _identity(connection)
         if create and not tables and application == 0:
-            return _prepared(connection, write=True), True
+            return _prepared(connection), True
         if application != schema.APPLICATION_ID:
             raise _foreign(path)
         if found > schema.FORMAT:
@@ -52,7 +52,17 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
             )
         if found == schema.FORMAT and schema.columns(connection) != schema.expected_columns():
             raise damaged(path)
-        return _prepared(connection, write=create), False
+        return _prepared(connection), False
+
+
+def keep_log(connection: apsw.Connection, path: Path) -> None:
+    """Write to a write-ahead log from now on; for writers: a backup stays one file for those who only read it.
+
+    Raises:
+        StorageFailed: if the file cannot be written.
+    """
+    with readable(path):
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
 
 def check_pages(connection: apsw.Connection, path: Path) -> None:
@@ -149,10 +159,8 @@ def readable(path: Path) -> Iterator[None]:
         raise damaged(path) from None
 
 
-def _prepared(connection: apsw.Connection, *, write: bool) -> apsw.Connection:
-    """Write-ahead log, every commit forced to disk, deleted rows overwritten."""
-    if write:  # a backup stays one file for those who only read it
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+def _prepared(connection: apsw.Connection) -> apsw.Connection:
+    """Every commit forced to disk, deleted rows overwritten."""
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT}").fetchall()
