@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 MEMBERSHIPS = ("tests/fault/test_memberships.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
+FIRST_FORMAT = ("tests/unit/journal/sqlite/test_first_format.py",)
 LOST = ("tests/fault/test_lost_journal.py",)
 LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/sqlite/test_sealed.py")
 GATE = ("tests/unit/core/test_ledger.py",)
@@ -537,5 +538,40 @@ MUTANTS = [
         "            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
         "            pass\n",
         CUT,
+    ),
+    Mutant(
+        "first format: nobody waits",
+        "journal/sqlite/journal.py",
+        "            self._doubt_older_restores()\n",
+        "            pass\n",
+        FIRST_FORMAT,
+    ),
+    Mutant(
+        "first format: an open that fails keeps the lock",
+        "journal/sqlite/journal.py",
+        "            undo.callback(self._file.close)",
+        "            undo.callback(int)",
+        FIRST_FORMAT,
+    ),
+    Mutant(
+        "parquet: slots are dropped before the file is made",
+        "publishing/session.py",
+        "        refuse_dropping(output, intent.keep)\n",
+        "",
+        ("tests/fault/test_wrong_outputs.py",),
+    ),
+    Mutant(
+        "parquet: a shorter file takes the place of a longer one",
+        "outputs/parquet_output.py",
+        "        if kept is not None and first < kept.slot:\n",
+        "        if False:\n",
+        ("tests/fault/test_wrong_outputs.py",),
+    ),
+    Mutant(
+        "requirements: a file that changes while it is read is imported",
+        "publishing/importing.py",
+        "    if requirements_digest(path, levels) != digest:\n",
+        "    if False:\n",
+        ("tests/unit/publishing/test_registrations.py",),
     ),
 ]
