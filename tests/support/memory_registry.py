@@ -78,6 +78,7 @@ class MemoryRegistry:
         note: Callable[[set[int], tuple[int, str], tuple[int, str]], None],
     ) -> None:
         self._stored, self._transaction, self._note = stored, transaction, note
+        self.before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
     @property
     def salt(self) -> bytes:
@@ -128,7 +129,8 @@ class MemoryRegistry:
         with self._transaction():
             stored = self._stored()
             self._forget(slot, holdout)
-            number = len(stored.queue) if most is None else min(most, len(stored.queue))
+            limits = [limit for limit in (most, self.before) if limit is not None]
+            number = min([len(stored.queue), *limits])
             boundary, changed = Boundary(holdout, slot, stored.salt), set()
             for change in stored.queue[:number]:
                 before = self._history(change.user)
@@ -140,7 +142,9 @@ class MemoryRegistry:
             if changed:
                 before_change = self._advance()
                 self._note(changed, before_change, stored.revision)
-            return number
+        if self.before is not None:
+            self.before -= number
+        return number
 
     def first_forgotten(self, holdout: HoldOut) -> int | None:
         ends = [row.last for rows in self._stored().histories.values() for row in rows if row.last is not None]

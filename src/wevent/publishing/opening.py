@@ -119,13 +119,14 @@ def begin(
         return done
     changes: Changes = []
     done = Difference()
+    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
     pinned = pinned_terms(journal)
     if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
         changes = list(_relevelled(journal, terms.levels))
     if wanted is not None:
         more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
         changes = [*changes, *more] if len(changes) else more
-    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest)
+    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
     return done
 
 

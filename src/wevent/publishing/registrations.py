@@ -14,10 +14,11 @@ from typing import NamedTuple
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import Journal, Registry, Terms, open_journal
+from wevent.journal.coming import check_requirement
 from wevent.journal.rebuild import holdout_of
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
-from wevent.publishing.importing import Difference, check_requirement, import_users, wanted_users
+from wevent.publishing.importing import Difference, import_users, wanted_users
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams import read_requirements
 

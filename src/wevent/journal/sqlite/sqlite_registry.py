@@ -54,6 +54,7 @@ class SqliteRegistry:
         self._note = note
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
         self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
+        self._before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
     @property
     def salt(self) -> bytes:
@@ -200,6 +201,8 @@ class SqliteRegistry:
             work = Work(self._database, self._facts["salt"], self._facts["registry"], holdout)
             work.forget(slot)
             number = self.pending()
+            if self._before is not None:
+                most = self._before if most is None else min(most, self._before)
             filled = number > 0 and (most is None or number <= most) and work.fill(slot)
             if filled:
                 self._database.execute("DELETE FROM changes")
@@ -209,7 +212,23 @@ class SqliteRegistry:
             if filled or work.changed:
                 before, after = self.revision(), self._advance()
                 self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
-            return number
+        if self._before is not None:
+            self._before -= number
+        return number
+
+    def hold_back(self, before: int | None) -> None:
+        """From now on `apply` puts the first `before` queued changes in force and no later one; None: all of them again."""
+        self._before = before
+
+    def held_back(self) -> list[Change]:
+        """The queued changes that `apply` does not put in force."""
+        return [] if self._before is None else self.queued()[self._before :]
+
+    def replace_held_back(self, changes: Iterable[Change]) -> None:
+        """Queue others in their place; inside a transaction."""
+        later = "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT -1 OFFSET ?)"
+        self._database.execute(later, (self._before or 0,))
+        self.ask(changes)
 
     def enrol(self, everybody: Enrolment, slot: int, holdout: HoldOut) -> bool:
         """Register everybody from `slot` on without queueing, if nobody ever was and nobody can be held out.
