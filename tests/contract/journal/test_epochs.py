@@ -10,11 +10,13 @@ import pytest
 
 from tests.support.journals import Kept
 from tests.support.publications import publish
-from tests.support.synthetic import CLASSES, make_terms
+from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
 from wevent.journal import Journal, Terms
 from wevent.journal.rebuild import holdout_of
+from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_changes, import_users
+from wevent.publishing.loop import Publication, Running
 from wevent.publishing.opening import begin, pinned_terms
 
 OTHER = make_terms(mechanism="pba")
@@ -37,6 +39,20 @@ def held(journal: Journal) -> dict[str, tuple[tuple[int, int], str | None]]:
 def meanwhile(asked: Callable[[], object]) -> Callable[[str], None]:
     """Does something while the slot is open: it is computed and not yet committed."""
     return lambda step: asked() and None if step == "stepped" else None
+
+
+class LiveSource(SyntheticSource):
+    """Slots that close one after the other."""
+
+    def closed_through(self) -> int:  # type: ignore[override]
+        return 0
+
+
+def publish_live(journal: Journal, out: Path, end: int) -> None:
+    """Publish through a slot, as of live input."""
+    output = open_output(str(out))
+    Publication(journal, LiveSource(end), output, running=Running(last=end)).run()
+    output.close()
 
 
 @pytest.fixture
@@ -178,6 +194,22 @@ def test_what_was_queued_before_an_epoch_takes_effect_with_its_first_slot(levell
     }
 
 
+def test_what_comes_with_an_epoch_takes_effect_together(kept: Kept, tmp_path: Path) -> None:
+    crowd = [f"u{user}" for user in range(8200)]  # more than a boundary of live slots of a minute puts in force
+    with kept.open() as journal:
+        journal.begin(with_levels(BEFORE))
+        journal.registry.ask([Change("set", user, OLD_LOW, "Low/Short") for user in crowd])
+        publish(journal, tmp_path / "o.ndjson", 1)
+        begin(journal, with_levels(AFTER), new_epoch=True)
+        publish_live(journal, tmp_path / "o.ndjson", 2)
+        assert journal.registry.pending() == len(crowd)
+        publish_live(journal, tmp_path / "o.ndjson", 3)
+        assert {member.key for member in journal.registry.members()} == {NEW_LOW}
+        journal.registry.ask([Change("remove", user) for user in crowd])
+        publish_live(journal, tmp_path / "o.ndjson", 4)
+        assert journal.registry.pending() == 8
+
+
 def test_words_that_an_epoch_no_longer_has_leave_their_numbers(levelled: Journal, tmp_path: Path) -> None:
     levelled.registry.ask([Change("set", user, CLASSES[0]) for user in ("ann", "bob", "eve")])
     table = {"privacy": {"Strict": "0.2"}, "window": {"Short": 4}}
@@ -190,6 +222,19 @@ def test_words_that_an_epoch_no_longer_has_leave_their_numbers(levelled: Journal
     )
     publish(levelled, tmp_path / "o.ndjson", 5)
     assert held(levelled)["bob"] == (OLD_HIGH, None)
+
+
+@pytest.mark.parametrize("user", ["zoe", "kim"], ids=["who joins", "who changes"])
+def test_a_wish_that_an_epoch_does_not_allow_ends_no_publisher(
+    levelled: Journal, tmp_path: Path, caplog: pytest.LogCaptureFixture, user: str
+) -> None:
+    begin(levelled, with_levels(BEFORE, mechanism="bd"), new_epoch=True)
+    wish = Change("set", user, (4, 1_000_000))
+    publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([wish])))
+    publish(levelled, tmp_path / "o.ndjson", 6)
+    assert user not in held(levelled)  # never under a weaker requirement than the one asked for
+    assert "its terms do not allow" in caplog.text
+    assert len(list(levelled.releases())) == 6
 
 
 def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled: Journal, tmp_path: Path) -> None:
