@@ -91,7 +91,9 @@ class MemoryJournal:
         self._planned: tuple[Epoch, Coming] | None = None
         self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
-        self.registry = MemoryRegistry(lambda: self._stored.registry, self._transaction, self._note_changes)
+        self.registry = MemoryRegistry(
+            lambda: self._stored.registry, self._transaction, self._note_changes, lambda: len(self._stored.epochs)
+        )
         if write:
             place.writer = Writer(1, "memory", "now")
 

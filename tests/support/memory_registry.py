@@ -14,7 +14,7 @@ from wevent.errors import StaleJournal
 from wevent.journal.contents import Member, MemberColumns
 from wevent.people.histories import Boundary, Membership, after_restore, current_of, moved
 from wevent.people.holdout import BUCKETS, HoldOut, Restore, bucket_of, erased_id
-from wevent.people.membership import Change, KeyColumn, check_id
+from wevent.people.membership import Change, KeyColumn, check_epoch, check_id
 
 
 @dataclass
@@ -69,6 +69,7 @@ class MemoryRegistry:
         stored: what is stored now.
         transaction: within it, `stored` may be changed: all of it or nothing.
         note: told the buckets that change, before anybody can rely on the change.
+        epochs: how many are stored.
     """
 
     def __init__(
@@ -76,7 +77,9 @@ class MemoryRegistry:
         stored: Callable[[], StoredRegistry],
         transaction: Callable[[], AbstractContextManager[object]],
         note: Callable[[set[int], tuple[int, str], tuple[int, str]], None],
+        epochs: Callable[[], int],
     ) -> None:
+        self._epochs = epochs
         self._stored, self._transaction, self._note = stored, transaction, note
         self.before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
@@ -109,12 +112,13 @@ class MemoryRegistry:
     def remembers(self, user: str) -> bool:
         return user in self._stored().histories
 
-    def ask(self, changes: Iterable[Change]) -> int:
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
         wishes = tuple(changes)
         for change in wishes:
             check_id(change.user)
         if self._stored().copied:
             raise StaleJournal("the journal", "a backup", "Restore it first.", committed=0, released=None)
+        check_epoch(epoch, self._epochs())
         with self._transaction():
             self._stored().queue += wishes
         return len(wishes)

@@ -99,12 +99,16 @@ class Registry(Protocol):
     def remembers(self, user: str) -> bool:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
 
-    def ask(self, changes: Iterable[Change]) -> int:
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
         """Queue changes; they take effect at the next slot boundary. Returns how many.
+
+        Args:
+            changes: in order.
+            epoch: the number of the epoch whose terms they were checked against, None if they need no check.
 
         Raises:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
-            InvalidMembership: for an id that nobody can have.
+            InvalidMembership: for an id that nobody can have, or if a later epoch has been stored: nothing is queued.
         """
 
     def pending(self) -> int:

@@ -70,9 +70,9 @@ def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bo
     """
     if journal.imported() == wanted.digest:
         return Difference()
-    terms = journal.head().epoch.terms
-    changes, done = import_changes(journal, wanted, terms, allow_removals=allow_removals)
-    journal.registry.ask(changes)
+    epoch = journal.head().epoch
+    changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
+    journal.registry.ask(changes, epoch.number)
     journal.note_imported(wanted.digest)
     return done
 

@@ -115,11 +115,11 @@ def _set(path: Path, user: str, asked: Asked, *, known: bool) -> InForce:
     if not known:  # who is registered under such an id, by an older version, can still change and leave
         check_countable(user)
     with _changeable(path) as journal:
-        terms = journal.head().epoch.terms
-        key, level = _requirement(terms, asked)
-        check_requirement(terms, key)
+        epoch = journal.head().epoch
+        key, level = _requirement(epoch.terms, asked)
+        check_requirement(epoch.terms, key)
         _check_known(journal.registry, user, known=known)
-        journal.registry.ask([Change("set", user, key, level)])
+        journal.registry.ask([Change("set", user, key, level)], epoch.number)
     return put_in_force(path, user)
 
 

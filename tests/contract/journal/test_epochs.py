@@ -11,6 +11,7 @@ import pytest
 from tests.support.journals import Kept
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
+from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
 from wevent.journal.rebuild import holdout_of
 from wevent.outputs import open_output
@@ -235,6 +236,21 @@ def test_a_wish_that_an_epoch_does_not_allow_ends_no_publisher(
     assert user not in held(levelled)  # never under a weaker requirement than the one asked for
     assert "its terms do not allow" in caplog.text
     assert len(list(levelled.releases())) == 6
+
+
+def test_a_wish_checked_against_the_terms_before_an_epoch_is_not_queued_after_it(
+    levelled: Journal, tmp_path: Path
+) -> None:
+    checked = levelled.head().epoch.number
+    begin(levelled, with_levels(BEFORE, mechanism="bd"), new_epoch=True)
+    assert (
+        levelled.registry.ask([Change("set", "zoe", OLD_LOW)], checked) == 1
+    )  # stored with its first slot, not before
+    publish(levelled, tmp_path / "o.ndjson", 4)
+    with pytest.raises(InvalidMembership, match="ask again"):
+        levelled.registry.ask([Change("set", "kim", (4, 1_000_000))], checked)
+    assert levelled.registry.queued() == [Change("set", "zoe", OLD_LOW)]
+    assert levelled.registry.ask([Change("remove", "kim")], checked + 1) == 1
 
 
 def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled: Journal, tmp_path: Path) -> None:

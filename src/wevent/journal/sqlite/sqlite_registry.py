@@ -21,7 +21,7 @@ from wevent.journal.sqlite.fingerprint import Fingerprint, charged_text
 from wevent.journal.sqlite.registry_work import Work
 from wevent.journal.sqlite.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
 from wevent.people.holdout import HoldOut, Restore
-from wevent.people.membership import Change, Enrolment, KeyColumn, check_id
+from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, check_id
 
 _COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of the cost of a row each
     "SELECT group_concat(replace(user, char(0), printf('%300s', '')), char(0)),"  # with a NUL: as long as no event's id
@@ -114,13 +114,8 @@ class SqliteRegistry:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
 
-    def ask(self, changes: Iterable[Change]) -> int:
-        """Queue changes for the next slot boundary.
-
-        Raises:
-            StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
-            InvalidMembership: for an id that nobody can have.
-        """
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
+        """Queue changes for the next slot boundary; see `Registry.ask`."""
         rows = [_queued(change) for change in changes]  # before the transaction: a publisher waits for its end
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
@@ -132,6 +127,7 @@ class SqliteRegistry:
                     committed=committed,
                     released=None,
                 )
+            check_epoch(epoch, only_row(self._database, "SELECT count(*) FROM epochs")[0])
             self._database.executemany(
                 "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)", rows
             )
