@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from tests.support.memory_registry import Evidence, MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
+from wevent.journal.coming import Coming, settle
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
 from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.people.holdout import Restore
-from wevent.people.membership import Change, Changes
+from wevent.people.membership import Changes
 
 _NOTE = 4096
 
@@ -87,9 +88,12 @@ class MemoryJournal:
             raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
         self._place, self._write = place, write
         self._before = place.mark
-        self._planned: tuple[Epoch, tuple[str, ...], tuple[Change, ...], bytes | None] | None = None
+        self._planned: tuple[Epoch, Coming] | None = None
+        self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
-        self.registry = MemoryRegistry(lambda: self._stored.registry, self._transaction, self._note_changes)
+        self.registry = MemoryRegistry(
+            lambda: self._stored.registry, self._transaction, self._note_changes, lambda: len(self._stored.epochs)
+        )
         if write:
             place.writer = Writer(1, "memory", "now")
 
@@ -131,7 +135,7 @@ class MemoryJournal:
         with self._transaction():
             self._append(batch, at)
         if batch.records:
-            self._planned = None
+            self._planned = self.registry.before = None
 
     def _append(self, batch: Batch, at: Hook) -> None:
         stored = self._stored
@@ -139,7 +143,7 @@ class MemoryJournal:
             raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
         at("began")
         if batch.records and self._planned is not None:
-            self._store_epoch(*self._planned)
+            self._store_epoch(self._planned[0], self._settled(self._planned[1]))
         at("charges stored")
         for record in batch.records:
             stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
@@ -180,30 +184,45 @@ class MemoryJournal:
         return self._place.stored is None
 
     def begin(
-        self, terms: Terms, unsafe: tuple[str, ...] = (), changes: Changes = (), imported: bytes | None = None
+        self,
+        terms: Terms,
+        unsafe: tuple[str, ...] = (),
+        changes: Changes = (),
+        imported: bytes | None = None,
+        asked: int | None = None,
     ) -> None:
-        before, coming = self._place.stored, (unsafe, tuple(changes), imported)
+        before, coming = self._place.stored, Coming(terms, unsafe, tuple(changes), imported)
         stored = Stored() if before is None else before
         if stored.committed:
-            self._planned = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms), *coming
+            self._planned = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms), coming
+            self._imported_before = stored.imported
+            self.registry.before = self.registry.pending() if asked is None else asked
             return
         try:
             self._place.stored = stored
             with self._transaction() as working:
                 working.epochs, working.unsafe = (), ()
-                self._store_epoch(Epoch(1, 1, terms), *coming)
+                self._store_epoch(Epoch(1, 1, terms), coming)
         except BaseException:
             self._place.stored = before
             raise
 
-    def _store_epoch(
-        self, epoch: Epoch, unsafe: tuple[str, ...], changes: tuple[Change, ...], imported: bytes | None
-    ) -> None:
+    def _settled(self, coming: Coming) -> Coming:
+        words = None
+        if coming.imported is not None and self._stored.imported != self._imported_before:
+            words = {member.user: member.level for member in self.registry.members()}
+            coming = coming._replace(imported=None)
+        registry = self._stored.registry
+        since = registry.queue[self.registry.before :]
+        registry.queue = registry.queue[: self.registry.before]
+        return coming._replace(changes=settle(coming, since, words))
+
+    def _store_epoch(self, epoch: Epoch, coming: Coming) -> None:
         self._stored.epochs += (epoch,)
-        self.note_unsafe(unsafe)
-        self.registry.ask(changes)
-        if imported is not None:
-            self.note_imported(imported)
+        self.note_unsafe(coming.unsafe)
+        self.registry.ask(coming.changes)
+        if coming.imported is not None:
+            self.note_imported(coming.imported)
 
     def epochs(self) -> list[Epoch]:
         return [*self._stored.epochs, *([] if self._planned is None else [self._planned[0]])]

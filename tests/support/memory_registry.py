@@ -14,7 +14,7 @@ from wevent.errors import StaleJournal
 from wevent.journal.contents import Member, MemberColumns
 from wevent.people.histories import Boundary, Membership, after_restore, current_of, moved
 from wevent.people.holdout import BUCKETS, HoldOut, Restore, bucket_of, erased_id
-from wevent.people.membership import Change, KeyColumn, check_id
+from wevent.people.membership import Change, KeyColumn, check_epoch, check_id
 
 
 @dataclass
@@ -69,6 +69,7 @@ class MemoryRegistry:
         stored: what is stored now.
         transaction: within it, `stored` may be changed: all of it or nothing.
         note: told the buckets that change, before anybody can rely on the change.
+        epochs: how many are stored.
     """
 
     def __init__(
@@ -76,8 +77,11 @@ class MemoryRegistry:
         stored: Callable[[], StoredRegistry],
         transaction: Callable[[], AbstractContextManager[object]],
         note: Callable[[set[int], tuple[int, str], tuple[int, str]], None],
+        epochs: Callable[[], int],
     ) -> None:
+        self._epochs = epochs
         self._stored, self._transaction, self._note = stored, transaction, note
+        self.before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
     @property
     def salt(self) -> bytes:
@@ -108,12 +112,13 @@ class MemoryRegistry:
     def remembers(self, user: str) -> bool:
         return user in self._stored().histories
 
-    def ask(self, changes: Iterable[Change]) -> int:
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
         wishes = tuple(changes)
         for change in wishes:
             check_id(change.user)
         if self._stored().copied:
             raise StaleJournal("the journal", "a backup", "Restore it first.", committed=0, released=None)
+        check_epoch(epoch, self._epochs())
         with self._transaction():
             self._stored().queue += wishes
         return len(wishes)
@@ -128,7 +133,8 @@ class MemoryRegistry:
         with self._transaction():
             stored = self._stored()
             self._forget(slot, holdout)
-            number = len(stored.queue) if most is None else min(most, len(stored.queue))
+            limits = [limit for limit in (most, self.before) if limit is not None]
+            number = min([len(stored.queue), *limits])
             boundary, changed = Boundary(holdout, slot, stored.salt), set()
             for change in stored.queue[:number]:
                 before = self._history(change.user)
@@ -140,7 +146,9 @@ class MemoryRegistry:
             if changed:
                 before_change = self._advance()
                 self._note(changed, before_change, stored.revision)
-            return number
+        if self.before is not None:
+            self.before -= number
+        return number
 
     def first_forgotten(self, holdout: HoldOut) -> int | None:
         ends = [row.last for rows in self._stored().histories.values() for row in rows if row.last is not None]

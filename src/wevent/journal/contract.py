@@ -99,12 +99,16 @@ class Registry(Protocol):
     def remembers(self, user: str) -> bool:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
 
-    def ask(self, changes: Iterable[Change]) -> int:
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
         """Queue changes; they take effect at the next slot boundary. Returns how many.
+
+        Args:
+            changes: in order.
+            epoch: the number of the epoch whose terms they were checked against, None if they need no check.
 
         Raises:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
-            InvalidMembership: for an id that nobody can have.
+            InvalidMembership: for an id that nobody can have, or if a later epoch has been stored: nothing is queued.
         """
 
     def pending(self) -> int:
@@ -138,19 +142,26 @@ class Epochs(Protocol):
         """Whether there are no terms yet."""
 
     def begin(
-        self, terms: Terms, unsafe: tuple[str, ...] = (), changes: Changes = (), imported: bytes | None = None
+        self,
+        terms: Terms,
+        unsafe: tuple[str, ...] = (),
+        changes: Changes = (),
+        imported: bytes | None = None,
+        asked: int | None = None,
     ) -> None:
         """Put terms in force for the slots to come; the first slot that is committed under them pins them.
 
         A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
         of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
-        changes of the registry then take effect at the boundary after it.
+        changes of the registry then take effect at the boundary after it. What people ask for meanwhile waits for the same
+        boundary and is not overridden: `wevent.journal.coming.settle` has the rule.
 
         Args:
             terms: what to pin.
             unsafe: what weakens the promise.
             changes: what the registry is to be told with it.
             imported: the digest of the requirements file that the changes come from.
+            asked: how many queued changes the changes of an epoch take into account, the earliest; None: all there are.
         """
 
     def epochs(self) -> list[Epoch]:

@@ -232,6 +232,20 @@ def check_countable(user: str) -> None:
         )
 
 
+def check_epoch(checked: int | None, stored: int) -> None:
+    """Refuse wishes that were checked against the terms of an earlier epoch than the last one that is stored.
+
+    Raises:
+        InvalidMembership: if they were.
+    """
+    if checked is not None and checked < stored:
+        raise InvalidMembership(
+            f"a change under the terms of epoch {stored}",
+            f"one that was checked against those of epoch {checked}",
+            "A new epoch began at this moment and nothing was changed: ask again.",
+        )
+
+
 def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
     """Refuse a requirement that history was not kept for: past memberships live for the largest declared window.
 

@@ -11,15 +11,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.budget import NANO
-from wevent.core.requirements import Levels, Requirement
+from wevent.core.requirements import Levels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidMembership
+from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal
-from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key
-from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_allowed, differences
+from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
 from wevent.streams.files.requirements_file import read_requirements
 
 MOST_LEAVING = 10
@@ -94,9 +93,9 @@ def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bo
     """
     if journal.imported() == wanted.digest:
         return Difference()
-    terms = journal.head().epoch.terms
-    changes, done = import_changes(journal, wanted, terms, allow_removals=allow_removals)
-    journal.registry.ask(changes)
+    epoch = journal.head().epoch
+    changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
+    journal.registry.ask(changes, epoch.number)
     journal.note_imported(wanted.digest)
     return done
 
@@ -153,25 +152,4 @@ def _refuse_many_leaving(leaving: int, registered: int) -> None:
             f"a requirements file with at least nine in ten of the {registered} who are registered",
             f"one in which {leaving} of them are missing",
             "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
-        )
-
-
-def check_requirement(terms: Terms, key: tuple[int, int]) -> None:
-    """Whether users may hold a requirement under these terms.
-
-    Raises:
-        InvalidMembership: if its window is larger than any declared, or a shared budget was not declared for it.
-    """
-    requirement = Requirement.from_nano(*key)
-    check_allowed(key, terms.requirements)
-    if key in {(declared.window, declared.nano) for declared in terms.requirements}:
-        return
-    strictest = min(declared.nano for declared in terms.requirements)
-    if new_publisher(terms, None).shares_budget and key[1] < strictest:
-        raise InvalidMembership(
-            f"an epsilon of at least {strictest / NANO:g}, the smallest that was declared: "
-            f"{terms.mechanism} has one budget for all",
-            f"{requirement.epsilon:g}",
-            "Start a new epoch that declares it, or use a personalised mechanism.",
-            requirement=key,
         )

@@ -147,9 +147,11 @@ class Publication:
         """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
 
         A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
-        days until they have left. What comes with an epoch takes effect with it: all of it.
+        days until they have left. What comes with an epoch takes effect together: it is queued with the epoch's first slot
+        (first terms: before it), so the boundary after that slot puts everything in force.
         """
-        if self._journal.epoch_waits or self._source.closed_through() is None:
+        together = self._epoch.first if self._epoch.number == 1 else self._epoch.first + 1
+        if self.publisher.slot <= together or self._source.closed_through() is None:
             return None
         return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
 

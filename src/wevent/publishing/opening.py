@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from wevent.core.requirements import Levels
+from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
-from wevent.errors import InvalidJournal
+from wevent.errors import InvalidJournal, InvalidMembership
+from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Terms, levels_to_plain
@@ -74,6 +75,7 @@ def must_begin(journal: Journal, terms: Terms, *, new_epoch: bool) -> bool:
     Raises:
         SettingsDiffer: naming what differs from the terms in force.
         InvalidOption: if no publisher can work under them.
+        InvalidMembership: if somebody who is registered could not be counted under them.
     """
     pinned = pinned_terms(journal)
     if pinned is not None:
@@ -82,7 +84,28 @@ def must_begin(journal: Journal, terms: Terms, *, new_epoch: bool) -> bool:
             pinned.check_same(terms)
             return False
     new_publisher(terms, None)  # refuses options that do not fit
+    if pinned is not None:
+        _refuse_unlivable(journal, terms)
     return True
+
+
+def _refuse_unlivable(journal: Journal, terms: Terms) -> None:
+    """Everybody keeps their requirement in the first slot of an epoch, whatever comes with it: its terms must allow it.
+
+    Raises:
+        InvalidMembership: naming the first requirement that they do not allow, and how to declare it.
+    """
+    for key in sorted({key for key, _ in registered(journal).values()}):
+        try:
+            check_requirement(terms, key)
+        except InvalidMembership as error:
+            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
+            raise InvalidMembership(
+                "an epoch whose terms allow every requirement that registered people hold",
+                f"one that does not allow {held} (window, epsilon)",
+                f"Nothing was changed. Declare it with the epoch (--declare {held}), or use a personalised mechanism.",
+                requirement=key,
+            ) from error
 
 
 def begin(
@@ -111,7 +134,8 @@ def begin(
 
     Raises:
         SettingsDiffer, InvalidOption: as of `must_begin`.
-        InvalidMembership: for a requirement that nobody may hold under these terms, or too many who leave.
+        InvalidMembership: as of `must_begin`, for a requirement that nobody may hold under these terms, or for too many
+            who leave.
     """
     if not must_begin(journal, terms, new_epoch=new_epoch):
         done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
@@ -119,13 +143,14 @@ def begin(
         return done
     changes: Changes = []
     done = Difference()
+    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
     pinned = pinned_terms(journal)
     if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
         changes = list(_relevelled(journal, terms.levels))
     if wanted is not None:
         more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
         changes = [*changes, *more] if len(changes) else more
-    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest)
+    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
     return done
 
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import Journal, Registry, Terms, open_journal
+from wevent.journal.coming import check_requirement
 from wevent.journal.rebuild import holdout_of
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
-from wevent.publishing.importing import Difference, check_requirement, import_users, wanted_users
+from wevent.publishing.importing import Difference, import_users, wanted_users
 from wevent.publishing.staleness import known_released, refuse_stale
 
 
@@ -114,11 +115,11 @@ def _set(path: Path, user: str, asked: Asked, *, known: bool) -> InForce:
     if not known:  # who is registered under such an id, by an older version, can still change and leave
         check_countable(user)
     with _changeable(path) as journal:
-        terms = journal.head().epoch.terms
-        key, level = _requirement(terms, asked)
-        check_requirement(terms, key)
+        epoch = journal.head().epoch
+        key, level = _requirement(epoch.terms, asked)
+        check_requirement(epoch.terms, key)
         _check_known(journal.registry, user, known=known)
-        journal.registry.ask([Change("set", user, key, level)])
+        journal.registry.ask([Change("set", user, key, level)], epoch.number)
     return put_in_force(path, user)
 
 

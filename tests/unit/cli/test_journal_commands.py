@@ -155,6 +155,20 @@ def test_a_new_epoch(run: RunCommand) -> None:
     assert run("audit", "run.journal")[0] == 0
 
 
+def test_an_epoch_whose_members_could_not_live_under_it_is_not_begun(run: RunCommand) -> None:
+    publish(run, 5)
+    assert run("users", "run.journal", "add", "bob", "--window", "4", "--epsilon", "0.1")[0] == 0
+    code, _, err = publish(run, 10, "--mechanism", "bd", "--new-epoch")
+    assert code == 2
+    assert (
+        "does not allow 4,0.1 (window, epsilon). Nothing was changed. Declare it with the epoch (--declare 4,0.1)"
+        in err
+    )
+    assert publish(run, 6)[0] == 0  # the old terms are in force
+    assert publish(run, 10, "--mechanism", "bd", "--new-epoch", "--declare", "4,0.1")[0] == 0
+    assert run("audit", "run.journal")[0] == 0
+
+
 def test_start_auto_is_written_down(run: RunCommand) -> None:
     common = ("--requirements", "users.csv", "--cells", "4", "--journal", "auto.journal", "--out", "auto.csv")
     assert run("publish", "events.csv", "--slot", "60s", "--start", "auto", *common)[0] == 0

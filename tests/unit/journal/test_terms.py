@@ -14,11 +14,12 @@ from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidMembership, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
+from wevent.journal.coming import check_requirement
 from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms
 from wevent.outputs import open_output
 from wevent.people.membership import Change
-from wevent.publishing.importing import WantedRegistry, check_requirement
+from wevent.publishing.importing import WantedRegistry
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.opening import begin, must_begin
 

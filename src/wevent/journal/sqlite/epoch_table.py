@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import apsw
 
+from wevent.journal.coming import Coming, settle
 from wevent.journal.rebuild import holdout_of
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import only_row
-from wevent.journal.terms import Epoch, Terms, decode_terms, encode_terms
-from wevent.people.membership import Changes, Enrolment
-
-
-class Coming(NamedTuple):
-    """Terms that are to be put in force, and what comes with them; see `wevent.journal.contract.Epochs.begin`."""
-
-    terms: Terms
-    unsafe: tuple[str, ...]
-    changes: Changes
-    imported: bytes | None
+from wevent.journal.terms import Epoch, decode_terms, encode_terms
+from wevent.people.membership import Enrolment
 
 
 class EpochTable:
@@ -36,6 +26,7 @@ class EpochTable:
         self._database, self._facts, self._registry = database, facts, registry
         self._read: dict[int, Epoch] = {}
         self._planned: tuple[Epoch, Coming] | None = None
+        self._imported: bytes | None = None  # the file that was imported last when it was planned
 
     def begin_first(self, coming: Coming) -> None:
         """Keep the terms of a journal without slots, in place of others that came to no slot; inside a transaction."""
@@ -44,19 +35,37 @@ class EpochTable:
         self._store(Epoch(1, 1, coming.terms), coming)
         self._planned = None
 
-    def plan(self, coming: Coming, first: int) -> None:
-        """Keep the next epoch at hand until its first slot is committed."""
+    def plan(self, coming: Coming, first: int, asked: int | None) -> None:
+        """Keep the next epoch at hand until its first slot is committed; what is asked for meanwhile waits for that too.
+
+        Args:
+            coming: the epoch.
+            first: its first slot.
+            asked: how many of the queued changes were asked for before it; None: all.
+        """
         (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
         self._planned = Epoch(stored + 1, first, coming.terms), coming
+        self._imported = self._facts.get("imported")
+        self._registry.hold_back(self._registry.pending() if asked is None else asked)
 
     def store_planned(self) -> None:
         """Store the epoch that waits for its first slot, if one does; inside the transaction of that slot."""
-        if self._planned is not None:
-            self._store(*self._planned)
+        if self._planned is None:
+            return
+        epoch, coming = self._planned
+        since, words = self._registry.held_back(), None
+        if coming.imported is not None and self._facts.get("imported") != self._imported:
+            words = {member.user: member.level for member in self._registry.members()}
+            coming = coming._replace(imported=None)
+        if since or words is not None:
+            self._registry.replace_held_back(settle(coming, since, words))
+            coming = coming._replace(changes=())
+        self._store(epoch, coming)
 
     def committed(self) -> None:
         """What `store_planned` stored is there to stay."""
         self._planned = None
+        self._registry.hold_back(None)
 
     @property
     def waits(self) -> bool:

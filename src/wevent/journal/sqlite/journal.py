@@ -10,13 +10,14 @@ from pathlib import Path
 import apsw
 
 from wevent.errors import JournalLocked, WeventError
+from wevent.journal.coming import Coming
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
 from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import KINDS, Record
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.chain import SHOWN_ANCHOR, SlotChain
 from wevent.journal.sqlite.copying import copy_journal
-from wevent.journal.sqlite.epoch_table import Coming, EpochTable
+from wevent.journal.sqlite.epoch_table import EpochTable
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.file import JournalFile
 from wevent.journal.sqlite.lock import WriterLock, holder, own_files
@@ -158,7 +159,12 @@ class SqliteJournal:
         return self._file.is_new
 
     def begin(
-        self, terms: Terms, unsafe: tuple[str, ...] = (), changes: Changes = (), imported: bytes | None = None
+        self,
+        terms: Terms,
+        unsafe: tuple[str, ...] = (),
+        changes: Changes = (),
+        imported: bytes | None = None,
+        asked: int | None = None,
     ) -> None:
         """See `Epochs.begin`."""
         coming = Coming(terms, unsafe, changes, imported)
@@ -167,7 +173,7 @@ class SqliteJournal:
                 schema.lay_out(self._database)
             committed, _ = self._slots.end()
             if committed:
-                self._epochs.plan(coming, committed + 1)
+                self._epochs.plan(coming, committed + 1, asked)
             else:
                 started_over = self._started_over or STARTED_OVER in self._facts.unsafe
                 self._facts.unsafe = (STARTED_OVER,) if started_over else ()

@@ -21,7 +21,7 @@ from wevent.journal.sqlite.fingerprint import Fingerprint, charged_text
 from wevent.journal.sqlite.registry_work import Work
 from wevent.journal.sqlite.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
 from wevent.people.holdout import HoldOut, Restore
-from wevent.people.membership import Change, Enrolment, KeyColumn, check_id
+from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, check_id
 
 _COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of the cost of a row each
     "SELECT group_concat(replace(user, char(0), printf('%300s', '')), char(0)),"  # with a NUL: as long as no event's id
@@ -54,6 +54,7 @@ class SqliteRegistry:
         self._note = note
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
         self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
+        self._before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
     @property
     def salt(self) -> bytes:
@@ -113,13 +114,8 @@ class SqliteRegistry:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
 
-    def ask(self, changes: Iterable[Change]) -> int:
-        """Queue changes for the next slot boundary.
-
-        Raises:
-            StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
-            InvalidMembership: for an id that nobody can have.
-        """
+    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
+        """Queue changes for the next slot boundary; see `Registry.ask`."""
         rows = [_queued(change) for change in changes]  # before the transaction: a publisher waits for its end
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
@@ -131,6 +127,7 @@ class SqliteRegistry:
                     committed=committed,
                     released=None,
                 )
+            check_epoch(epoch, only_row(self._database, "SELECT count(*) FROM epochs")[0])
             self._database.executemany(
                 "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)", rows
             )
@@ -200,6 +197,8 @@ class SqliteRegistry:
             work = Work(self._database, self._facts["salt"], self._facts["registry"], holdout)
             work.forget(slot)
             number = self.pending()
+            if self._before is not None:
+                most = self._before if most is None else min(most, self._before)
             filled = number > 0 and (most is None or number <= most) and work.fill(slot)
             if filled:
                 self._database.execute("DELETE FROM changes")
@@ -209,7 +208,23 @@ class SqliteRegistry:
             if filled or work.changed:
                 before, after = self.revision(), self._advance()
                 self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
-            return number
+        if self._before is not None:
+            self._before -= number
+        return number
+
+    def hold_back(self, before: int | None) -> None:
+        """From now on `apply` puts the first `before` queued changes in force and no later one; None: all of them again."""
+        self._before = before
+
+    def held_back(self) -> list[Change]:
+        """The queued changes that `apply` does not put in force."""
+        return [] if self._before is None else self.queued()[self._before :]
+
+    def replace_held_back(self, changes: Iterable[Change]) -> None:
+        """Queue others in their place; inside a transaction."""
+        later = "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT -1 OFFSET ?)"
+        self._database.execute(later, (self._before or 0,))
+        self.ask(changes)
 
     def enrol(self, everybody: Enrolment, slot: int, holdout: HoldOut) -> bool:
         """Register everybody from `slot` on without queueing, if nobody ever was and nobody can be held out.
