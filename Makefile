@@ -94,9 +94,9 @@ define static_analysis
 endef
 
 .PHONY: check
-check: $(VENV)/.stamp ## Under a minute: ruff, mypy --strict, import layers, unit tests
+check: $(VENV)/.stamp ## Under a minute: ruff, mypy --strict, import layers, unit tests but the slow ones
 	$(call static_analysis,$(VENV))
-	@echo "pytest tests/unit" && $(VENV)/bin/python -m pytest tests/unit -q -n $(WORKERS) $(ARGS)
+	@echo "pytest tests/unit" && $(VENV)/bin/python -m pytest tests/unit -q -n $(WORKERS) -m "not slow" $(ARGS)
 
 $(TEST)/.created: pyproject.toml | system
 	@echo "Making $(TEST) for the built wheel"

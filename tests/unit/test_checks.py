@@ -34,6 +34,8 @@ from wevent.core.policies.distribution import Distribution
 from wevent.core.policies.uniform import Uniform
 from wevent.core.smoothers.hold import Hold
 
+pytestmark = pytest.mark.slow
+
 SOUND = Mechanism(
     name="sound",
     summary="every slot, for tests only",

@@ -16,6 +16,8 @@ from wevent.auditing import audit_journal
 from wevent.errors import InvalidOutput, StorageFailed
 from wevent.journal import SqliteJournal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -10,6 +10,8 @@ from wevent import mechanisms
 from wevent.cli import main
 from wevent.cli.group import cli
 
+pytestmark = pytest.mark.slow
+
 KEYS = [
     "stream",
     "mechanism",

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 from wevent.cli import main
 from wevent.cli.group import cli
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["plan", "--class", "20:0.5=300", "--class", "5:2=699", "--class", "6:1=1", "--slots", "60", "--repeats", "2"]
 
 

@@ -10,6 +10,8 @@ from wevent.cli import main
 from wevent.cli.group import cli
 from wevent.experiments.reproduce import runner
 
+pytestmark = pytest.mark.slow
+
 TINY = ["reproduce", "--slots", "30", "--repeats", "2", "--users", "100", "--streams", "sin,taxi"]
 
 

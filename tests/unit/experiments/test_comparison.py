@@ -10,6 +10,8 @@ from wevent.experiments.choices import Choice
 from wevent.experiments.datasets.synthetic import synthetic_stream
 from wevent.experiments.trial import Assigned, noise_seed
 
+pytestmark = pytest.mark.slow
+
 STREAM = synthetic_stream("sin", users=300, slots=30)
 ASSIGNER = Assigner("types", ("0.6", "1.0"), (4, 8))
 OPTIONS = [

@@ -8,6 +8,8 @@ from wevent.experiments import plan
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.experiments.datasets.synthetic import Daily
 
+pytestmark = pytest.mark.slow
+
 STRICT, MIDDLE, LOOSE = Requirement(20, "0.1"), Requirement(10, "0.5"), Requirement(5, "2")
 
 

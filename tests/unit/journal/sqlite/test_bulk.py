@@ -24,6 +24,8 @@ from wevent.journal.sqlite.storage import transaction
 from wevent.people.holdout import BUCKETS, HoldOut, Reign, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 
+pytestmark = pytest.mark.slow
+
 A, B, C = (20, 500_000_000), (40, 100_000_000), (5, 1_000_000_000)
 TERMS = Terms(stream="s", origin_us=0, length_us=60_000_000, cells=2, declared=[A, B, C])
 RULE = HoldOut((Reign(1, 40, None),))

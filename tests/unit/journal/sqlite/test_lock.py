@@ -12,6 +12,8 @@ import pytest
 import wevent
 from tests.support.commands import Done, publish, write_stream
 
+pytestmark = pytest.mark.slow
+
 _HIDDEN = "import sys; sys.modules['fcntl'] = None; from wevent.cli import main; main(sys.argv[1:])"
 
 

@@ -16,6 +16,8 @@ from wevent import Levels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, WeventError
 from wevent.streams import read_requirements
 
+pytestmark = pytest.mark.slow
+
 
 def write(folder: Path, text: str, name: str = "requirements.csv") -> Path:
     path = folder / name
