@@ -256,8 +256,8 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 NOTES = (
-    "Measured by commands of their own (`--only`) on two quiet cores, lines and catching up at a021e1c, five million users at",
-    "4bf5c43; registering two million users and `changes` on busy ones, at 3a27332: there compare CPU seconds and their ratio.",
+    "Measured by commands of their own (`--only`) on two quiet cores, lines and catching up at a021e1c, five million users",
+    "at 4bf5c43; registering two million users and `changes` on busy ones, at 3a27332: there compare CPU seconds and ratio.",
     "Wall seconds of `changes` are the longest delay of a release; CPU seconds are of the process.",
     "",
     "What the profile said (cProfile, under the same load).",
