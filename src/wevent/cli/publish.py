@@ -16,6 +16,7 @@ from wevent.cli.flags import option_flags
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
+from wevent.streams.uncounted import in_words
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "
@@ -147,7 +148,7 @@ def _report(console: Console, summary: Summary, settings: Settings) -> None:
 
 def _report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
     """The one line that depends on events: totals of the whole run, for the operator's eyes. It is always there."""
-    counts = ", ".join(f"{totals.get(name, 0)} {name}" for name in ("rejected", "malformed", "late"))
+    counts = in_words(totals)
     where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
     text = f"Events not counted in this run (private: do not publish these numbers): {counts}{where}."
     _say(console, text)

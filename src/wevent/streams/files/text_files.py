@@ -46,9 +46,12 @@ class TextReader:
         for line, decoded in self._decoded():
             slots = (decoded.batch.times - clock.origin_us) // clock.length_us + 1
             inside = slots[(slots >= 1) & (slots <= last)]
-            found.outside += len(slots) - len(inside)
+            if len(inside) < len(slots):
+                before = int(np.count_nonzero(slots < 1))
+                found.before += before
+                found.after += len(slots) - len(inside) - before
             found.add(*np.unique(inside, return_counts=True))
-            found.malformed += len(decoded.malformed)
+            found.malform(decoded.problems)
             for row, problem in zip(decoded.malformed.tolist(), decoded.problems.tolist(), strict=True):
                 if not found.note(f"{self.files[0].path} line {line + row} ({explain(problem, self._settings)})"):
                     break
