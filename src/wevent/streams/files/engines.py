@@ -68,9 +68,9 @@ class Tables:
             self._load("waiting", {"id": np.array(roster.waiting.texts(), dtype=object)})
         self._loaded = roster
 
-    def held_out(self, roster: Roster) -> tuple[str, str]:
+    def held_out(self) -> tuple[str, str]:
         """Whether the user u is held out, and the join that it takes."""
-        if roster.waiting is None:
+        if self._loaded is None or self._loaded.waiting is None:
             return "false", ""
         return "waiting.id IS NOT NULL", "LEFT JOIN waiting ON CAST(u AS VARCHAR) = waiting.id"
 
@@ -163,7 +163,7 @@ class NumpyEngine:
     ) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
         events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
-        query = events if plain else _looked_up(events, roster, *tables.held_out(roster))
+        query = events if plain else _looked_up(events, roster, *tables.held_out())
         part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
         if not plain:  # a join forgets the order
             _reorder(part, part.pop("n"))
@@ -229,7 +229,7 @@ class DuckdbEngine:
         tables, clock = self._tables, self._tables.clock
         by_number = tables.integer_users(roster)
         key, cell_key = "number" if by_number else "id", "number" if tables.integer_cells else "label"
-        held_out, join = tables.held_out(roster)
+        held_out, join = tables.held_out()
         low, high = tables.bounds(slots)
         places = (events + 1) * len(tables.readers)
         kind = "BIGINT" if (high - low) * places < 2**62 else "HUGEINT"

@@ -77,6 +77,10 @@ class FileSource:
                     return
             first = part.last + 1
 
+    def look(self) -> None:
+        """Find out what is malformed or outside the clock, as the first slot that is counted does."""
+        self._plan()
+
     def resume(self, position: Any) -> None:
         """Continue after a stored position.
 

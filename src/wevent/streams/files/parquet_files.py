@@ -84,7 +84,7 @@ class ParquetReader:
             f"ELSE (t - {low}) // {clock.length_us} + 1 END"
         )
         query = f"SELECT {slot} AS slot, count(*) FROM ({self.rows}) GROUP BY 1"
-        sizes = dict(self._fetch(query))
+        sizes = dict(self.fetch(query))
         problems = [sizes.pop(_MALFORMED - problem, 0) for problem in PROBLEMS]
         found = Survey(before=sizes.pop(_BEFORE, 0), after=sizes.pop(_AFTER, 0), problems=problems, sizes=sizes)
         if found.malformed:
@@ -93,10 +93,19 @@ class ParquetReader:
 
     def span(self) -> tuple[int, int] | None:
         """The first and last time in the files; None without events."""
-        low, high = self._fetch(f"SELECT min(t), max(t) FROM (SELECT {self.time} AS t FROM {self.scan})")[0]
+        low, high = self.fetch(f"SELECT min(t), max(t) FROM (SELECT {self.time} AS t FROM {self.scan})")[0]
         return None if low is None else (low, high)
 
-    def _fetch(self, query: str) -> list[Any]:
+    def columns_of(self, file: InputFile) -> list[str]:
+        """The names of all columns."""
+        return [row[0] for row in self.fetch(f"DESCRIBE SELECT * FROM {_scan([file])}")]
+
+    def fetch(self, query: str) -> list[Any]:
+        """The rows of a query.
+
+        Raises:
+            InvalidInput: if a file cannot be read.
+        """
         try:
             return self.connection.execute(query).fetchall()
         except duckdb.Error as error:

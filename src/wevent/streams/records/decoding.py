@@ -57,6 +57,10 @@ class Decoder(Protocol):
         """The events of whole lines, each with its end."""
         ...
 
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        ...
+
 
 class Columns(NamedTuple):
     """The raw columns of the lines `rows`; the other `broken` lines are no records.

@@ -58,6 +58,11 @@ class DelimitedDecoder:
         columns = Columns(table.rows, self._times.fields(times), lacks_offset, users, labels, table.broken)
         return assemble(columns, self._cells)
 
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        times = split_fields(line + b"\n", self._delimiter, self._width, self._wanted[:1]).columns[0]
+        return times.texts()[0] if len(times) else None
+
 
 class Table(NamedTuple):
     """Some columns of the lines that are records.

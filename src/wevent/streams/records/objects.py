@@ -116,6 +116,13 @@ class ObjectDecoder:
         whole = np.delete(rows, broken) if broken else rows
         return Columns(whole, times, lacks_offset, users, cells, rows[malformed])
 
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        try:
+            return str(self._decode(line).time)
+        except _MALFORMED:
+            return None
+
     def close(self, line: bytes) -> int | None:
         """The time of a close line, None if it is none; a line that is spoiled closes nothing."""
         if len(spoiled_lines(line, line_ends(line))):
