@@ -50,6 +50,11 @@ class Terms(Options):
         """The widest declared window."""
         return max(window for window, _ in self.declared)
 
+    @property
+    def level_table(self) -> Levels | None:
+        """The words that people may choose and what they stand for, None if only numbers were declared."""
+        return None if self.levels is None else Levels(self.levels["privacy"], self.levels["window"])
+
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
         mine, its = msgspec.to_builtins(self, enc_hook=str), msgspec.to_builtins(other, enc_hook=str)

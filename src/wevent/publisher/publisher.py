@@ -106,11 +106,6 @@ class Publisher:
         return bool(getattr(self._noise, "seeded", True))
 
     @property
-    def shares_budget(self) -> bool:
-        """Whether the mechanism has one budget for all declared classes."""
-        return self._row.shared_budget
-
-    @property
     def measured(self) -> Measurement | None:
         """The measurement behind the last step's release, None if it repeats; public, what a journal replays."""
         return self._measured

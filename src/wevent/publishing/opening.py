@@ -1,9 +1,8 @@
-"""From settings to a running publication: the journal opened, its terms compared, its registry brought up to date."""
+"""The terms of a journal: made from settings, compared with those in force, and begun with the people who come along."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
@@ -144,9 +143,9 @@ def begin(
     changes: Changes = []
     done = Difference()
     asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
-    pinned = pinned_terms(journal)
-    if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
-        changes = list(_relevelled(journal, terms.levels))
+    pinned, table = pinned_terms(journal), terms.level_table
+    if pinned is not None and table is not None and pinned.levels != terms.levels:
+        changes = list(_relevelled(journal, table))
     if wanted is not None:
         more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
         changes = [*changes, *more] if len(changes) else more
@@ -154,9 +153,8 @@ def begin(
     return done
 
 
-def _relevelled(journal: Journal, levels: dict[str, dict[str, Any]]) -> Iterable[Change]:
+def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:
     """An edited level table is a change for everybody who holds the level (spec 10)."""
-    table = Levels(levels["privacy"], levels["window"])
     for user, (_, words) in registered(journal).items():
         if words is not None:
             requirement = table.requirement(*words.split("/", 1))
