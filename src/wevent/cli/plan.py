@@ -19,7 +19,7 @@ from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
-from wevent.experiments.wording import change, change_interval, short
+from wevent.experiments.wording import change_and_interval, short
 
 _DAY_S = 86_400.0
 _SLOTS = 500  # of invented streams
@@ -127,6 +127,6 @@ def _moves(forecast: Forecast) -> Table:
     title = f"If users moved ({forecast.expected[0].mechanism})"
     table = new_table(title, ("from", "to"), ("users", "squared error", "95 % interval"))
     for move in forecast.moves:
-        figures = (f"{move.users:,}", change(move.ratio.mean), change_interval(move.ratio))
+        figures = (f"{move.users:,}", *change_and_interval(move.ratio))
         table.add_row(describe(move.source), describe(move.target), *figures)
     return table

@@ -159,9 +159,14 @@ def plain_numbers(axis: Any, write: Callable[[float], str]) -> None:
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
-def few_numbers(axis: Any) -> None:
-    """Numbers at 1, 3, 10, 30, … of a logarithmic axis that has hardly a power of ten in it."""
-    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 3.0)))
+def few_numbers(axis: Any, most: int) -> None:
+    """Round numbers, at most so many, on a logarithmic axis that has hardly a power of ten in it; call it when drawn."""
+    low, high = axis.get_view_interval()
+    places = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    inside = [lead * 10.0**place for place in places for lead in (1, 2, 3, 5, 7) if low <= lead * 10.0**place <= high]
+    steps = max(1, min(most, len(inside)) - 1)
+    chosen = {inside[round(number * (len(inside) - 1) / steps)] for number in range(steps + 1)} if inside else set()
+    axis.set_major_locator(matplotlib.ticker.FixedLocator(sorted(chosen)))
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 

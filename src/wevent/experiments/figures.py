@@ -23,7 +23,7 @@ from wevent.drawing.marks import (
 from wevent.experiments.comparison import Comparison
 from wevent.experiments.forecast import Forecast, Move, describe
 from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_interval, is_lower, short, spoken
+from wevent.experiments.wording import change, change_and_interval, is_lower, short, spoken
 
 _NEXT = 2  # mechanisms in grey behind the best one
 _STRETCH = 168  # slots of a comparison that are shown: more would be a thicket
@@ -235,5 +235,5 @@ def _with_ends(interval: Interval) -> str:
 
 
 def _with_change(move: Move) -> str:
-    ends = change_interval(move.ratio)
-    return change(move.ratio.mean) + ("" if ends == "-" else f"   ({ends})")
+    mean, ends = change_and_interval(move.ratio)
+    return mean if ends == "-" else f"{mean}   ({ends})"

@@ -12,7 +12,7 @@ import numpy as np
 from wevent.core.requirements import Population, Requirement
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.scores import Scores
-from wevent.experiments.wording import change, change_interval, is_higher, is_lower, short
+from wevent.experiments.wording import change_and_interval, is_higher, is_lower, short
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,10 @@ class Forecast:
         helpful = [move for move in self.moves if move.lowers]
         if helpful:
             most = min(helpful, key=lambda move: move.ratio.mean)
+            gain, ends = change_and_interval(most.ratio)
             return (
                 f"Most would be gained if {most.users:,} users moved from {describe(most.source)} to "
-                f"{describe(most.target)}: {change(most.ratio.mean)} squared error ({change_interval(most.ratio)})."
+                f"{describe(most.target)}: {gain} squared error ({ends})."
             )
         if math.isnan(self.moves[0].ratio.low):
             return "One repeat cannot tell what a move changes from noise: plan with 5 repeats or more."

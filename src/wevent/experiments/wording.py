@@ -48,9 +48,17 @@ def change(ratio: float) -> str:
     return f"{percent:+.0f}%" if abs(percent) >= 0.95 else f"{percent:+.1f}%"
 
 
-def change_interval(ratio: Interval) -> str:
-    """The ends of a ratio's interval as changes; `-` if there is none."""
-    return "-" if math.isnan(ratio.low) else f"{change(ratio.low)} to {change(ratio.high)}"
+def change_and_interval(ratio: Interval) -> tuple[str, str]:
+    """A ratio and the ends of its interval as changes, both in percent or both in times; `-` for an interval of none.
+
+    >>> change_and_interval(Interval(1.98, 1.59, 2.49)), change_and_interval(Interval(11.1, 9.47, 13.1))
+    (('+98%', '+59% to +149%'), ('11.1 times', '9.47 to 13.1 times'))
+    """
+    if math.isnan(ratio.low):
+        return change(ratio.mean), "-"
+    if ratio.high >= _MANY:
+        return f"{short(ratio.mean)} times", f"{short(ratio.low)} to {short(ratio.high)} times"
+    return change(ratio.mean), f"{change(ratio.low)} to {change(ratio.high)}"
 
 
 def is_unchanged(ratio: float) -> bool:

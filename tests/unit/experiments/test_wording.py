@@ -5,7 +5,7 @@ import math
 import pytest
 
 from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_interval, is_higher, is_lower, short, spoken
+from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_what_is_written_as_no_change_is_none():
     assert not is_lower(Interval(0.9, 0.5, 1.1))
     assert is_higher(Interval(210.95, 150.0, 300.0))
     assert not is_higher(Interval(2.0, math.nan, math.nan))
-    assert change_interval(Interval(2.0, math.nan, math.nan)) == "-"
-    assert change_interval(Interval(12.0, 8.0, 15.0)) == "+700% to 15 times"
+    assert change_and_interval(Interval(2.0, math.nan, math.nan)) == ("+100%", "-")
+    assert change_and_interval(Interval(8.0, 6.0, 15.0)) == ("8 times", "6 to 15 times")

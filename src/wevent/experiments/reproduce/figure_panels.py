@@ -39,13 +39,16 @@ def draw_figure(figure: Figure, rows: Sequence[Row], path: Path, settings: Mappi
                 axis = axes[place, column]
                 points = [row for row in rows if row["stream"] == stream and row["mechanism"] in strip]
                 pending.append((axis, _draw_lines(axis, figure, points)))
-                _settle(axis)
+                axis.set_yscale("log")
+                axis.margins(x=0.03)
                 axis.spines["bottom"].set_visible(place == len(strips) - 1)
                 axis.tick_params(axis="x", length=3.5 if place == len(strips) - 1 else 0)
             axes[0, column].set_title(stream)
             axes[-1, column].set_xlabel(figure.horizontal)
             axes[-1, column].set_xticks(sorted({row[figure.axis] for row in rows}))
         axes[-1, 0].set_ylabel(figure.vertical)
+        for place, line in enumerate(axes):  # each is on one scale
+            _settle(line[0], 4 if place == len(strips) - 1 else 2)
         name_ends(drawn, pending)
 
 
@@ -108,13 +111,11 @@ def _finding(figure: Figure, rows: Sequence[Row]) -> str:
     return f"Lowest {figure.vertical}: {found}" if found else figure.title
 
 
-def _settle(axis: Any) -> None:
-    axis.set_yscale("log")
-    axis.margins(x=0.03)
-    plain_numbers(axis.yaxis, spoken)
+def _settle(axis: Any, most: int) -> None:
     low, high = axis.get_ylim()
-    if high < 30 * low:  # hardly a power of ten in it: numbers between them too
-        few_numbers(axis.yaxis)
+    plain_numbers(axis.yaxis, spoken)
+    if high < 100 * low:
+        few_numbers(axis.yaxis, most)
 
 
 def _facts(figure: Figure, rows: Sequence[Row], settings: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from wevent.core.arrays import FloatArray
 from wevent.experiments.intervals import Interval, mean_interval
 from wevent.experiments.reproduce.campaign import Axis
 from wevent.experiments.reproduce.results import Results, keys_on
-from wevent.experiments.wording import change
+from wevent.experiments.wording import change, change_and_interval
 
 Verdict = Literal["holds", "partly", "does not hold", "not tested"]
 
@@ -45,8 +45,8 @@ def summary_of(checks: Sequence[Check]) -> str:
 def percent(logs: FloatArray) -> tuple[str, Interval]:
     """A mean of log ratios as a change with its 95 % interval, in percent or times."""
     interval = mean_interval(logs.tolist())
-    shown = [change(math.exp(value)) for value in interval if not math.isnan(value)]
-    return (f"{shown[0]} ({shown[1]} to {shown[2]})" if len(shown) == 3 else f"{shown[0]} (one repeat)"), interval
+    mean, ends = change_and_interval(Interval(*(math.exp(value) for value in interval)))
+    return f"{mean} ({'one repeat' if ends == '-' else ends})", interval
 
 
 def is_below(
