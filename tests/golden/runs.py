@@ -22,6 +22,7 @@ from wevent.streams import FileSource, LineSource, SlotClock
 SLOTS, HALF, CELLS = 40, 20, 5
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"mechanism": name} for name in mechanisms()},
+    "pft": {"mechanism": "pft", "unbiased": False},
     "pbd replace": {"mechanism": "pbd", "neighbours": "replace", "known_total": 600},
     "pba refund": {"mechanism": "pba", "refund": True, "max_cells_per_user": 2},
     "ba std": {"mechanism": "ba", "threshold": "std"},

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from tests.support.memory_registry import Evidence, MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
-from wevent.journal.coming import Coming, settle
+from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
-from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Restore
 from wevent.people.membership import Changes
 
@@ -215,7 +215,7 @@ class MemoryJournal:
         registry = self._stored.registry
         since = registry.queue[self.registry.before :]
         registry.queue = registry.queue[: self.registry.before]
-        return coming._replace(changes=settle(coming, since, words))
+        return coming._replace(changes=changes_to_queue(coming, since, words))
 
     def _store_epoch(self, epoch: Epoch, coming: Coming) -> None:
         self._stored.epochs += (epoch,)

@@ -154,7 +154,7 @@ class Epochs(Protocol):
         A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
         of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
         changes of the registry then take effect at the boundary after it. What people ask for meanwhile waits for the same
-        boundary and is not overridden: `wevent.journal.coming.settle` has the rule.
+        boundary and is not overridden: `wevent.journal.coming.changes_to_queue` has the rule.
 
         Args:
             terms: what to pin.

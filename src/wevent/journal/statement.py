@@ -8,8 +8,8 @@ from typing import Any
 
 from wevent.core.settings import option_values
 from wevent.journal.contract import Journal
-from wevent.journal.rebuild import strangers_class
 from wevent.journal.terms import Epoch, time_text
+from wevent.people.declaring import strangers_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "

@@ -62,6 +62,11 @@ class Terms(Options):
         start = self.origin_us + (slot - 1) * self.length_us
         return time_text(start), time_text(start + self.length_us)
 
+    @property
+    def level_table(self) -> Levels | None:
+        """The words that people may choose and what they stand for, None if only numbers were declared."""
+        return None if self.levels is None else Levels(self.levels["privacy"], self.levels["window"])
+
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
         mine, its = msgspec.to_builtins(self, enc_hook=str), msgspec.to_builtins(other, enc_hook=str)

@@ -16,7 +16,7 @@ from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
 from wevent.core.settings import Options, option_values
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
-from wevent.core.suitability import check_options, check_reach
+from wevent.core.suitability import check_options, check_reach, complete
 from wevent.counting.cells import Cells
 from wevent.counting.counts import checked_matrix
 from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
@@ -55,7 +55,7 @@ class Publisher:
         self,
         population: Population,
         cells: int | Sequence[Any],
-        mechanism: str = "pbd",
+        mechanism: str = "pft",
         *,
         noise: NoiseSource | None = None,
         **options: Any,
@@ -64,6 +64,7 @@ class Publisher:
         row = find_mechanism(mechanism)
         chosen = Options.checked({**options, "mechanism": row.name})
         check_options(row, chosen)
+        chosen = complete(row, chosen)
         self._polish = Polish.of(chosen)
         self._polishes = self._polish != Polish()
         self._row = row
@@ -106,11 +107,6 @@ class Publisher:
     def seeded(self) -> bool:
         """Whether the noise is reproducible and therefore protects nobody."""
         return bool(getattr(self._noise, "seeded", True))
-
-    @property
-    def shares_budget(self) -> bool:
-        """Whether the mechanism has one budget for all declared classes."""
-        return self._row.shared_budget
 
     @property
     def measured(self) -> Measurement | None:

@@ -56,6 +56,7 @@ class Settings(Options, StreamSettings):
         levels: what the words in the requirements file stand for; None: the default ones.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
+        said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
     journal: Path | None = None
@@ -64,6 +65,7 @@ class Settings(Options, StreamSettings):
     levels: Levels | None = None
     unknown_users: int = 0
     stream: str = "default"
+    said: frozenset[str] = frozenset()
 
 
 def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:
@@ -91,6 +93,7 @@ def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Sett
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
         levels=_levels(values["levels"]) if "levels" in values else None,
+        said=frozenset(values),
         **_clock(values, checked.pop("timezone", None)),
         **checked,
     )

@@ -15,7 +15,7 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import Journal, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
-from wevent.journal.rebuild import holdout_of
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
 from wevent.publishing.importing import Difference, import_users, wanted_users
@@ -78,8 +78,7 @@ def import_file(path: Path, file: Path, *, allow_removals: bool = False) -> Diff
         StaleJournal: if the journal is a backup, or behind what was released.
     """
     with _changeable(path) as journal:
-        levels = _levels(journal.head().epoch.terms)
-        wanted = wanted_users(file, levels)
+        wanted = wanted_users(file, journal.head().epoch.terms.level_table)
         return import_users(journal, wanted, allow_removals=allow_removals)
 
 
@@ -141,14 +140,10 @@ def _requirement(terms: Terms, asked: Asked) -> tuple[Key, str | None]:
             "Give one of them.",
         )
     if asked.privacy is not None:
-        requirement = (_levels(terms) or Levels.default()).requirement(asked.privacy, asked.window)
+        requirement = (terms.level_table or Levels.default()).requirement(asked.privacy, asked.window)
         return (requirement.window, requirement.nano), f"{asked.privacy}/{asked.window}"
     requirement = Requirement(int(asked.window) if asked.window.isdecimal() else 0, asked.epsilon)
     return (requirement.window, requirement.nano), None
-
-
-def _levels(terms: Terms) -> Levels | None:
-    return None if terms.levels is None else Levels(terms.levels["privacy"], terms.levels["window"])
 
 
 def _check_known(registry: Registry, user: str, *, known: bool) -> None:

@@ -25,7 +25,7 @@ from wevent.publishing.importing import (
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source
@@ -124,10 +124,13 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
         plan = _plan(journal, intent)
-        # 3. The settings agree with those that are pinned. Nothing is stored.
+        # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
+        settings = keep_pinned(settings, pinned_terms(journal))
         clock, last = declared_clock(settings, _pinned_clock(journal))
         wanted, terms = _terms(journal, settings, clock, intent)
-        must_begin(journal, terms, new_epoch=intent.new_epoch)
+        must_begin(
+            journal, terms, new_epoch=intent.new_epoch
+        )  # `begin` asks again: people may ask for things meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
@@ -157,8 +160,11 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
         publication = Publication(journal, source, output, running=running, noise=SecureNoise())
         watch.begun(publication.publisher.slot, last)
-        summary = publication.run()
-        output.close()
+        try:
+            summary = publication.run()
+            output.close()
+        finally:
+            output.abandon()
     return RunReport(summary, imported, source.totals(), source.first_malformed())
 
 

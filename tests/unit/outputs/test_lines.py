@@ -20,7 +20,8 @@ from wevent.journal import Journal, SqliteJournal
 from wevent.outputs import open_output
 from wevent.outputs.lines import COLUMNS, ndjson_line
 from wevent.people.membership import Change
-from wevent.publishing.loop import Publication, Running, charge_elsewhere
+from wevent.publishing.loop import Publication, Running
+from wevent.publishing.staleness import _charge_elsewhere
 
 FIELDS = [
     *("format", "slot", "start", "end", "mechanism", "outcome", "measured", "cells", "histogram", "std_error"),
@@ -152,7 +153,7 @@ def test_after_slots_released_elsewhere_the_words_stay_true(tmp_path: Path) -> N
         journal = make_journal(tmp_path / f"{mechanism}.journal", mechanism=mechanism)
         publish(journal, tmp_path / f"{mechanism}.ndjson", 10)
         before = lines(journal)[-1]
-        journal.take_over(charge_elsewhere(journal, 12))
+        journal.take_over(_charge_elsewhere(journal, 12))
         publish(journal, tmp_path / f"{mechanism}-2.ndjson", 16)
         after = lines(journal, 13)[0]
         assert after["outcome"] == ("repeated" if mechanism == "sample" else "estimated")

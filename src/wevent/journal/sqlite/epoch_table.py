@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import apsw
 
-from wevent.journal.coming import Coming, settle
-from wevent.journal.rebuild import holdout_of
+from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import only_row
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
+from wevent.people.declaring import holdout_of
 from wevent.people.membership import Enrolment
 
 
@@ -58,7 +58,7 @@ class EpochTable:
             words = {member.user: member.level for member in self._registry.members()}
             coming = coming._replace(imported=None)
         if since or words is not None:
-            self._registry.replace_held_back(settle(coming, since, words))
+            self._registry.replace_held_back(changes_to_queue(coming, since, words))
             coming = coming._replace(changes=())
         self._store(epoch, coming)
 

@@ -13,7 +13,6 @@ import msgspec
 from wevent.errors import JournalLocked, WeventError
 from wevent.journal.coming import Coming
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
-from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import KINDS, Record
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.chain import MEASURED_ANCHOR, SHOWN_ANCHOR, SlotChain
@@ -39,6 +38,7 @@ from wevent.journal.sqlite.storage import (
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Restore
 from wevent.people.membership import Changes
 
