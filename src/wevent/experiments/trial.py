@@ -93,7 +93,7 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
     releases = [publisher.step(counts) for counts in trial.counts.astype(np.int64)]
     low, high = np.full((2, *trial.truth.shape), np.nan)
     for slot, release in enumerate(releases):
-        interval = release.interval()
+        interval = release.noise_interval()
         if interval is not None:
             low[slot], high[slot] = interval
     return Published(
