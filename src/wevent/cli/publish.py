@@ -33,7 +33,7 @@ _STRICT = (
 @click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
 @click.option("--journal", help="The journal; made if it does not exist, resumed if it does.")
 @click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default).")
-@click.option("--requirements", help="Who asks for what: user,window,epsilon or user,privacy,window.")
+@click.option("--requirements", help="Who asks for what: user,level or user,privacy,window or user,window,epsilon.")
 @click.option("--cells", help="The number of cells, or a file with their labels.")
 @click.option("--slot", help="How long a slot is, such as 60s.")
 @click.option(
@@ -89,7 +89,14 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     if settings.strict:
         _say(console, _STRICT)
     with _Shown(console) as shown:
-        watch = Watch(lambda difference: _say(console, f"Requirements: {difference}."), shown.begin, shown.show)
+        watch = Watch(
+            imported=lambda difference: _say(
+                console, " ".join((f"Requirements: {difference}.", *difference.sentences()))
+            ),
+            told=lambda sentence: _say(console, sentence),
+            begun=shown.begin,
+            progress=shown.show,
+        )
         done = run(settings, intent, settings_files(config, options["cells"]), watch)
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)
