@@ -178,7 +178,7 @@ _HOMES = {
     "wevent.publishing.session": ("Intent", "publish"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_NAMED_THERE = {"audit": "audit_journal", "local": "local_client"}
+_NAMED_THERE = {"audit": "audit_journal"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wevent.cli.flags import option_flags
+from wevent.cli.progress import Show, progress_bar
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
 
@@ -88,16 +88,8 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     console = Console(stderr=True)
     if settings.strict:
         _say(console, _STRICT)
-    with _Shown(console) as shown:
-        watch = Watch(
-            imported=lambda difference: _say(
-                console, " ".join((f"Requirements: {difference}.", *difference.sentences()))
-            ),
-            told=lambda sentence: _say(console, sentence),
-            begun=shown.begin,
-            progress=shown.show,
-        )
-        done = run(settings, intent, settings_files(config, options["cells"]), watch)
+    with progress_bar(console, "slots") as show:
+        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)
 
@@ -106,37 +98,23 @@ def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class _Shown:
-    """Progress on standard error: slots, slots per second, time left."""
+def _watching(console: Console, show: Show) -> Watch:
+    """Says what the requirements file changes, and shows the slots of this run as they are committed."""
+    begins = 1
 
-    def __init__(self, console: Console) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._progress.add_task("", total=None, rate="")
-        self._first, self._begun = 1, time.monotonic()
+    def begun(first: int, last: int | None) -> None:
+        nonlocal begins
+        begins = first
+        advance(first - 1, last)
 
-    def __enter__(self) -> _Shown:
-        self._progress.start()
-        return self
+    def advance(slot: int, last: int | None) -> None:
+        total = None if last is None else max(last - begins + 1, 0)
+        show(f"slot {slot}", slot - begins + 1, total)
 
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
 
-    def begin(self, first: int, last: int | None) -> None:
-        """The run starts with this slot."""
-        self._first, self._begun = first, time.monotonic()
-        self._progress.update(self._task, total=None if last is None else max(last - first + 1, 0))
-
-    def show(self, slot: int, last: int | None) -> None:
-        """A slot was committed."""
-        done = slot - self._first + 1
-        rate = f"{done / max(time.monotonic() - self._begun, 1e-9):,.0f} slots/s"
-        self._progress.update(self._task, completed=done, description=f"slot {slot}", rate=rate)
+    return Watch(imported=imported, told=lambda sentence: _say(console, sentence), begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:

@@ -77,11 +77,6 @@ class Options:
         return self.max_cells_per_user * (2 if self.neighbours == "replace" else 1)
 
     @classmethod
-    def of(cls, holder: Options) -> Self:
-        """The options alone, of something that has them among its own fields."""
-        return cls(**option_values(holder))
-
-    @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Self:
         """Options from values by name.
 

@@ -226,34 +226,6 @@ class Roster:
         matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
         return Counts(matrix, counts.rejected - int(np.count_nonzero(kept)))
 
-    def count_everyone(self, cells: Any, domain: int | Sequence[Any] | Cells) -> Counts:
-        """Count one slot in which the cell of every registered user is at hand, in roster order.
-
-        The quickest way to count, for simulation and dense data: no ids to look up, no duplicates to drop.
-
-        Args:
-            cells: one entry per user: a cell label (an index for a numbered domain); -1, None or NaN for absent. Other
-                labels outside the domain are dropped and counted in `rejected`.
-            domain: the declared cells, as `publisher.cells`.
-        """
-        known = Cells.of(domain)
-        shape = (len(cells),) if isinstance(cells, (list, tuple)) else np.shape(cells)
-        if shape != (len(self),):
-            raise InvalidEvents(
-                f"one entry for each of the {len(self)} users",
-                f"shape {shape}",
-                "Use count(users, cells, …) for events.",
-                lengths=(shape,),
-            )
-        column = Labels.of(cells)
-        rows = known.find(column)
-        if all_below(rows, len(known)):
-            return self._tally(self._class_starts(len(known)) + rows, len(known), 0)
-        present = np.flatnonzero(rows >= 0)
-        rejected = len(self) - len(present) - int(np.count_nonzero((column.keys == -1) | (column.keys == NOBODY)))
-        flat = self._class_starts(len(known))[present] + rows[present]
-        return self._tally(flat, len(known), rejected)
-
     def _class_starts(self, cells: int) -> IntArray:
         """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
         if self._starts is None or self._starts[0] != cells:

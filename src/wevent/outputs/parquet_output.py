@@ -123,6 +123,9 @@ class ParquetOutput:
             )
         self._journal = None
 
+    def abandon(self) -> None:
+        """Nothing: what was there stays."""
+
     def _write(self, statement: str, table: Path) -> None:
         import duckdb
 

@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,6 +99,13 @@ class FileOutput:
                 self._leave()
             with clear_errors(self.path):
                 os.fsync(self._file.fileno())
+                self._file.close()
+            self._file = None
+
+    def abandon(self) -> None:
+        """Close the file as it is; the next run compares it with the journal."""
+        if self._file is not None:
+            with suppress(OSError):
                 self._file.close()
             self._file = None
 

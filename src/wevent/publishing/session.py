@@ -131,7 +131,9 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 3. The settings agree with those that are pinned. Nothing is stored.
         clock, last = declared_clock(settings, _pinned_clock(journal))
         wanted, terms = _terms(journal, settings, clock, intent)
-        must_begin(journal, terms, new_epoch=intent.new_epoch)
+        must_begin(
+            journal, terms, new_epoch=intent.new_epoch
+        )  # `begin` asks again: people may ask for things meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
@@ -166,8 +168,11 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
         publication = Publication(journal, source, output, running=running, noise=SecureNoise())
         watch.begun(publication.publisher.slot, last)
-        summary = publication.run()
-        output.close()
+        try:
+            summary = publication.run()
+            output.close()
+        finally:
+            output.abandon()
     return RunReport(summary, imported, source.totals(), source.first_malformed())
 
 
