@@ -178,7 +178,7 @@ class Levels:
         Raises:
             InvalidRequirement: naming the words that are offered.
         """
-        pair = self.combined.get(level, level)
+        pair = str(self.combined.get(level, level))
         privacy, slash, window = pair.partition("/")
         if slash and privacy in self.privacy and window in self.window:
             return self.requirement(privacy, window)

@@ -43,6 +43,7 @@ class Foresight:
 
     def __init__(self, holdout: HoldOut, slot: int, salt: bytes, sizes: Mapping[Key, int]) -> None:
         self._boundary, self._slot = Boundary(holdout, slot, salt), slot
+        self._forgotten = holdout.forgotten_through(slot)
         self._personal = bool(holdout.restores)  # after a restore it matters who somebody is
         self._alike: dict[Any, tuple[Key | None, Key | None, int]] = {}
         self._sizes = Counter(sizes)
@@ -52,7 +53,8 @@ class Foresight:
 
     def add(self, histories: Iterable[History], wishes: Iterable[Sequence[Change]]) -> None:
         """What these people ask for, each in order, given everything that they held."""
-        for history, asked in zip(histories, wishes, strict=True):
+        for held, asked in zip(histories, wishes, strict=True):  # what holds nobody out is forgotten at the boundary
+            history = [row for row in held if row.last is None or row.last > self._forgotten]
             before, after, first = self._outcome(history, asked)
             if before == after:
                 continue

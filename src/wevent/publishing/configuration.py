@@ -274,6 +274,11 @@ def _levels(value: Any, windows: WindowReader) -> Levels:
         for word in table:
             if not word or word != word.strip() or "/" in word:
                 raise _invalid(f"levels.{name}", "words without a slash, nor blanks at their ends", word, "Rename it.")
+    for word, window in value["window"].items():
+        if isinstance(window, str) and window.strip().isdecimal():
+            raise _invalid(
+                f"levels.window.{word}", "a number of slots, or a duration", window, "Write a number without quotes."
+            )
     try:
         slots = {word: windows.read(window) for word, window in value["window"].items()}
         return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))

@@ -58,7 +58,8 @@ class WindowReader:
         slots = -(-length_us // self._slot_us)
         if slots * self._slot_us != length_us:
             whole = span_text(slots * self._slot_us)
-            self._rounded[text] = f"Window {text} is no whole number of slots: {slots} slots ({whole}) are protected."
+            covered = "1 slot" if slots == 1 else f"{slots} slots"
+            self._rounded[text] = f"Window {text} is no whole number of slots: it covers {covered} ({whole})."
         return slots
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from wevent.errors import InvalidInput, InvalidMembership, StaleJournal
 from wevent.journal import back_up, open_journal
 from wevent.people.membership import Change
 from wevent.publishing import registrations
+from wevent.publishing.importing import AskingFile, requirements_digest
 from wevent.publishing.registrations import Asked
 from wevent.streams.files import requirements_file
 
@@ -148,3 +150,15 @@ def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StaleJournal):
         registrations.register(copy, "ann", LARGE)
     assert "ann" not in held(copy)
+
+
+def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Path) -> None:
+    users = tmp_path / "users.csv"
+    users.write_text("user,privacy,window\nann,High,Small\n")
+    levels = wevent.Levels({"High": "0.1"}, {"Small": 4})
+    table = b'{"privacy":{"High":"0.1"},"window":{"Small":4}}'
+    content = hashlib.sha256(users.read_bytes()).digest()
+    assert requirements_digest(AskingFile(users, levels)) == hashlib.sha256(table + content).digest()
+    assert requirements_digest(AskingFile(users)) == hashlib.sha256(b"null" + content).digest()
+    renamed = AskingFile(users, levels, columns={"user": "id"})
+    assert requirements_digest(renamed) != requirements_digest(AskingFile(users, levels))

@@ -128,7 +128,7 @@ def test_a_duration_is_rounded_up_to_whole_slots_and_that_is_said(tmp_path: Path
     path = write(tmp_path, "user,window,epsilon\na,90m,1\nb,2h,1\nc,90m,1\n")
     asked = read_requirements(path, slot_us=3_600_000_000)
     assert [window for window, _ in asked.keys] == [2, 2, 2]
-    assert asked.notes == ("Window 90m is no whole number of slots: 2 slots (2 hours) are protected.",)
+    assert asked.notes == ("Window 90m is no whole number of slots: it covers 2 slots (2 hours).",)
     with pytest.raises(InvalidRequirement, match=r"numbers and no length.*'90m' in .*, line 2\. Write the number"):
         read_requirements(path)
 
