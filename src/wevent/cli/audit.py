@@ -10,19 +10,20 @@ from pathlib import Path
 import click
 
 from wevent.auditing import Report, audit_journal
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.core.budget import NANO
 from wevent.errors import ReaderGone
 
 
 @click.command("audit", epilog="Example: wevent audit run.journal --json")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: Path, as_json: bool) -> None:
+def command(journal: Path | None, config: Path | None, as_json: bool) -> None:
     """Re-check every window of every class, every slot, the hash chain and the settings of a journal.
 
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
     """
-    report = audit_journal(journal)
+    report = audit_journal(chosen_journal(journal, config))
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
         click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
         sys.stdout.flush()

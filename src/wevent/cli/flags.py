@@ -22,7 +22,7 @@ CONFIG = click.option(
     help="A TOML file with any of these settings.  [default: ./wevent.toml]",
 )
 INPUT_FLAGS = (
-    click.option("--requirements", help="Who asks for what: user,window,epsilon or user,privacy,window."),
+    click.option("--requirements", help="Who asks for what: user,level or user,privacy,window or user,window,epsilon."),
     click.option("--cells", help="The number of cells, or a file with their labels."),
     click.option("--slot", help="How long a slot is, such as 60s."),
     click.option(
@@ -48,6 +48,17 @@ STREAM_FLAGS = (
     click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private."),
 )
 """The other settings of a stream."""
+
+
+def journal_flags(command: Command) -> Command:
+    """The argument JOURNAL, which may be left out where a configuration names it (`chosen_journal`)."""
+    argument = click.argument("journal", required=False, type=click.Path(path_type=Path))
+    config = click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="The configuration that names the journal.  [default: ./wevent.toml]",
+    )
+    return _with(command, (argument, config))
 
 
 def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -121,6 +132,8 @@ def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:
         InvalidSettings: if nothing names one.
     """
     if journal is not None:
+        if config is not None:
+            raise InvalidSettings("a journal or --config", "both", "Give one of them.", key="config")
         return journal
     used = chosen_config(config, {})
     named = None if used is None else read_config(used).get("journal")

@@ -13,6 +13,7 @@ from rich.console import Console
 from wevent.cli.flags import chosen_settings, setting_flags
 from wevent.cli.progress import Show, progress_bar
 from wevent.publishing.configuration import Settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
 from wevent.streams.uncounted import in_words
@@ -97,7 +98,10 @@ def _watching(console: Console, show: Show) -> Watch:
         total = None if last is None else max(last - begins + 1, 0)
         show(f"slot {slot}", slot - begins + 1, total)
 
-    return Watch(lambda difference: _say(console, f"Requirements: {difference}."), begun, advance)
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
+
+    return Watch(imported=imported, told=lambda sentence: _say(console, sentence), begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:

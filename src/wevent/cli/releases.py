@@ -8,22 +8,23 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.journal import open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 
 
 @click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
 @click.option("--format", "kind", default="ndjson", show_default=True, type=click.Choice(["ndjson", "csv"]))
 @click.option(
     "--out", default=None, help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them."
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
-def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
+def command(journal: Path | None, config: Path | None, first: int, kind: str, out: str | None, follow: bool) -> None:
     """Print or export the releases of a journal, the same bytes as they were emitted."""
-    with open_journal(journal) as source:
+    with open_journal(chosen_journal(journal, config)) as source:
         if out is not None:
             refuse_same_file(out, [("the journal or a file beside it", file) for file in source.files()])
             output = open_output(out, first)

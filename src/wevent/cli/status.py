@@ -9,26 +9,27 @@ from typing import Any
 
 import click
 
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.statement import privacy_statement
-from wevent.outputs.lines import slot_time
 
 _RECENT = 1000
 
 
 @click.command("status", epilog="Example: wevent status run.journal")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(journal: Path, statement: bool, as_json: bool) -> None:
+def command(journal: Path | None, config: Path | None, statement: bool, as_json: bool) -> None:
     """Show how far a journal is: slot, fresh rate, and the budget every class has left in its window."""
-    with open_journal(journal) as source:
+    path = chosen_journal(journal, config)
+    with open_journal(path) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
             return
-        facts = _facts(source, journal)
+        facts = _facts(source, path)
     click.echo(json.dumps(facts, indent=2) if as_json else _text(facts))
 
 
@@ -36,18 +37,19 @@ def _facts(journal: Journal, path: Path) -> dict[str, Any]:
     loaded = journal.load()
     head = loaded.head
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
-    kinds = [record.kind for record in islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)]
+    recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
+    outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
     budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
     return {
         "stream": terms.stream,
         "slot": head.committed,
-        "slot_start": slot_time(terms, head.committed) if head.committed else None,
+        "slot_start": terms.slot_span(head.committed)[0] if head.committed else None,
         "first_kept": head.first,
         "mechanism": terms.mechanism,
         "epoch": head.epoch.number,
-        "fresh_rate": kinds.count("published") / len(kinds) if kinds else None,
-        "recent_slots": len(kinds),
+        "fresh_rate": outcomes.count("fresh") / len(outcomes) if outcomes else None,
+        "recent_slots": len(outcomes),
         "pending_changes": journal.registry.pending(),
         "classes": [
             {
@@ -71,9 +73,12 @@ def _text(facts: dict[str, Any]) -> str:
         "-" if facts["fresh_rate"] is None else f"{facts['fresh_rate']:.1%} of the last {facts['recent_slots']} slots"
     )
     writer = facts["writer"]
+    started = f", starting {facts['slot_start']}" if facts["slot_start"] else ""
+    if not facts["slot"]:
+        started = ": nothing published yet"
     lines = [
         f"stream {facts['stream']}, {facts['mechanism']}, epoch {facts['epoch']}",
-        f"slot {facts['slot']}" + (f", starting {facts['slot_start']}" if facts["slot"] else ": nothing published yet"),
+        f"slot {facts['slot']}" + started,
         f"fresh {fresh}",
         f"writer: {'none' if writer is None else 'process {pid} on {host} since {since}'.format(**writer)}",
     ]

@@ -97,6 +97,7 @@ def plan(
         population_warnings(population),
         source.name,
         choices.left_out,
+        seed,
     )
 
 
