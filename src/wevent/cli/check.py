@@ -16,7 +16,7 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
-from wevent.publishing.configuration import Settings
+from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.rehearsal import Rehearsal, rehearse
 from wevent.publishing.session import Intent
 from wevent.streams.clock import SECOND_US, format_time
@@ -45,7 +45,7 @@ def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **optio
     """
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()
-    settings, _ = chosen_settings(config, {**options, "inputs": inputs or None})
+    settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
     show_check(settings, Intent(), as_json=as_json)
 
 

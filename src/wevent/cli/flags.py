@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,20 @@ INPUT_FLAGS = (
     click.option("--cell-column", help="The name of the cell column."),
 )
 """How events and people are read."""
+INPUT_KEYS = (
+    "requirements",
+    "cells",
+    "slot",
+    "start",
+    "end",
+    "slot_column",
+    "timezone",
+    "time_unit",
+    "time_column",
+    "user_column",
+    "cell_column",
+)
+"""The settings behind these flags."""
 STREAM_FLAGS = (
     click.option("--journal", help="The journal; made if it does not exist, resumed if it does."),
     click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default)."),
@@ -115,14 +129,21 @@ def chosen_config(config: Path | None, given: Mapping[str, Any]) -> Path | None:
     return FOUND
 
 
-def chosen_settings(config: Path | None, given: Mapping[str, Any]) -> tuple[Settings, Path | None]:
+def chosen_settings(
+    config: Path | None, given: Mapping[str, Any], also: Collection[str]
+) -> tuple[Settings, Path | None]:
     """The settings of a stream, options on top of the file's; and the file.
+
+    Args:
+        config: what --config says.
+        given: the other settings by key, as written on the command line.
+        also: what must be there besides, as of `load_settings`.
 
     Raises:
         InvalidSettings: as of `load_settings`.
     """
     used = chosen_config(config, given)
-    return load_settings(used, given), used
+    return load_settings(used, given, also), used
 
 
 def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:

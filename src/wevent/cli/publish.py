@@ -12,7 +12,7 @@ from rich.console import Console
 
 from wevent.cli.flags import chosen_settings, setting_flags
 from wevent.cli.progress import Show, progress_bar
-from wevent.publishing.configuration import Settings
+from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
@@ -66,7 +66,8 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     """
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
-    settings, config = chosen_settings(config, {**options, "inputs": events or None})
+    needed = [key for key in PUBLISHING if key != "journal" or not check]
+    settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
