@@ -8,15 +8,29 @@ import click
 
 from wevent.errors import InvalidSettings
 from wevent.experiments.example import FILES, write_example
+from wevent.publishing.template import write_template
 
 
 @click.command("init", epilog="Example: wevent init city && wevent publish --config city/wevent.toml")
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-def command(folder: Path) -> None:
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "events",
+    metavar="EVENTS",
+    help="Write a configuration and a requirements file to fill in, from the columns of your own events.",
+)
+def command(folder: Path | None, events: str | None) -> None:
     """Write a commented example into DIR: configuration, requirements, cells and a day of invented events.
 
-    It can be published at once, and is a start for a stream of your own. Existing files are never overwritten.
+    It can be published at once, and is a start for a stream of your own. With --from EVENTS (CSV, NDJSON or Parquet) the
+    names and types of your columns are taken, none of their values: start, end, cells and who asks for what stay blank,
+    and DIR is the working directory unless named. Existing files are never overwritten.
     """
+    if events is not None:
+        _fill_in(events, folder or Path())
+        return
+    if folder is None:
+        raise InvalidSettings("DIR, or --from EVENTS", "neither", "Name a folder for the example.", key="DIR")
     present = [name for name in FILES if (folder / name).exists()]
     if present:
         raise InvalidSettings(
@@ -28,12 +42,25 @@ def command(folder: Path) -> None:
     try:
         written = write_example(folder)
     except OSError as error:
-        raise InvalidSettings(
-            "a folder that can be written to",
-            f"{str(folder)!r} ({error.strerror})",
-            "Choose another folder.",
-            key="DIR",
-        ) from None
+        raise _unwritable(folder, error) from None
     for path in written:
         click.echo(f"Wrote {path}")
     click.echo(f"Next: wevent publish --config {written[0]}")
+
+
+def _fill_in(events: str, folder: Path) -> None:
+    try:
+        written = write_template(events, folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    config, requirements = written.files
+    for path in written.files:
+        click.echo(f"Wrote {path}")
+    click.echo(f"Fill in {', '.join(written.blank)} in {config}, and who asks for what in {requirements}.")
+    click.echo(f"Next: wevent check {config}")
+
+
+def _unwritable(folder: Path, error: OSError) -> InvalidSettings:
+    return InvalidSettings(
+        "a folder that can be written to", f"{str(folder)!r} ({error.strerror})", "Choose another folder.", key="DIR"
+    )

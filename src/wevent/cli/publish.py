@@ -16,6 +16,7 @@ from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
+from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import in_words
 
 _EXAMPLE = (
@@ -23,6 +24,11 @@ _EXAMPLE = (
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
 )
 
+_AUTO = (
+    "With --start auto the first and the last slot are read from the events: one person's event can decide when the "
+    "stream begins or ends, which no epsilon covers. The journal keeps the note (unsafe: start auto). Declare --start and "
+    "--end for data that is to be protected."
+)
 _STRICT = (
     "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
     "Use it for checking data, not for protecting it."
@@ -76,7 +82,11 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     console = Console(stderr=True)
     if settings.strict:
         _say(console, _STRICT)
-    with progress_bar(console, "slots") as show:
+    live = settings.inputs == ("-",)
+    if settings.start_auto and not live:
+        _say(console, _AUTO)
+    usual = 60 * SECOND_US / settings.slot_us if live else 0.0
+    with progress_bar(console, "slots", usual=usual) as show:
         done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)

@@ -314,6 +314,7 @@ def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSetting
     return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
 
 
+_NAMED = ("time_column", "user_column", "cell_column", "timezone")  # a blank one is no default
 _BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
 
 
@@ -335,9 +336,10 @@ def _refuse_missing(values: Mapping[str, Any], also: Collection[str]) -> None:
     }
     wanted += [key for key in PUBLISHING if key in also and not free[key]]
     missing = [key for key in wanted if key not in values]
+    missing += [key for key in _NAMED if values.get(key) == ""]
     if not missing:
         return
-    options = ["EVENTS" if key == "inputs" else f"--{key}" for key in missing]
+    options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
     keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
     raise InvalidSettings(
         f"{_listed(missing)} to be set",

@@ -154,3 +154,15 @@ def test_a_plan_takes_people_cells_and_slots_from_the_configuration(run: RunComm
     code, _, err = run("plan")
     assert code == 2
     assert "--class" in err
+
+
+def test_start_auto_warns(run: RunCommand) -> None:
+    text = CONFIG.replace('start = "2026-01-01T00:00:00Z"', 'start = "auto"').replace('end = "2026', '# end = "2026')
+    Path("wevent.toml").write_text(text)
+    code, out, _ = run("check", "--json")
+    assert code == 0
+    assert "one person's event can decide" in json.loads(out)["hints"][0]
+    code, _, err = run("publish")
+    assert code == 0, err
+    assert "With --start auto the first and the last slot are read from the events" in err
+    assert "unsafe" in run("status")[1]
