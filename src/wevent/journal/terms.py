@@ -69,11 +69,6 @@ class Terms(Options):
             return None
         return Levels(self.levels["privacy"], self.levels["window"], self.levels.get("combined", {}))
 
-    @property
-    def has_clock(self) -> bool:
-        """Whether slots have times; with a slot column they have numbers alone."""
-        return (self.origin_us, self.length_us) != NO_CLOCK
-
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
         mine, its = msgspec.to_builtins(self, enc_hook=str), msgspec.to_builtins(other, enc_hook=str)
