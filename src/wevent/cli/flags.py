@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from wevent.cli.parameter_types import MECHANISM, Word
 from wevent.core.settings import option_kinds
 
 Command = Callable[..., Any]
@@ -22,6 +23,10 @@ def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Comman
             switch: dict[str, Any] = {"is_flag": True, "default": None} if kind.type is bool else {}
             if kind.type is int:
                 switch = {"metavar": "INTEGER"}
+            elif kind.choices:
+                switch = {"type": Word(*kind.choices, checked=False)}
+            elif name == "mechanism":
+                switch = {"type": MECHANISM}
             command = click.option(f"--{name.replace('_', '-')}", help=kind.help, **switch)(command)
         return command
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.parameter_types import FILE, Word
 from wevent.journal import open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
@@ -16,9 +17,12 @@ from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 @click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
 @click.argument("journal", type=click.Path(path_type=Path))
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
-@click.option("--format", "kind", default="ndjson", show_default=True, type=click.Choice(["ndjson", "csv"]))
+@click.option("--format", "kind", default="ndjson", show_default=True, type=Word("ndjson", "csv"), help="How to print.")
 @click.option(
-    "--out", default=None, help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them."
+    "--out",
+    type=FILE,
+    default=None,
+    help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them.",
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
