@@ -172,18 +172,68 @@ class AuditAnswer(Answer):
     violations: list[Violation]
 
 
-class RegistryDifference(Answer):
-    """What a requirements file changes.
+class RequirementAnswer(Answer):
+    """A requirement.
+
+    Attributes:
+        window: in slots.
+        epsilon: of that window.
+    """
+
+    window: int
+    epsilon: float
+
+
+class WaitAnswer(Answer):
+    """People who wait.
+
+    Attributes:
+        slot: the first slot in which they count.
+        start: when it starts; null without a clock.
+        people: how many.
+    """
+
+    slot: int
+    start: str | None
+    people: int
+
+
+class ConsequencesAnswer(Answer):
+    """What changes of the registry mean; public numbers.
+
+    Attributes:
+        registered: how many people are registered after them.
+        waiting: how many of those who change wait.
+        waits: how many wait until which slot, in slot order.
+        returning: how many join whom the registry knows from before.
+        alone: requirements that change hands and are then held by one person.
+    """
+
+    registered: int
+    waiting: int
+    waits: list[WaitAnswer]
+    returning: int
+    alone: list[RequirementAnswer]
+
+
+class RegistryDifference(ConsequencesAnswer):
+    """What a requirements file changes, and what that means.
 
     Attributes:
         joining: how many people join.
-        changing: how many change their requirement.
+        changing: how many change their requirement, or the words it is in.
         leaving: how many leave.
+        requested: how many of those who leave had joined by request (`users add`), not with a file.
+        relevelled: how many have new numbers because the level table changed.
+        notes: what was made of the file and is not obvious.
     """
 
     joining: int
     changing: int
     leaving: int
+    requested: int
+    relevelled: int
+    notes: list[str]
 
 
 class PrivateTotals(Answer):
@@ -209,6 +259,7 @@ class PublishAnswer(Answer):
         sent_again: releases that were missing in the output and were sent from the journal.
         interrupted: whether a signal ended it; the same command resumes.
         requirements: what the requirements file changed; null without one, and for a new journal.
+        remarks: what was to be said about the settings, in sentences.
         private: what depends on events.
     """
 
@@ -219,6 +270,7 @@ class PublishAnswer(Answer):
     sent_again: int
     interrupted: bool
     requirements: RegistryDifference | None
+    remarks: list[str]
     private: PrivateTotals
 
 
@@ -256,14 +308,58 @@ class ChangeAnswer(Answer):
     """`wevent users JOURNAL add|set|remove|erase|import --json`.
 
     Attributes:
+        stored: whether it was made; false with --dry-run.
         in_force_from: the slot; null: the next one of the publisher that runs.
         counted_from: the slot from which the user is counted, if that is later and known.
-        requirements: what an imported file changes; null for other commands.
+        notes: what is not obvious.
+        consequences: who waits until when; null where a file was imported.
+        difference: what an imported file changes; null for other commands.
     """
 
+    stored: bool
     in_force_from: int | None
     counted_from: int | None
-    requirements: RegistryDifference | None
+    notes: list[str]
+    consequences: ConsequencesAnswer | None
+    difference: RegistryDifference | None
+
+
+class LevelAnswer(Answer):
+    """A level, or a requirement in numbers.
+
+    Attributes:
+        level: its words; null for numbers.
+        window: in slots.
+        span: the same as a time; null without a clock.
+        epsilon: of that window.
+        users: how many hold it; null if that is not known.
+        waiting: how many of them are not counted yet; null if that is not known.
+    """
+
+    level: str | None
+    window: int
+    span: str | None
+    epsilon: float
+    users: int | None
+    waiting: int | None
+
+
+class LevelsAnswer(Answer):
+    """`wevent levels --json`.
+
+    Attributes:
+        slot_seconds: how long a slot is; null where slots are numbers.
+        declared: whether the levels are declared; otherwise they are the default words.
+        levels: those with words.
+        numbers: requirements that people hold in numbers.
+        notes: what to mind.
+    """
+
+    slot_seconds: float | None
+    declared: bool
+    levels: list[LevelAnswer]
+    numbers: list[LevelAnswer]
+    notes: list[str]
 
 
 class BackupAnswer(Answer):
@@ -488,18 +584,6 @@ class ExpectedRow(Answer):
     worst_window_share: float
 
 
-class RequirementAnswer(Answer):
-    """A requirement.
-
-    Attributes:
-        window: in slots.
-        epsilon: of that window.
-    """
-
-    window: int
-    epsilon: float
-
-
 class MoveAnswer(Answer, rename={"source": "from", "target": "to"}):
     """Users who choose another level.
 
@@ -572,7 +656,7 @@ class ReproduceAnswer(Answer):
     """`wevent reproduce --json`.
 
     Attributes:
-        claims: each with what was measured.
+        claims: each with what was measured; none with --redraw.
         absent: streams whose files are not there, and what is missing.
         report: the page.
     """
@@ -590,6 +674,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
         "demo": DemoAnswer,
         "doctor": DoctorAnswer,
         "init": InitAnswer,
+        "levels": LevelsAnswer,
         "mechanisms": MechanismsAnswer,
         "plan": PlanAnswer,
         "publish": PublishAnswer,

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from wevent.cli.answers import CompareAnswer, ComparedRow, as_json, known
 from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
-from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.pictures import PICTURE, TABLE, draw
+from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
@@ -21,6 +21,7 @@ from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, co
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.wording import short
 
 
 @click.command(
@@ -53,9 +54,7 @@ from wevent.experiments.datasets.stream import Stream
 @simulation_options
 @click.option("--ajsd", type=Word("raw", "normalised"), default="raw", show_default=True, help="Form of AJSD.")
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
-@click.option(
-    "--per-slot", type=click.Path(dir_okay=False, path_type=Path), help="Write the errors of every slot here (Parquet)."
-)
+@click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(stream_name: str, **given: Any) -> None:
     """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
@@ -188,9 +187,10 @@ def _write(
     console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None, answer: CompareAnswer
 ) -> None:
     if per_slot is not None:
-        from wevent.experiments.datasets.raw import write_parquet
+        from wevent.experiments.datasets.raw import write_csv, write_parquet
 
-        write_parquet(per_slot, comparison.per_slot)
+        write = write_csv if per_slot.suffix.lower() == ".csv" else write_parquet
+        write(per_slot, comparison.per_slot)
         console.print(f"Errors of every slot: {per_slot}", markup=False)
         answer.per_slot = str(per_slot)
     if plot is not None and draw(

@@ -20,14 +20,17 @@ def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Comman
         for name, kind in reversed(list(option_kinds().items())):
             if name in without:
                 continue
-            switch: dict[str, Any] = {"is_flag": True, "default": None} if kind.type is bool else {}
-            if kind.type is int:
-                switch = {"metavar": "INTEGER"}
+            flag = f"--{name.replace('_', '-')}"
+            kept: dict[str, Any] = {}
+            if kind.type is bool:
+                flag, kept = f"{flag}/--{kind.off}", {"default": None}
+            elif kind.type is int:
+                kept = {"metavar": "INTEGER"}
             elif kind.choices:
-                switch = {"type": Word(*kind.choices, checked=False)}
+                kept = {"type": Word(*kind.choices, checked=False)}
             elif name == "mechanism":
-                switch = {"type": MECHANISM}
-            command = click.option(f"--{name.replace('_', '-')}", help=kind.help, **switch)(command)
+                kept = {"type": MECHANISM}
+            command = click.option(flag, help=kind.help, **kept)(command)
         return command
 
     return decorate

@@ -20,16 +20,6 @@ _PLAIN_HEAD = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
 _LEAST = 8  # columns that words are folded into at worst
 
 
-def short(value: float, *, digits: int = 3) -> str:
-    """A number with a few significant digits: 37,100 or 2.54e+08 or 0.0123."""
-    if value != value:
-        return "-"
-    rounded = float(f"{value:.{digits - 1}e}")
-    if 1e-3 <= abs(rounded) < 1e6:
-        return f"{rounded:,.0f}" if abs(rounded) >= 10 ** (digits - 1) else f"{rounded:.{digits}g}"
-    return f"{value:.{digits - 1}e}" if rounded else "0"
-
-
 def new_table(
     title: str,
     words: Sequence[str],

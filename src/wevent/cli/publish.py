@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
 from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
@@ -18,6 +19,7 @@ from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
 
@@ -40,7 +42,9 @@ _STRICT = (
 @click.option(
     "--out", type=FILE, help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default)."
 )
-@click.option("--requirements", type=FILE, help="Who asks for what: user,window,epsilon or user,privacy,window.")
+@click.option(
+    "--requirements", type=FILE, help="Who asks for what: user,level or user,privacy,window or user,window,epsilon."
+)
 @click.option(
     "--cells", type=FILE, metavar="CELLS", help="The number of cells, their labels as a,b,c, or a file with them."
 )
@@ -107,12 +111,17 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     console = remarks(silent=wants_json)
     if settings.strict:
         _say(console, _STRICT)
+    told: list[str] = []
     with progress_bar(console, "slots") as show:
-        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show))
+        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show, told))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)
     if wants_json:
-        report(as_json(_answer(done, settings), indent=None), "The run is over, and everything is stored.", asked=True)
+        report(
+            as_json(_answer(done, settings, told), indent=None),
+            "The run is over, and everything is stored.",
+            asked=True,
+        )
 
 
 def _refuse_mixing(settings: Settings) -> None:
@@ -125,7 +134,7 @@ def _refuse_mixing(settings: Settings) -> None:
         )
 
 
-def _answer(done: RunReport, settings: Settings) -> PublishAnswer:
+def _answer(done: RunReport, settings: Settings, told: list[str]) -> PublishAnswer:
     summary, imported = done.summary, done.imported
     return PublishAnswer(
         journal=str(settings.journal),
@@ -134,7 +143,8 @@ def _answer(done: RunReport, settings: Settings) -> PublishAnswer:
         last=summary.last,
         sent_again=summary.sent_again,
         interrupted=summary.interrupted,
-        requirements=None if imported is None else RegistryDifference(**imported._asdict()),
+        requirements=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
+        remarks=told,
         private=PrivateTotals(
             not_counted={name: done.totals.get(name, 0) for name in _NOT_COUNTED}, first_malformed=done.malformed
         ),
@@ -145,7 +155,7 @@ def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _watching(console: Console, show: Show) -> Watch:
+def _watching(console: Console, show: Show, told: list[str]) -> Watch:
     """Says what the requirements file changes, and shows the slots of this run as they are committed."""
     begins = 1
 
@@ -158,7 +168,14 @@ def _watching(console: Console, show: Show) -> Watch:
         total = None if last is None else max(last - begins + 1, 0)
         show(f"slot {slot}", slot - begins + 1, total)
 
-    return Watch(lambda difference: _say(console, f"Requirements: {difference}."), begun, advance)
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        _say(console, sentence)
+
+    return Watch(imported=imported, told=tell, begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:

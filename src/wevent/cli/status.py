@@ -15,7 +15,6 @@ from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.statement import privacy_statement
-from wevent.outputs.lines import slot_time
 from wevent.publisher.catalogue import find_mechanism
 
 _RECENT = 1000
@@ -45,7 +44,8 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
     loaded = journal.load()
     head = loaded.head
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
-    kinds = [record.kind for record in islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)]
+    recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
+    outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
     budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
     firsts = journal.registry.rows().firsts
@@ -55,10 +55,10 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
         mechanism=terms.mechanism,
         epoch=head.epoch.number,
         slot=head.committed,
-        slot_start=slot_time(terms, head.committed) if head.committed else None,
+        slot_start=terms.slot_span(head.committed)[0] if head.committed else None,
         first_kept=head.first,
-        fresh_rate=kinds.count("published") / len(kinds) if kinds else None,
-        recent_slots=len(kinds),
+        fresh_rate=outcomes.count("fresh") / len(outcomes) if outcomes else None,
+        recent_slots=len(outcomes),
         pending_changes=journal.registry.pending(),
         members=len(firsts),
         waiting=len(waiting),

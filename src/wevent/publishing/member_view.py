@@ -9,8 +9,8 @@ import numpy as np
 
 from wevent.counting.roster import Roster
 from wevent.journal.contract import Registry
-from wevent.journal.rebuild import declared_classes, holdout_of, strangers_class
 from wevent.journal.terms import Epoch
+from wevent.people.declaring import declared_classes, holdout_of, strangers_class
 from wevent.people.holdout import HoldOut
 from wevent.people.membership import Barred, make_roster
 

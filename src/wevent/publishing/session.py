@@ -16,7 +16,9 @@ from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_dropping, refuse_same_file
 from wevent.publishing.configuration import Settings, cells_file, load_settings, read_config
+from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
+    AskingFile,
     Difference,
     WantedRegistry,
     import_changes,
@@ -25,7 +27,7 @@ from wevent.publishing.importing import (
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source
@@ -63,7 +65,7 @@ class RunReport:
 
     Attributes:
         summary: the slots it published; public.
-        imported: what the requirements file changed, None without one or on a new journal; public.
+        imported: what the requirements file, or an edited level table, changed; None without one or on a new journal; public.
         totals: events that were not counted, of the whole run: private, for the operator's eyes only.
         malformed: where the first malformed records were; private.
     """
@@ -80,11 +82,13 @@ class Watch:
 
     Attributes:
         imported: told what the requirements file changes in a journal that exists, before the first slot.
+        told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
         begun: told the first slot and the last there will be (None: no end).
         progress: told after every commit.
     """
 
     imported: Callable[[Difference], None] = lambda difference: None
+    told: Callable[[str], None] = lambda sentence: None
     begun: Callable[[int, int | None], None] = lambda first, last: None
     progress: Progress = lambda slot, last: None
 
@@ -124,7 +128,8 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
         plan = _plan(journal, intent)
-        # 3. The settings agree with those that are pinned. Nothing is stored.
+        # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
+        settings = keep_pinned(settings, pinned_terms(journal))
         clock, last = declared_clock(settings, _pinned_clock(journal))
         wanted, terms = _terms(journal, settings, clock, intent)
         must_begin(
@@ -151,9 +156,14 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
             unsafe=("start auto",) if settings.start_auto else (),
             allow_removals=intent.allow_removals,
         )
-        imported = difference if resumed and wanted is not None else None
+        imported = difference if resumed and (wanted is not None or difference.relevelled) else None
+        for sentence in settings.notes:
+            watch.told(sentence)
         if imported is not None:
             watch.imported(imported)
+        else:
+            for sentence in (*difference.notes, *alone_sentences(difference.consequences.alone)):
+                watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
         running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
@@ -247,9 +257,11 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
         return None
-    if imported is not None and requirements_digest(settings.requirements, settings.levels) == imported:
+    columns = settings.requirements_columns
+    file = AskingFile(settings.requirements, settings.levels, settings.slot_length_us, columns)
+    if imported is not None and requirements_digest(file) == imported:
         return None
-    return wanted_users(settings.requirements, settings.levels)
+    return wanted_users(file)
 
 
 def _declared(text: str) -> tuple[int, int]:

@@ -123,7 +123,8 @@ def test_changes_backups_and_restores(run: Run) -> None:
     Path("more.csv").write_text(Path("users.csv").read_text() + "n3,4,0.5\n")
     code, out, err = run("users", "run.journal", "import", "more.csv", "--json")
     assert (code, err) == (0, "")
-    assert msgspec.structs.astuple(answer_of(change, out).requirements) == (3, 1, 1)
+    difference = answer_of(change, out).difference
+    assert (difference.joining, difference.changing, difference.leaving) == (3, 1, 1)
     assert answer_of("backup", run("backup", "run.journal", "b.journal", "--json")[1]).through_slot == 10
     publish_through(run, 12, "-q")
     Path("run.journal").unlink()

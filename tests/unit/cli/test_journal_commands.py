@@ -147,7 +147,7 @@ def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
 
 
 def test_a_new_epoch(run: RunCommand) -> None:
-    publish(run, 5)
+    publish(run, 5, "--mechanism", "pbd")
     code, _, err = publish(run, 10, "--mechanism", "pba")
     assert code == 2
     assert "mechanism ('pbd' in the journal, 'pba' now)" in err
@@ -311,7 +311,7 @@ def test_an_export_begins_where_it_is_told(run: RunCommand, ending: str) -> None
 def test_users_say_from_which_slot_somebody_counts(run: RunCommand) -> None:
     publish(run, 10)
     assert run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")[1] == (
-        "in force from slot 11 on; counted from slot 18 on\n"
+        "in force from slot 11 on; counted from slot 18 on\n1 of 60 people waits until slot 18 (2026-01-01T00:17:00Z).\n"
     )
     assert (
         run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1]
