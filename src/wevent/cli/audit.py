@@ -42,7 +42,7 @@ def command(journal: Path, wants_json: bool) -> None:
 
 
 def _table(answer: AuditAnswer) -> Table:
-    table = new_table("What the worst window of every class spent", [], ("window", "epsilon", "worst window spend"))
+    table = new_table("Worst window of every class", [], ("window", "epsilon", "worst window spend"))
     for row in answer.classes:
         table.add_row(str(row.window), f"{row.epsilon:g}", f"{row.worst_window_spend:.9f}")
     return table

@@ -65,7 +65,8 @@ def cli() -> None:
 
     Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 130 interrupted.
 
-    Every command has --help, --quiet and --verbose; those that print facts have --json.
+    Every command has --help, --quiet and --verbose; those that print facts have --json. The tab key completes after
+    eval "$(_WEVENT_COMPLETE=bash_source wevent)" in bash; zsh_source and fish_source for other shells.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
 
 _RECENT = 1000
-_BAR = 20  # signs
+_BAR = 10  # signs
+_APART = 0.5  # shares that are so far apart need a word
 
 
 @click.command("status", epilog="Example: wevent status run.journal")
@@ -47,7 +49,10 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
     recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
     outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
-    budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
+    budgets = [
+        ClassBudget(window=held.window, epsilon=held.epsilon, users=size, left=left / NANO, share=left / held.nano)
+        for (held, size), left in zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
+    ]
     firsts = journal.registry.rows().firsts
     waiting = firsts[firsts > head.committed + 1]
     return StatusAnswer(
@@ -64,11 +69,8 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
         waiting=len(waiting),
         waiting_until=int(waiting.max()) if len(waiting) else None,
         released_elsewhere=[_elsewhere(journal, one.slot) for one in journal.registry.restores()],
-        classes=[
-            ClassBudget(window=held.window, epsilon=held.epsilon, users=size, left=left / NANO, share=left / held.nano)
-            for (held, size), left in budgets
-        ],
-        meaning=_meaning(terms.mechanism),
+        classes=budgets,
+        meaning=_meaning(terms.mechanism, [one.share for one in budgets]),
         backup=head.copied,
         unsafe=list(head.unsafe),
         writer=None if writer is None else WriterAnswer(**writer._asdict()),
@@ -84,17 +86,20 @@ def _elsewhere(journal: Journal, last: int) -> SlotRange:
     return SlotRange(first=first, last=last)
 
 
-def _meaning(mechanism: str) -> str:
-    """What little that is left means: for most mechanisms nothing to worry about."""
+def _meaning(mechanism: str, shares: Sequence[float]) -> str:
+    """What it means that little is left, or much: for most mechanisms nothing to worry about."""
     if find_mechanism(mechanism).threshold is not None:
         return (
             f"{mechanism} spends more when the stream changes. What is spent comes back when it leaves the window; with "
             "little left, releases are repeated until then."
         )
-    return (
-        f"{mechanism} plans to spend the whole of every window, so little or nothing left (0%) is as it should be: what "
-        "leaves the window is spent again, and publishing goes on."
+    planned = (
+        f"{mechanism} plans the spending of every window, so little or nothing left (0%) is as it should be: what leaves "
+        "the window is spent again, and publishing goes on."
     )
+    if max(shares) - min(shares) > _APART:
+        planned += " Classes with much left are held to what the strictest one allows."
+    return planned
 
 
 def _lines(answer: StatusAnswer) -> list[str]:
@@ -131,6 +136,6 @@ def _table(answer: StatusAnswer) -> Table:
         bar = "█" * round(_BAR * row.share)
         share = f"{row.share:.0%}"
         table.add_row(
-            str(row.window), f"{row.epsilon:g}", f"{row.users:,}", f"{row.left:.9g}", share, f"{bar:░<{_BAR}}"
+            str(row.window), f"{row.epsilon:g}", f"{row.users:,}", f"{row.left:.3f}", share, f"{bar:░<{_BAR}}"
         )
     return table

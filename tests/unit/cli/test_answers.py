@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
     "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
     "doctor": ("doctor",),
+    "levels": ("levels", "run.journal"),
     "mechanisms": ("mechanisms",),
     "plan": ("plan", "--class", "4:1=500", "--class", "8:0.5=1", "--mechanisms", "pbu,uniform", *NOISE),
     "status": ("status", "run.journal"),

@@ -18,6 +18,7 @@ COMMANDS = {
     "publish": ("publish", *arguments_through(8), "--json"),
     "status": ("status", "run.journal"),
     "audit": ("audit", "run.journal"),
+    "levels": ("levels", "run.journal"),
     "releases": ("releases", "run.journal", "--from", "5"),
     "users": ("users", "run.journal", "list"),
     "export": ("users", "run.journal", "export"),
@@ -77,7 +78,7 @@ def test_data_are_utf8_on_any_console(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "60"])
-@pytest.mark.parametrize("name", ["status", "audit", "plan", "compare", "demo", "mechanisms"])
+@pytest.mark.parametrize("name", ["status", "audit", "levels", "plan", "compare", "demo", "mechanisms"])
 def test_tables_fit_and_no_number_is_cut(folder: Path, name: str, columns: str) -> None:
     wide = call(folder, *COMMANDS[name], COLUMNS="200").stdout.decode()
     narrow = call(folder, *COMMANDS[name], COLUMNS=columns).stdout.decode()

@@ -25,8 +25,15 @@ def facts(run: Run) -> dict[str, Any]:
 def test_nothing_left_is_as_it_should_be_where_windows_are_planned(run: Run, mechanism: str) -> None:
     publish_through(run, 12, "--mechanism", mechanism, "-q")
     screen = run("status", "run.journal")[1]
-    assert f"{mechanism} plans to spend the whole of every window" in screen
+    assert f"{mechanism} plans the spending of every window" in screen
     assert "as it should be" in facts(run)["meaning"]
+
+
+def test_much_left_has_a_reason_too(run: Run) -> None:
+    users = [f"{user},4,{('0.2', '2.0')[user % 2]}" for user in range(60)]
+    Path("users.csv").write_text("\n".join(["user,window,epsilon", *users]) + "\n")
+    publish_through(run, 12, "--mechanism", "uniform", "-q")
+    assert "held to what the strictest one allows" in run("status", "run.journal")[1]
 
 
 @pytest.mark.parametrize("mechanism", ["pbd", "pba"])
