@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.answers import InitAnswer, as_json
+from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.experiments.example import FILES, write_example
 from wevent.publishing.template import write_template
@@ -19,7 +21,8 @@ from wevent.publishing.template import write_template
     metavar="EVENTS",
     help="Write a configuration and a requirements file to fill in, from the columns of your own events.",
 )
-def command(folder: Path | None, events: str | None) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
+def command(folder: Path | None, events: str | None, wants_json: bool) -> None:
     """Write a commented example into DIR: configuration, requirements, cells and a day of invented events.
 
     It can be published at once, and is a start for a stream of your own. With --from EVENTS (CSV, NDJSON or Parquet) the
@@ -27,7 +30,7 @@ def command(folder: Path | None, events: str | None) -> None:
     and DIR is the working directory unless named. Existing files are never overwritten.
     """
     if events is not None:
-        _fill_in(events, folder or Path())
+        _fill_in(events, folder or Path(), wants_json=wants_json)
         return
     if folder is None:
         raise InvalidSettings("DIR, or --from EVENTS", "neither", "Name a folder for the example.", key="DIR")
@@ -43,21 +46,25 @@ def command(folder: Path | None, events: str | None) -> None:
         written = write_example(folder)
     except OSError as error:
         raise _unwritable(folder, error) from None
-    for path in written:
-        click.echo(f"Wrote {path}")
-    click.echo(f"Next: wevent publish --config {written[0]}")
+    _say(InitAnswer(written=[str(path) for path in written], next=f"wevent publish --config {written[0]}"), wants_json)
 
 
-def _fill_in(events: str, folder: Path) -> None:
+def _fill_in(events: str, folder: Path, *, wants_json: bool) -> None:
     try:
         written = write_template(events, folder)
     except OSError as error:
         raise _unwritable(folder, error) from None
-    config, requirements = written.files
-    for path in written.files:
-        click.echo(f"Wrote {path}")
-    click.echo(f"Fill in {', '.join(written.blank)} in {config}, and who asks for what in {requirements}.")
-    click.echo(f"Next: wevent check {config}")
+    names = [str(path) for path in written.files]
+    _say(InitAnswer(written=names, next=f"wevent check {names[0]}", blank=written.blank), wants_json)
+
+
+def _say(answer: InitAnswer, wants_json: bool) -> None:
+    lines = [f"Wrote {path}" for path in answer.written]
+    if answer.blank:
+        config, requirements = answer.written
+        lines.append(f"Fill in {', '.join(answer.blank)} in {config}, and who asks for what in {requirements}.")
+    text = "\n".join([*lines, f"Next: {answer.next}"])
+    report(as_json(answer) if wants_json else text, "The files were written.", asked=wants_json)
 
 
 def _unwritable(folder: Path, error: OSError) -> InvalidSettings:

@@ -50,7 +50,7 @@ def progress_bar(
         rate = f"{done / max(now_s() - begun, 1e-9):,.3g}"
         progress.update(task, description=label, completed=done, total=total, rate=rate)
 
-    with Progress(*columns, console=console, transient=not stays) as progress:
+    with Progress(*columns, console=console, transient=not stays, disable=console.quiet) as progress:
         task = progress.add_task("", total=None, rate="-")
         yield show
 
