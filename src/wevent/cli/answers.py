@@ -440,6 +440,160 @@ class InitAnswer(Answer):
     blank: list[str] = msgspec.field(default_factory=list)
 
 
+class InputColumns(Answer):
+    """An input file and its columns.
+
+    Attributes:
+        file: its name.
+        columns: their names; of NDJSON those of the first object.
+    """
+
+    file: str
+    columns: list[str]
+
+
+class CheckedClock(Answer):
+    """The slots that would be published.
+
+    Attributes:
+        first_slot: the next one.
+        last_slot: the last one; null without an end.
+        slot_seconds: how long a slot is; null with a slot column.
+        start: where slot 1 starts; null with a slot column.
+        end: where the last slot ends; null without an end or with a slot column.
+    """
+
+    first_slot: int
+    last_slot: int | None
+    slot_seconds: float | None
+    start: str | None
+    end: str | None
+
+
+class CheckedEvents(Answer):
+    """What is in the files, private.
+
+    Attributes:
+        events: well-formed ones, in the clock or not.
+        first_event: the earliest time, to the second, or its slot; null without events.
+        last_event: the latest one.
+        of_registered_users: events whose user is registered.
+        in_declared_cells: events whose cell is declared.
+        registered_who_occur: people.
+    """
+
+    events: int
+    first_event: str | None
+    last_event: str | None
+    of_registered_users: int
+    in_declared_cells: int
+    registered_who_occur: int
+
+
+class UncountedReason(Answer):
+    """Why events would not count, private.
+
+    Attributes:
+        reason: in words.
+        events: how many.
+        looks_like: the outline of one (`a-9999` for `u-4711`); null where there is none.
+    """
+
+    reason: str
+    events: int
+    looks_like: str | None
+
+
+class UncountedEvents(Answer):
+    """Events that would not count, private.
+
+    Attributes:
+        rejected: well-formed ones.
+        malformed: lines or rows that are no event.
+        reasons: every reason there is, each event under one.
+    """
+
+    rejected: int
+    malformed: int
+    reasons: list[UncountedReason]
+
+
+class CheckedPeople(Answer):
+    """Who would count.
+
+    Attributes:
+        counted: in the first slot that would be published.
+        waiting: registered, and not counted in it.
+        changes: what the requirements file would change in a journal that exists; null without either.
+    """
+
+    counted: int
+    waiting: int
+    changes: RegistryDifference | None
+
+
+class CheckedClass(ClassOfUsers):
+    """Users with the same requirement, in words.
+
+    Attributes:
+        window_time: the window as a span of time; null with a slot column.
+        level: the words for it; null if there are none.
+    """
+
+    window_time: str | None
+    level: str | None
+
+
+class ExpectedError(Answer):
+    """What error to expect, from an invented stream and not from the events.
+
+    Attributes:
+        mechanism: its name.
+        typical_error: users per cell and slot.
+        stream: what was invented.
+        fresh_share: releases measured in their slot, as a part of all.
+    """
+
+    mechanism: str
+    typical_error: float
+    stream: str
+    fresh_share: float
+
+
+class CheckAnswer(Answer):
+    """`wevent check --json` and `wevent publish --check --json`. Private: it depends on events.
+
+    Attributes:
+        private: the sentence that says so.
+        journal: its name; null if none is named.
+        mechanism: its name.
+        clock: the slots that would be published.
+        inputs: the files; null for live lines.
+        matching: what is in them; null for live lines.
+        not_counted: why events would not count; null for live lines.
+        first_malformed: where the first malformed records are.
+        people: who would count.
+        classes: of the first slot.
+        expected_error: null if nobody counts, or there are too many cells to try it here.
+        hints: sentences about what looks like a mistake.
+        warnings: sentences about class sizes, which are public.
+    """
+
+    private: str
+    journal: str | None
+    mechanism: str
+    clock: CheckedClock
+    inputs: list[InputColumns] | None
+    matching: CheckedEvents | None
+    not_counted: UncountedEvents | None
+    first_malformed: list[str]
+    people: CheckedPeople
+    classes: list[CheckedClass]
+    expected_error: ExpectedError | None
+    hints: list[str]
+    warnings: list[str]
+
+
 class MechanismsAnswer(Answer):
     """`wevent mechanisms --json`.
 
@@ -672,6 +826,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
     {
         "audit": AuditAnswer,
         "backup": BackupAnswer,
+        "check": CheckAnswer,
         "compare": CompareAnswer,
         "demo": DemoAnswer,
         "doctor": DoctorAnswer,

@@ -19,6 +19,10 @@ from wevent.cli.group import cli
 NOISE = ("--repeats", "2", "--slots", "30")
 COMMANDS = {
     "audit": ("audit", "run.journal"),
+    "check": (
+        *("check", "events.csv", "--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:05:00Z"),
+        *("--requirements", "users.csv", "--cells", "4"),
+    ),
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
     "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
     "doctor": ("doctor",),

@@ -121,7 +121,7 @@ def test_a_simulation_reads_the_events_as_publishing_does(run: RunCommand) -> No
         *("compare", "--stream", "file:rides.csv", "--config", "wevent.toml", "--json", "--mechanisms", "pba"),
         *("--repeats", "1", "--slots", "8"),
     )
-    assert json.loads(named[1])[0]["amre"] == json.loads(out)[0]["amre"]
+    assert json.loads(named[1])["mechanisms"][0]["amre"] == json.loads(out)["mechanisms"][0]["amre"]
     flags = ("--time-column", "started_at", "--user-column", "rider", "--cell-column", "zone", "--timezone", "UTC")
     Path("wevent.toml").unlink()
     code, out, err = run(
@@ -129,7 +129,7 @@ def test_a_simulation_reads_the_events_as_publishing_does(run: RunCommand) -> No
         *("--mechanisms", "pba", "--repeats", "1"),
     )
     assert code == 0, err
-    assert json.loads(out)[0]["stream"] == "rides.csv"
+    assert json.loads(out)["stream"] == "rides.csv"
     code, _, err = run("compare", "--stream", "file:rides.csv", *flags)
     assert code == 2
     assert "--cells" in err
