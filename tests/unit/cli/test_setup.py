@@ -162,7 +162,8 @@ def test_start_auto_warns(run: RunCommand) -> None:
     code, out, _ = run("check", "--json")
     assert code == 0
     assert "one person's event can decide" in json.loads(out)["hints"][0]
-    code, _, err = run("publish")
+    code, _, err = run("publish", "-q")
     assert code == 0, err
+    assert "Settings:" not in err
     assert "With --start auto the first and the last slot are read from the events" in err
     assert "unsafe" in run("status")[1]
