@@ -431,11 +431,13 @@ class InitAnswer(Answer):
 
     Attributes:
         written: the files.
-        next: the command that publishes them.
+        next: the command that comes next.
+        blank: the settings that are to be filled in.
     """
 
     written: list[str]
     next: str
+    blank: list[str] = msgspec.field(default_factory=list)
 
 
 class MechanismsAnswer(Answer):

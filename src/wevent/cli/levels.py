@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
+from wevent.cli.flags import chosen_config
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
@@ -20,7 +21,9 @@ from wevent.streams.windows import span_text
 @click.command("levels", epilog="Example: wevent levels run.journal")
 @click.argument("journal", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers, before there is a journal."
+    "--config",
+    type=click.Path(path_type=Path),
+    help="A TOML file: what it offers, before there is a journal.  [default: ./wevent.toml]",
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
@@ -28,6 +31,8 @@ def command(journal: Path | None, config: Path | None, wants_json: bool) -> None
 
     Of a journal: who is registered now, and how many of them wait. With --config: who is in its requirements file.
     """
+    if journal is None:
+        config = chosen_config(config, {})
     if (journal is None) == (config is None):
         raise InvalidOption(
             "a journal or --config", "neither" if journal is None else "both", "Give one of them.", option="config"

@@ -15,7 +15,7 @@ from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_dropping, refuse_same_file
-from wevent.publishing.configuration import Settings, cells_file, load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, Settings, cells_file, load_settings, read_config
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
     AskingFile,
@@ -106,7 +106,7 @@ def publish(config: Path | str | None = None, *, intent: Intent | None = None, *
     Raises:
         WeventError: one clear sentence; nothing is lost or half-written.
     """
-    chosen = load_settings(config, settings)
+    chosen = load_settings(config, settings, PUBLISHING)
     read = settings_files(config, settings.get("cells"))
     return run(chosen, intent or Intent(), read)
 
