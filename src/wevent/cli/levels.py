@@ -41,7 +41,7 @@ def command(journal: Path | None, config: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_plain(offer), indent=2))
         return
-    _print(offer, "registered" if journal is not None else "in the requirements file")
+    _print(offer, "registered people" if journal is not None else "people in the requirements file")
 
 
 def _plain(offer: Offer) -> dict[str, Any]:
@@ -78,5 +78,5 @@ def _print(offer: Offer, whose: str) -> None:
     said = [*offer.notes]
     if not offer.declared:
         said.append("No [levels] are declared: these are the default words.")
-    said.append(f"users: how many people {whose} hold the requirement, in whatever words; waiting: not counted yet.")
+    said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
     click.echo("\n".join(said))

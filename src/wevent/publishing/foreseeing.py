@@ -59,7 +59,8 @@ class Consequences:
         if self.waits:
             waits = f"{self.waiting} of {_people(self.registered)} {'waits' if self.waiting == 1 else 'wait'}"
             first, last = self.waits[0], self.waits[-1]
-            said.append(f"{waits} until {last}." if first is last else f"{waits}, from {first} to {last}.")
+            until = f" until {last}" if first is last else f", the first until {first}, the last until {last}"
+            said.append(f"{waits}{until}.")
         return [*said, *alone_sentences(self.alone)]
 
     def to_dict(self) -> dict[str, Any]:

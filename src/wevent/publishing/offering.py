@@ -37,7 +37,8 @@ class Offer:
     """What a stream offers.
 
     Attributes:
-        rows: every pair of words, then combined names, then what is held in numbers only.
+        rows: every pair of words, the strictest privacy and the shortest window first, then combined names, then what
+            is held in numbers only.
         slot_us: how long a slot is, None where slots have no length.
         declared: whether the words are the stream's own; the default ones otherwise.
         notes: what was made of the settings and is not obvious.
@@ -86,9 +87,10 @@ def offer_of_settings(settings: Settings) -> Offer:
 def _offer(
     levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, ClassSize] | None, notes: tuple[str, ...] = ()
 ) -> Offer:
+    table = levels or Levels.default()
+    offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
     words: list[tuple[str | None, Key]] = [
-        (level, (requirement.window, requirement.nano))
-        for level, requirement in (levels or Levels.default()).offered().items()
+        (level, (requirement.window, requirement.nano)) for level, requirement in offered
     ]
     in_words = {key for _, key in words}
     words += [(None, key) for key in sorted(sizes or {}) if key not in in_words]
