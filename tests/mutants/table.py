@@ -83,7 +83,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: what people wait for is not charged",
-        "publishing/loop.py",
+        "publishing/staleness.py",
         "for row in sorted({*publisher.ledger.rows, *held}):",
         "for row in sorted({*publisher.ledger.rows}):",
         MEMBERSHIPS,

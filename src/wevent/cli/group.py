@@ -17,6 +17,7 @@ from wevent.errors import WeventError
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
     "publish": "Publish a stream of events: files or live lines in, private histograms out.",
+    "check": "Say what publishing would meet, before anything is spent.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
     "audit": "Re-check every window of every class of a journal.",

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from wevent.cli.flags import chosen_settings
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
 from wevent.journal import open_journal
-from wevent.publishing.configuration import load_settings
 from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
 from wevent.streams.windows import span_text
 
@@ -20,22 +20,19 @@ from wevent.streams.windows import span_text
 @click.command("levels", epilog="Example: wevent levels run.journal")
 @click.argument("journal", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers, before there is a journal."
+    "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers.  [default: ./wevent.toml]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one object.")
 def command(journal: Path | None, config: Path | None, as_json: bool) -> None:
     """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
 
-    Of a journal: who is registered now, and how many of them wait. With --config: who is in its requirements file.
+    Of a journal: who is registered now, and how many of them wait. Of a configuration: who is in its requirements file.
     """
-    if (journal is None) == (config is None):
-        raise InvalidOption(
-            "a journal or --config", "neither" if journal is None else "both", "Give one of them.", option="config"
-        )
-    if config is not None:
-        offer = offer_of_settings(load_settings(config, {}))
+    if journal is not None and config is not None:
+        raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
+    if journal is None:
+        offer = offer_of_settings(chosen_settings(config, {})[0])
     else:
-        assert journal is not None
         with open_journal(journal) as source:
             offer = offer_of_journal(source)
     if as_json:

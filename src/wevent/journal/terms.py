@@ -51,16 +51,28 @@ class Terms(Options):
         return max(window for window, _ in self.declared)
 
     @property
+    def has_clock(self) -> bool:
+        """Whether slots have times; with a slot column they have numbers alone."""
+        return (self.origin_us, self.length_us) != NO_CLOCK
+
+    @property
+    def slot_length_us(self) -> int | None:
+        """How long a slot is, None without a clock."""
+        return self.length_us if self.has_clock else None
+
+    def slot_span(self, slot: int) -> tuple[str | None, str | None]:
+        """Where a slot starts and where it ends, in UTC; None for both without a clock."""
+        if not self.has_clock:
+            return None, None
+        start = self.origin_us + (slot - 1) * self.length_us
+        return time_text(start), time_text(start + self.length_us)
+
+    @property
     def level_table(self) -> Levels | None:
         """The words that people may choose and what they stand for, None if only numbers were declared."""
         if self.levels is None:
             return None
         return Levels(self.levels["privacy"], self.levels["window"], self.levels.get("combined", {}))
-
-    @property
-    def has_clock(self) -> bool:
-        """Whether slots have times; with a slot column they have numbers alone."""
-        return (self.origin_us, self.length_us) != NO_CLOCK
 
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
@@ -172,5 +184,8 @@ def _shown(name: str, mine: Terms, its: Terms) -> str:
         return f"{name} (differs)"
     if name in _TIMES:
         text = time_text if name == "origin_us" else _seconds_text
-        name, before, after = _TIMES[name], text(before), text(after)
+        before, after = (
+            text(value) if terms.has_clock else "slot numbers" for value, terms in ((before, mine), (after, its))
+        )
+        name = _TIMES[name]
     return f"{name} ({before!r} in the journal, {after!r} now)"

@@ -59,6 +59,7 @@ class Settings(Options, StreamSettings):
         notes: what was made of the settings and is not obvious: a sentence each.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
+        said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
     journal: Path | None = None
@@ -69,6 +70,7 @@ class Settings(Options, StreamSettings):
     notes: tuple[str, ...] = ()
     unknown_users: int = 0
     stream: str = "default"
+    said: frozenset[str] = frozenset()
 
     @property
     def slot_length_us(self) -> int | None:
@@ -105,6 +107,7 @@ def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Sett
         levels=_levels(values["levels"], windows) if "levels" in values else None,
         requirements_columns=requirements_columns(values),
         notes=windows.notes,
+        said=frozenset(values),
         **clock,
         **checked,
     )

@@ -59,8 +59,7 @@ def offer_of_journal(journal: Journal) -> Offer:
     journal.registry.check()
     head = journal.head()
     terms, sizes = head.epoch.terms, journal.registry.sizes(head.committed + 1)
-    slot_us = terms.length_us if terms.has_clock else None
-    return _offer(terms.level_table, slot_us, sizes)
+    return _offer(terms.level_table, terms.slot_length_us, sizes)
 
 
 def offer_of_settings(settings: Settings) -> Offer:

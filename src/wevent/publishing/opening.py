@@ -6,16 +6,36 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import option_values
+from wevent.core.settings import Options, option_kinds, option_values
+from wevent.core.suitability import complete
 from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.membership import Change, Changes
+from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
+
+_KEPT = ("stream", "unknown_users")  # besides the options
+
+
+def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
+    """Settings in which whatever was not said is as the journal has it: defaults are for new journals.
+
+    If another mechanism is said, the options that belong to a mechanism start from that one's own again.
+
+    Args:
+        settings: what was asked for.
+        pinned: the terms in force, None for a new journal.
+    """
+    if pinned is None:
+        return settings
+    other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
+    kept = [name for name, kind in option_kinds().items() if not (other and kind.of_mechanism)]
+    return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 
 def make_terms(
@@ -31,6 +51,9 @@ def make_terms(
         clock: origin and length of the slots, microseconds.
         keys: (window, nano-epsilons) of classes to declare.
         pinned: the terms in force, None for a new journal.
+
+    Raises:
+        UnknownMechanism: if there is no such mechanism.
     """
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
@@ -43,7 +66,7 @@ def make_terms(
         declared=sorted(declared),
         levels=levels_to_plain(settings.levels),
         unknown_users=settings.unknown_users,
-        **option_values(settings),
+        **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
 
 

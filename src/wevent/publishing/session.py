@@ -27,7 +27,7 @@ from wevent.publishing.importing import (
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source
@@ -127,10 +127,11 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
     with open_journal(path, write=True, start_over=intent.start_over) as journal:
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
-        plan = _plan(journal, intent)
-        # 3. The settings agree with those that are pinned. Nothing is stored.
-        clock, last = declared_clock(settings, _pinned_clock(journal))
-        wanted, terms = _terms(journal, settings, clock, intent)
+        plan = plan_settlement(journal, intent)
+        # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
+        settings = keep_pinned(settings, pinned_terms(journal))
+        clock, last = declared_clock(settings, pinned_clock(journal))
+        wanted, terms = asked_terms(journal, settings, clock, intent)
         must_begin(
             journal, terms, new_epoch=intent.new_epoch
         )  # `begin` asks again: people may ask for things meanwhile
@@ -205,8 +206,12 @@ def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, P
     return [*files, *read, *people]
 
 
-def _plan(journal: Journal, intent: Intent) -> Settlement | None:
-    """What is to be charged to an old copy, None if it is none; nothing is stored."""
+def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
+    """What is to be charged to an old copy, None if it is none; nothing is stored.
+
+    Raises:
+        StaleJournal: if it may be one and nobody says what went out.
+    """
     if not journal.is_new:
         return plan_or_refuse(journal, intent.released_through, intent.widest_window)
     if intent.released_through is not None:
@@ -226,21 +231,33 @@ def _known_slots(journal: Journal, plan: Settlement | None) -> int:
     return 0 if journal.is_new else journal.head().committed
 
 
-def _pinned_clock(journal: Journal) -> SlotClock | None:
+def pinned_clock(journal: Journal) -> SlotClock | None:
+    """The clock that binds a journal, None before its first slot."""
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
 
 
-def _terms(
-    journal: Journal, settings: Settings, clock: SlotClock, intent: Intent
+def asked_terms(
+    journal: Journal | None, settings: Settings, clock: SlotClock, intent: Intent
 ) -> tuple[WantedRegistry | None, Terms]:
-    """Who the requirements file wants, and the terms that the settings ask for."""
-    pinned = pinned_terms(journal)
-    wanted = _wanted(settings, None if pinned is None else journal.imported())
+    """Who the requirements file wants, and the terms that the settings ask for; stores nothing.
+
+    Args:
+        journal: None before there is one.
+        settings: of the stream.
+        clock: of its slots.
+        intent: what the operator says for this run alone.
+
+    Raises:
+        InvalidSettings: if nobody is registered and there is no requirements file.
+        WeventError: as of `wanted_users`.
+    """
+    pinned = None if journal is None else pinned_terms(journal)
+    wanted = _wanted(settings, None if journal is None or pinned is None else journal.imported())
     keys = {_declared(text) for text in intent.declare}
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
-        if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
+        if journal is not None and (wanted is None or (not journal.is_new and journal.imported() == wanted.digest)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(

@@ -147,7 +147,7 @@ def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
 
 
 def test_a_new_epoch(run: RunCommand) -> None:
-    publish(run, 5)
+    publish(run, 5, "--mechanism", "pbd")
     code, _, err = publish(run, 10, "--mechanism", "pba")
     assert code == 2
     assert "mechanism ('pbd' in the journal, 'pba' now)" in err
