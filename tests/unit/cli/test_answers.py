@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.json_reference import page
-from tests.support.small_stream import Run, publish_through, publishing_folder
+from tests.support.small_stream import Run, arguments_through, publish_through, publishing_folder
 from wevent.cli.answers import ANSWERS, MechanismsAnswer, as_json
 from wevent.cli.group import cli
 
@@ -21,6 +21,7 @@ COMMANDS = {
     "audit": ("audit", "run.journal"),
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
     "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
+    "check": ("check", *arguments_through(10)),
     "doctor": ("doctor",),
     "levels": ("levels", "run.journal"),
     "mechanisms": ("mechanisms",),

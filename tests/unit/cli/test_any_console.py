@@ -16,6 +16,7 @@ from tests.support.small_stream import arguments_through
 FEW = ("--repeats", "2", "--slots", "20", "--mechanisms", "pbu,uniform")
 COMMANDS = {
     "publish": ("publish", *arguments_through(8), "--json"),
+    "check": ("check", *arguments_through(12)),
     "status": ("status", "run.journal"),
     "audit": ("audit", "run.journal"),
     "levels": ("levels", "run.journal"),
@@ -78,7 +79,7 @@ def test_data_are_utf8_on_any_console(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "60"])
-@pytest.mark.parametrize("name", ["status", "audit", "levels", "plan", "compare", "demo", "mechanisms"])
+@pytest.mark.parametrize("name", ["check", "status", "audit", "levels", "plan", "compare", "demo", "mechanisms"])
 def test_tables_fit_and_no_number_is_cut(folder: Path, name: str, columns: str) -> None:
     wide = call(folder, *COMMANDS[name], COLUMNS="200").stdout.decode()
     narrow = call(folder, *COMMANDS[name], COLUMNS=columns).stdout.decode()
