@@ -88,7 +88,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
-        show_check(settings, intent, as_json=wants_json)
+        show_check(settings, intent, wants_json=wants_json)
         return
     if wants_json:
         _refuse_mixing(settings)
