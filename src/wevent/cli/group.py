@@ -19,6 +19,7 @@ _COMMANDS = {
     "publish": "Publish a stream of events: files or live lines in, private histograms out.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
+    "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
     "backup": "Copy a journal while it is in use.",
