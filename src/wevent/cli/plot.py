@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
+from wevent.cli.words import parse_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
 from wevent.journal.whole_file import made_whole
@@ -44,7 +44,7 @@ def command(
             refuse_same_file(str(target), [("what is drawn", source)])
     released = of_table(source, read_releases(source).columns).between(first, last)
     if cells is not None:
-        released = released.only(next(csv.reader([cells], skipinitialspace=True)))
+        released = released.only(parse_labels(cells))
     as_lines = len(released.cells) <= (_LINES if cells is None else _MOST_LINES)
     if page is not None:
         _write(page, lines_page(released) if as_lines else heatmap_page(released))

@@ -14,6 +14,7 @@ from wevent.core.arrays import FloatArray
 LADDER = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
 """The colours of cividis (Nuñez, Anderton and Renslow 2018) at even steps."""
 
+
 def heat_image(values: FloatArray) -> str:
     """One pixel per value, rows as given, as the address of a PNG that a page can hold.
 

@@ -133,8 +133,8 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     slots, first, rows = np.unique(np.asarray(columns["slot"]), return_index=True, return_inverse=True)
     cells = {label: place for place, label in enumerate(dict.fromkeys(columns["cell"]))}
     places = [cells[label] for label in columns["cell"]]
-    tables = np.full((3, len(slots), len(cells)), np.nan)
-    for table, name in zip(tables, ("value", "low", "high"), strict=True):
+    values, low, high = np.full((3, len(slots), len(cells)), np.nan)
+    for table, name in ((values, "value"), (low, "low"), (high, "high")):
         table[rows, places] = np.array(columns[name], dtype=np.float64)  # None is NaN
     starts, ends, outcomes, mechanisms = (
         [columns[name][row] for row in first] for name in ("start", "end", "outcome", "mechanism")
@@ -146,7 +146,9 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
         starts if timed else None,
         ends if timed else None,
         list(cells),
-        *tables,
+        values,
+        low,
+        high,
         outcomes,
         mechanisms,
     )

@@ -114,7 +114,7 @@ def test_other_assignments(assign):
 
 def test_an_own_file_with_requirements_a_plot_and_errors_per_slot(tmp_path):
     events, wanted = tmp_path / "events.csv", tmp_path / "wanted.csv"
-    rows = [f"{slot},u{user},{'ab'[(slot + user) % 2]}\n" for slot in range(30) for user in range(20)]
+    rows = [f"{slot},u{user},{'ab'[(slot + user) % 2]}\n" for slot in range(1, 31) for user in range(20)]
     events.write_text("slot,user,cell\n" + "".join(rows))
     wanted.write_text("user,window,epsilon\n" + "".join(f"u{user},5,1.0\n" for user in range(20)))
     plot, per_slot = tmp_path / "out" / "plot.png", tmp_path / "errors.parquet"
