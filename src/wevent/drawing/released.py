@@ -16,6 +16,8 @@ from wevent.errors import InvalidOption
 from wevent.streams.clock import format_time, parse_time
 
 OUTCOMES = ("fresh", "repeated", "estimated", "nullified")
+ELSEWHERE = "not here"
+"""A slot between others that has no release here: another copy of a journal released it."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Released:
         cells: the labels.
         values: published value per slot and cell; NaN where there is none.
         low, high: the 95 % interval per slot and cell; NaN where none is honest.
-        outcomes, mechanisms: one word per slot.
+        outcomes, mechanisms: one word per slot; see also `ELSEWHERE`.
     """
 
     name: str
@@ -65,7 +67,7 @@ class Released:
             for place in range(len(self.slots))
             if (first is None or self._is_from(place, first)) and (last is None or self._is_through(place, last))
         ]
-        if not kept:
+        if all(self.outcomes[place] == ELSEWHERE for place in kept):
             has = f"slots {self.slots[0]} to {self.slots[-1]}" if len(self.slots) else "no slot at all"
             asked = " ".join(f"{flag} {text}" for flag, text in (("--from", first), ("--to", last)) if text is not None)
             raise InvalidOption(
@@ -93,12 +95,12 @@ class Released:
     def _is_from(self, place: int, limit: str) -> bool:
         if limit.isdecimal():
             return self.slots[place] >= int(limit)
-        return self._times(limit)[place].timestamp() * 1e6 >= parse_time(limit, "from", 0)
+        return self._times(limit)[place].timestamp() * 1e6 >= parse_time(limit, "--from", 0)
 
     def _is_through(self, place: int, limit: str) -> bool:
         if limit.isdecimal():
             return self.slots[place] <= int(limit)
-        return self._times(limit)[place].timestamp() * 1e6 < parse_time(limit, "to", 0)
+        return self._times(limit)[place].timestamp() * 1e6 < parse_time(limit, "--to", 0)
 
     def _times(self, limit: str) -> Sequence[datetime]:
         if self.starts is None:
@@ -125,33 +127,32 @@ class Released:
 def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     """Releases from columns with one row per slot and cell, in the order of slots, as `wevent.read_releases` gives them.
 
+    Slots between them that have none are there too, with nothing in them.
+
     Raises:
         InvalidOption: if there are none.
     """
     if not len(columns["slot"]):
         raise InvalidOption("releases to draw", f"none in {path.name}", "Publish a slot first.", option="source")
-    slots, first, rows = np.unique(np.asarray(columns["slot"]), return_index=True, return_inverse=True)
+    numbers = np.asarray(columns["slot"], dtype=np.int64)
+    lowest = int(numbers[0])
+    slots = range(lowest, int(numbers[-1]) + 1)
     cells = {label: place for place, label in enumerate(dict.fromkeys(columns["cell"]))}
     places = [cells[label] for label in columns["cell"]]
     values, low, high = np.full((3, len(slots), len(cells)), np.nan)
     for table, name in ((values, "value"), (low, "low"), (high, "high")):
-        table[rows, places] = np.array(columns[name], dtype=np.float64)  # None is NaN
-    starts, ends, outcomes, mechanisms = (
-        [columns[name][row] for row in first] for name in ("start", "end", "outcome", "mechanism")
-    )
-    timed = None not in starts and None not in ends
-    return Released(
-        path.name,
-        slots.tolist(),
-        starts if timed else None,
-        ends if timed else None,
-        list(cells),
-        values,
-        low,
-        high,
-        outcomes,
-        mechanisms,
-    )
+        table[numbers - lowest, places] = np.array(columns[name], dtype=np.float64)  # None is NaN
+    first = dict(zip(reversed(columns["slot"]), range(len(numbers) - 1, -1, -1), strict=True))
+    outcomes = [columns["outcome"][first[slot]] if slot in first else ELSEWHERE for slot in slots]
+    mechanisms = list[str]()
+    for slot in slots:
+        mechanisms.append(columns["mechanism"][first[slot]] if slot in first else mechanisms[-1])
+    starts = ends = None
+    start, end = columns["start"][0], columns["end"][0]
+    if start is not None and end is not None:
+        starts = [start + (slot - lowest) * (end - start) for slot in slots]
+        ends = [time + (end - start) for time in starts]
+    return Released(path.name, slots, starts, ends, list(cells), values, low, high, outcomes, mechanisms)
 
 
 def facts_of(released: Released) -> str:

@@ -144,7 +144,7 @@ def _heatmap(released: Released) -> str:
 
 
 def _across(released: Released, left: float = _LEFT) -> list[float]:
-    """Where slots begin, and where the last one ends: slots are equally wide, and those that are missing leave a gap."""
+    """Where slots begin, and where the last one ends: slots are equally wide."""
     first, last = released.slots[0], released.slots[-1] + 1
     width = _WIDTH - _RIGHT - left
     return [left + (slot - first) / (last - first) * width for slot in [*released.slots, last]]
