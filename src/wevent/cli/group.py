@@ -17,11 +17,13 @@ from wevent.errors import WeventError
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
     "publish": "Publish a stream of events: files or live lines in, private histograms out.",
+    "check": "Say what publishing would meet, before anything is spent.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
     "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
+    "levels": "Show which levels are offered, what they protect, and how many hold them.",
     "backup": "Copy a journal while it is in use.",
     "restore": "Put a backup back in place of a journal that is damaged or lost.",
     "doctor": "Check that this machine can publish.",

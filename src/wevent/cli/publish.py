@@ -10,11 +10,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wevent.cli.flags import option_flags
+from wevent.cli.flags import chosen_settings, setting_flags
 from wevent.cli.progress import Show, progress_bar
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import Settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
+from wevent.streams.uncounted import in_words
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "
@@ -29,29 +31,7 @@ _STRICT = (
 
 @click.command("publish", epilog=_EXAMPLE)
 @click.argument("events", nargs=-1)
-@click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
-@click.option("--journal", help="The journal; made if it does not exist, resumed if it does.")
-@click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default).")
-@click.option("--requirements", help="Who asks for what: user,window,epsilon or user,privacy,window.")
-@click.option("--cells", help="The number of cells, or a file with their labels.")
-@click.option("--slot", help="How long a slot is, such as 60s.")
-@click.option(
-    "--start", help="Where slot 1 starts (UTC or with an offset); auto reads start and end from the data: unsafe."
-)
-@click.option("--end", help="Where the last slot ends.")
-@click.option("--slot-column", help="The column with slot numbers, for data already slotted.")
-@option_flags()
-@click.option("--unknown-users", help="How many unregistered users a slot may count; 0 rejects them.")
-@click.option("--stream", help="The stream's id, pinned by the journal.")
-@click.option("--grace", help="How long a live slot stays open after its end.")
-@click.option("--close", help="What closes a live slot: clock (default) or lines.")
-@click.option("--timezone", help="The offset of times that carry none: UTC or such as +02:00.")
-@click.option("--time-unit", help="What numbers as times count: s, ms or us.")
-@click.option("--time-column", help="The name of the time column.")
-@click.option("--user-column", help="The name of the user column.")
-@click.option("--cell-column", help="The name of the cell column.")
-@click.option("--engine", help="auto, duckdb or numpy.")
-@click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private.")
+@setting_flags
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
 @click.option(
@@ -74,8 +54,11 @@ _STRICT = (
     type=click.IntRange(1),
     help="How many slots the journal keeps, all unless told; not with a Parquet output.",
 )
+@click.option(
+    "--check", is_flag=True, help="Only say what publishing would meet, as `wevent check` does; spend nothing."
+)
 @click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
-def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
+def command(events: tuple[str, ...], config: Path | None, check: bool, **options: Any) -> None:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
     Run the same command again after a crash or with more events: it resumes where it stopped and never draws a slot
@@ -83,7 +66,12 @@ def command(events: tuple[str, ...], config: Path | None, **options: Any) -> Non
     """
     logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
-    settings = load_settings(config, {**options, "inputs": events or None})
+    settings, config = chosen_settings(config, {**options, "inputs": events or None})
+    if check:
+        from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
+
+        show_check(settings, intent)
+        return
     console = Console(stderr=True)
     if settings.strict:
         _say(console, _STRICT)
@@ -110,7 +98,10 @@ def _watching(console: Console, show: Show) -> Watch:
         total = None if last is None else max(last - begins + 1, 0)
         show(f"slot {slot}", slot - begins + 1, total)
 
-    return Watch(lambda difference: _say(console, f"Requirements: {difference}."), begun, advance)
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
+
+    return Watch(imported=imported, told=lambda sentence: _say(console, sentence), begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:
@@ -128,7 +119,7 @@ def _report(console: Console, summary: Summary, settings: Settings) -> None:
 
 def _report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
     """The one line that depends on events: totals of the whole run, for the operator's eyes. It is always there."""
-    counts = ", ".join(f"{totals.get(name, 0)} {name}" for name in ("rejected", "malformed", "late"))
+    counts = in_words(totals)
     where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
     text = f"Events not counted in this run (private: do not publish these numbers): {counts}{where}."
     _say(console, text)

@@ -28,7 +28,7 @@ class Terms(Options):
         length_us: how long a slot is; 1, which no clock has, for slots that have numbers and no times.
         cells: the number of cells, or their labels.
         declared: (window, nano-epsilons) of the classes that exist from the start.
-        levels: {"privacy": {…}, "window": {…}}, None for numbers.
+        levels: {"privacy": {…}, "window": {…}}, with "combined" if such names are declared; None for numbers.
         unknown_users: how many unregistered users a slot may count; 0 rejects them.
     """
 
@@ -65,7 +65,9 @@ class Terms(Options):
     @property
     def level_table(self) -> Levels | None:
         """The words that people may choose and what they stand for, None if only numbers were declared."""
-        return None if self.levels is None else Levels(self.levels["privacy"], self.levels["window"])
+        if self.levels is None:
+            return None
+        return Levels(self.levels["privacy"], self.levels["window"], self.levels.get("combined", {}))
 
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
@@ -150,10 +152,11 @@ def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
     """A level table as it is pinned: epsilons as text, so that 0.1 stays 0.1."""
     if levels is None:
         return None
-    return {
+    plain: dict[str, dict[str, Any]] = {
         "privacy": {word: str(epsilon) for word, epsilon in levels.privacy.items()},
         "window": dict(levels.window),
     }
+    return {**plain, "combined": dict(levels.combined)} if levels.combined else plain  # as journals had it before
 
 
 _TIMES = {"length_us": "slot", "origin_us": "start"}  # the names people know

@@ -201,6 +201,7 @@ class SqliteJournal:
         """See `Epochs.note_imported`."""
         with clear_errors(self.path), self._transaction():
             self._facts["imported"] = digest
+            self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         """See `Epochs.note_unsafe`."""
