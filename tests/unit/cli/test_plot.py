@@ -59,6 +59,19 @@ def test_without_a_name_the_picture_is_named_after_the_source(published, tmp_pat
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_journal_of_a_configuration_is_drawn(published, tmp_path, monkeypatch, capsys):
+    (tmp_path / "wevent.toml").write_text(f'journal = "{published / "run.journal"}"\n')
+    run("plot", "--config", tmp_path / "wevent.toml", "--html", tmp_path / "a.html")
+    monkeypatch.chdir(tmp_path)
+    assert "Settings: wevent.toml" in run("plot", "--html", "b.html").stderr
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    (tmp_path / "wevent.toml").unlink()
+    with pytest.raises(SystemExit) as ended:
+        main(["plot", "--html", "c.html"])
+    assert ended.value.code == 2
+    assert "Name it, or a configuration that does" in capsys.readouterr().err
+
+
 def test_many_cells_are_a_heatmap_unless_some_are_chosen(tmp_path):
     lines = ["slot,start,end,cell,value,low,high,std_error,outcome,measured,mechanism\n"]
     lines += [f"{slot},,,c{cell},{cell},,,,fresh,{slot},pft\n" for slot in (1, 2) for cell in range(9)]
