@@ -189,11 +189,11 @@ def _finding(comparison: Comparison) -> str:
     best, *others = comparison.ranked
     if not others:
         return f"{best.mechanism}: a typical error of {_users(best.amre.mean)}"
-    ratio = comparison.against_next(0)
-    start = f"{best.mechanism} has the smallest error: {_users(best.amre.mean)} in a typical cell"
+    ratio, second = comparison.against_next(0), others[0].mechanism
+    start = f"{best.mechanism} has the smallest error, {_users(best.amre.mean)} in a typical cell"
     if ratio is None or np.isnan(ratio.high):
         return start
-    return f"{start}, {'ahead' if is_lower(ratio) else 'but not ahead'} of {others[0].mechanism} beyond noise"
+    return f"{start}: {f'ahead of {second} beyond noise' if is_lower(ratio) else f'{second} is within noise of it'}"
 
 
 def _facts(comparison: Comparison) -> str:
