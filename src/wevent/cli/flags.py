@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from wevent.cli.parameter_types import FILE, MECHANISM, Word
 from wevent.core.settings import option_kinds
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings, read_config
@@ -22,8 +23,12 @@ CONFIG = click.option(
     help="A TOML file with any of these settings.  [default: ./wevent.toml]",
 )
 INPUT_FLAGS = (
-    click.option("--requirements", help="Who asks for what: user,level or user,privacy,window or user,window,epsilon."),
-    click.option("--cells", help="The number of cells, or a file with their labels."),
+    click.option(
+        "--requirements", type=FILE, help="Who asks for what: user,level or user,privacy,window or user,window,epsilon."
+    ),
+    click.option(
+        "--cells", type=FILE, metavar="CELLS", help="The number of cells, their labels as a,b,c, or a file with them."
+    ),
     click.option("--slot", help="How long a slot is, such as 60s."),
     click.option(
         "--start", help="Where slot 1 starts (UTC or with an offset); auto reads start and end from the data: unsafe."
@@ -31,20 +36,26 @@ INPUT_FLAGS = (
     click.option("--end", help="Where the last slot ends."),
     click.option("--slot-column", help="The column with slot numbers, for data already slotted."),
     click.option("--timezone", help="The offset of times that carry none: UTC or such as +02:00."),
-    click.option("--time-unit", help="What numbers as times count: s, ms or us."),
+    click.option("--time-unit", type=Word("s", "ms", "us", checked=False), help="What numbers as times count."),
     click.option("--time-column", help="The name of the time column."),
     click.option("--user-column", help="The name of the user column."),
     click.option("--cell-column", help="The name of the cell column."),
 )
 """How events and people are read."""
 STREAM_FLAGS = (
-    click.option("--journal", help="The journal; made if it does not exist, resumed if it does."),
-    click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default)."),
+    click.option("--journal", type=FILE, help="The journal; made if it does not exist, resumed if it does."),
+    click.option(
+        "--out", type=FILE, help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default)."
+    ),
     click.option("--unknown-users", help="How many unregistered users a slot may count; 0 rejects them."),
     click.option("--stream", help="The stream's id, pinned by the journal."),
     click.option("--grace", help="How long a live slot stays open after its end."),
-    click.option("--close", help="What closes a live slot: clock (default) or lines."),
-    click.option("--engine", help="auto, duckdb or numpy."),
+    click.option(
+        "--close", type=Word("clock", "lines", checked=False), help="What closes a live slot; the clock unless told."
+    ),
+    click.option(
+        "--engine", type=Word("auto", "duckdb", "numpy", checked=False), help="What reads files; auto unless told."
+    ),
     click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private."),
 )
 """The other settings of a stream."""
@@ -63,6 +74,10 @@ def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Comman
                 flag, kept = f"{flag}/--{kind.off}", {"default": None}
             elif kind.type is int:
                 kept = {"metavar": "INTEGER"}
+            elif kind.choices:
+                kept = {"type": Word(*kind.choices, checked=False)}
+            elif name == "mechanism":
+                kept = {"type": MECHANISM}
             command = click.option(flag, help=kind.help, **kept)(command)
         return command
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
+from wevent.cli.screen import remarks
 from wevent.cli.words import parse_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
@@ -37,7 +37,7 @@ def command(
     is no truth in the picture: it shows nothing but releases, and marks the slots that were measured. Bands stand only
     where an honest interval is known.
     """
-    console = Console(stderr=True)
+    console = remarks()
     source = chosen_journal(source, config)
     if out is None and page is None:
         out = Path(f"{source.name.removesuffix('.gz').rpartition('.')[0] or source.name}.png")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.words import parse_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
@@ -29,11 +30,14 @@ from wevent.outputs.refusals import refuse_existing
     "kind",
     default="ndjson",
     show_default=True,
-    type=click.Choice(["ndjson", "csv"]),
+    type=Word("ndjson", "csv"),
     help="How they are printed; a file is written as its ending says.",
 )
 @click.option(
-    "--out", default=None, help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them."
+    "--out",
+    type=FILE,
+    default=None,
+    help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them.",
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(

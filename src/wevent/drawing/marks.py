@@ -18,7 +18,7 @@ _TITLE_LETTERS, _FACT_LETTERS = 9.0, 13.5  # that fit in an inch
 
 
 def heading(drawn: Any, title: str, *facts: str) -> None:
-    """What is seen, and below it of how many: the title is the finding, not the name of the picture. Long lines are broken."""
+    """What is seen, and below it of how many: the title is the finding, not the name of the picture."""
     width, height = drawn.get_size_inches()
     above = textwrap.wrap(title, int(width * _TITLE_LETTERS))
     below = [line for fact in facts for line in textwrap.wrap(fact, int(width * _FACT_LETTERS))]

@@ -15,7 +15,7 @@ from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_dropping, refuse_same_file
-from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.configuration import Settings, cells_file, load_settings, read_config
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
     AskingFile,
@@ -180,8 +180,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
     """The files that settings are read from, and what each is."""
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
-    labels = isinstance(cells, str | Path) and not str(cells).isdecimal()
-    files = [("the configuration file", config), ("the file of cells", cells if labels else None)]
+    files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
 
 

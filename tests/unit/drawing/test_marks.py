@@ -35,7 +35,7 @@ def test_names_stand_outside_the_data_and_do_not_overlap(tmp_path):
 
 def test_long_headings_are_broken_and_fit(tmp_path):
     with picture(tmp_path / "a.png", 1, 1, size=(7, 3)) as (drawn, axes):
-        heading(drawn, "MANY WIDE WORDS " * 9, "and more of them, " * 12, "short")
+        heading(drawn, "some moderately long words " * 6, "and more of them, " * 12, "short")
         drawn.draw_without_rendering()
         title, facts = drawn.texts
         assert max(text.get_window_extent().x1 for text in drawn.texts) <= drawn.bbox.x1
