@@ -16,7 +16,7 @@ from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
-from wevent.streams.files.requirements_file import read_column
+from wevent.streams.files.requirements_file import Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
 
 _CHOICES = {
@@ -53,6 +53,7 @@ class Settings(Options, StreamSettings):
         journal: the journal file.
         out: where releases go: a path, or "-" and None for standard output.
         requirements: the requirements file.
+        people: requirements that were handed over in memory, instead of the file.
         levels: what the words in the requirements file stand for; None: the default ones.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
@@ -62,34 +63,40 @@ class Settings(Options, StreamSettings):
     journal: Path | None = None
     out: str | None = None
     requirements: Path | None = None
+    people: Requirements | None = None
     levels: Levels | None = None
     unknown_users: int = 0
     stream: str = "default"
     said: frozenset[str] = frozenset()
 
 
-def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:
+def load_settings(config: Path | str | None, options: Mapping[str, Any], *, framed: bool = False) -> Settings:
     """The settings of a TOML file, with options on top.
 
     Args:
         config: the file; paths in it are relative to its folder. None: options only.
         options: values by key, as written on the command line; None is the same as not given.
+        framed: whether events come in a data frame, instead of inputs.
 
     Raises:
         InvalidSettings: for an unknown key, a missing or meaningless value; naming the key.
         InvalidInput: for a cells file that cannot be read.
     """
     values = dict(read_config(config)) if config is not None else {}
-    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    given = {
+        key: value
+        for key, value in options.items()
+        if value is not None and not (isinstance(value, tuple) and not value)
+    }
     _check_keys(given, "an option")
     values.update(given)
-    for key in ("inputs", "cells"):
+    for key in ("cells",) if framed else ("inputs", "cells"):
         if key not in values:
             raise _missing(key)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
     return Settings(
-        inputs=_inputs(values["inputs"]),
+        inputs=() if framed else _inputs(values["inputs"]),
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
         levels=_levels(values["levels"]) if "levels" in values else None,

@@ -19,7 +19,7 @@ from wevent.journal.contract import Journal
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
@@ -67,6 +67,13 @@ def wanted_users(path: Path, levels: Levels | None) -> WantedRegistry:
             path=str(path),
         )
     return WantedRegistry(asked.users, asked.keys, digest, asked.words)
+
+
+def wanted_people(people: Requirements, levels: Levels | None) -> WantedRegistry:
+    """What requirements in memory say, and a digest as of `wanted_users`."""
+    ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
+    said = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
+    return WantedRegistry(people.users, people.keys, hashlib.sha256(msgspec.json.encode(said)).digest(), people.words)
 
 
 def requirements_digest(path: Path, levels: Levels | None) -> bytes:

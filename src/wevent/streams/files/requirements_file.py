@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -16,9 +16,10 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
 from wevent.people.membership import KeyColumn
-from wevent.streams.files.inputs import InputFile
+from wevent.streams.files.frames import column_names, frame_name, load_frame
+from wevent.streams.files.inputs import FRAME, InputFile
 from wevent.streams.files.sql import connect, literal
-from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, open_file
+from wevent.streams.files.text_tables import Choice, delimited_fields, load_columns, load_rows, open_file
 from wevent.streams.records.delimited import DELIMITERS
 
 _AT_ONCE = 1 << 16
@@ -52,7 +53,48 @@ def read_requirements(path: str | Path, levels: Levels | None = None) -> Require
         InvalidRoster: for a user listed twice.
     """
     file = open_file(str(path))
-    asked = (_from_fields if file.format in DELIMITERS else _from_table)(file, _chosen(str(path)))
+    if file.format in DELIMITERS:
+        return _resolved(_from_fields(file, _chosen(str(path))), levels)
+    connection = connect()
+    return _resolved(_from_table(connection, load_rows(connection, file.path, _chosen(file.path)), file.path), levels)
+
+
+def requirements_of_frame(frame: Any, levels: Levels | None = None) -> Requirements:
+    """What a data frame asks for; columns, ids and errors as of `read_requirements`.
+
+    Raises:
+        WeventError: as of `read_requirements`.
+    """
+    name = frame_name(frame)
+    table = load_frame(frame, _chosen(name)(column_names(frame)))
+    return _resolved(
+        _from_table(table.connection, load_columns(table.connection, FRAME, _chosen(name), name), name), levels
+    )
+
+
+def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
+    """What a mapping of users to requirements asks for; ids are text or whole numbers.
+
+    Raises:
+        InvalidInput: for an id that cannot be one, or none at all.
+        InvalidRequirement: for a value that is no requirement.
+        InvalidRoster: for ids that are spelled alike, such as 1 and "1".
+    """
+    for held in asked.values():
+        if not isinstance(held, Requirement):
+            raise InvalidRequirement(
+                "a Requirement for each user", type(held).__name__, "Write {'ann': Requirement(40, 0.5), …}."
+            )
+    ids = [
+        str(user) if isinstance(user, (str, int, np.integer)) and not isinstance(user, bool) else "" for user in asked
+    ]
+    unfit = sum(len(user.encode()) > MAX_LABEL_BYTES or "\0" in user for user in ids)
+    _check_rows(len(ids), unfit, ids.count(""), len(ids) - len(set(ids)), "requirements")
+    return Requirements(Spelled.of(ids), KeyColumn.of((held.window, held.nano) for held in asked.values()), None)
+
+
+def _resolved(asked: _Asked, levels: Levels | None) -> Requirements:
+    """Windows and epsilons instead of the texts that stand for them."""
     chosen = levels or Levels.default()
     requirements = [chosen.requirement(e, w) if asked.as_levels else Requirement(_whole(w), e) for w, e in asked.pairs]
     distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement in requirements)
@@ -141,16 +183,14 @@ def _pair_codes(windows: Spelled, epsilons: Spelled, numbers: dict[tuple[str, st
     return np.array(found, dtype=np.int64)[each]
 
 
-def _from_table(file: InputFile, choose: Choice) -> _Asked:
-    """Rows of NDJSON or Parquet."""
-    connection = connect()
-    names = load_rows(connection, file.path, choose)
+def _from_table(connection: duckdb.DuckDBPyConnection, names: list[str], path: str) -> _Asked:
+    """Rows of NDJSON, Parquet or a frame, which are the table `loaded`."""
     connection.execute("CREATE TEMP VIEW rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e, rowid FROM loaded")
     rows, whole, users = connection.execute(
         "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
     ).fetchall()[0]
     odd = f"SELECT count(*) FROM rows WHERE strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
-    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, file.path)
+    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, path)
     pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
     codes = connection.execute(
         "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "
