@@ -20,7 +20,7 @@ from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Restore
-from wevent.people.membership import Changes
+from wevent.people.membership import Change, Changes
 
 _NOTE = 4096
 
@@ -143,7 +143,8 @@ class MemoryJournal:
             raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
         at("began")
         if batch.records and self._planned is not None:
-            self._store_epoch(self._planned[0], self._settled(self._planned[1]))
+            since = self._stored.registry.queue[self.registry.before :]
+            self._store_epoch(self._planned[0], self._settled(self._planned[1]), since)
         at("charges stored")
         for record in batch.records:
             stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
@@ -217,12 +218,13 @@ class MemoryJournal:
         registry.queue = registry.queue[: self.registry.before]
         return coming._replace(changes=changes_to_queue(coming, since, words))
 
-    def _store_epoch(self, epoch: Epoch, coming: Coming) -> None:
+    def _store_epoch(self, epoch: Epoch, coming: Coming, since: tuple[Change, ...] = ()) -> None:
         self._stored.epochs += (epoch,)
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)
         if coming.imported is not None:
-            self.note_imported(coming.imported)
+            self._stored.imported = coming.imported
+            self.registry.file_imported(since)
 
     def epochs(self) -> list[Epoch]:
         return [*self._stored.epochs, *([] if self._planned is None else [self._planned[0]])]
@@ -237,6 +239,7 @@ class MemoryJournal:
     def note_imported(self, digest: bytes) -> None:
         with self._transaction() as stored:
             stored.imported = digest
+            self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         with self._transaction() as stored:

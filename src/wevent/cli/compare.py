@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.pictures import PICTURE, TABLE, draw
+from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
@@ -19,6 +19,7 @@ from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, co
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.wording import short
 
 
 @click.command(
@@ -50,9 +51,7 @@ from wevent.experiments.datasets.stream import Stream
     "--ajsd", type=click.Choice(["raw", "normalised"]), default="raw", show_default=True, help="Form of AJSD."
 )
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
-@click.option(
-    "--per-slot", type=click.Path(dir_okay=False, path_type=Path), help="Write the errors of every slot here (Parquet)."
-)
+@click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects, nothing else.")
 def command(stream_name: str, **given: Any) -> None:
     """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
@@ -151,9 +150,10 @@ _CAPTION = (
 
 def _write(console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None) -> None:
     if per_slot is not None:
-        from wevent.experiments.datasets.raw import write_parquet
+        from wevent.experiments.datasets.raw import write_csv, write_parquet
 
-        write_parquet(per_slot, comparison.per_slot)
+        write = write_csv if per_slot.suffix.lower() == ".csv" else write_parquet
+        write(per_slot, comparison.per_slot)
         console.print(f"Errors of every slot: {per_slot}", markup=False)
     if plot is not None:
         draw(console, "Truth, releases and errors", plot, lambda figures: figures.draw_comparison(comparison, plot))

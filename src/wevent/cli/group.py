@@ -21,6 +21,7 @@ _COMMANDS = {
     "releases": "Print or export the releases of a journal.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
+    "levels": "Show which levels are offered, what they protect, and how many hold them.",
     "backup": "Copy a journal while it is in use.",
     "restore": "Put a backup back in place of a journal that is damaged or lost.",
     "doctor": "Check that this machine can publish.",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.simulation import runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_class, population_of
@@ -19,6 +19,7 @@ from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
+from wevent.experiments.wording import change_and_interval, short
 
 _DAY_S = 86_400.0
 _SLOTS = 500  # of invented streams
@@ -110,7 +111,7 @@ def _errors(forecast: Forecast, stream: Stream) -> Table:
     table = new_table(title, ["mechanism"], ("typical error", "95 % interval", "relative (mre)", "fresh", "window"))
     for row in forecast.expected:
         error = row.typical_error
-        ends = "-" if error.low != error.low else f"{short(max(error.low, 0.0))} to {short(error.high)}"
+        ends = "-" if error.low != error.low else f"{short(error.low)} to {short(error.high)}"
         table.add_row(
             row.mechanism,
             short(error.mean),
@@ -126,8 +127,6 @@ def _moves(forecast: Forecast) -> Table:
     title = f"If users moved ({forecast.expected[0].mechanism})"
     table = new_table(title, ("from", "to"), ("users", "squared error", "95 % interval"))
     for move in forecast.moves:
-        low, high = move.ratio.low, move.ratio.high
-        ends = "-" if low != low else f"{low - 1:+.0%} to {high - 1:+.0%}"
-        change = f"{move.ratio.mean - 1:+.0%}"
-        table.add_row(describe(move.source), describe(move.target), f"{move.users:,}", change, ends)
+        figures = (f"{move.users:,}", *change_and_interval(move.ratio))
+        table.add_row(describe(move.source), describe(move.target), *figures)
     return table

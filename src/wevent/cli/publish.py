@@ -13,6 +13,7 @@ from rich.console import Console
 from wevent.cli.flags import option_flags
 from wevent.cli.progress import Show, progress_bar
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, Watch, run, settings_files
 
@@ -32,7 +33,7 @@ _STRICT = (
 @click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
 @click.option("--journal", help="The journal; made if it does not exist, resumed if it does.")
 @click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default).")
-@click.option("--requirements", help="Who asks for what: user,window,epsilon or user,privacy,window.")
+@click.option("--requirements", help="Who asks for what: user,level or user,privacy,window or user,window,epsilon.")
 @click.option("--cells", help="The number of cells, or a file with their labels.")
 @click.option("--slot", help="How long a slot is, such as 60s.")
 @click.option(
@@ -110,7 +111,10 @@ def _watching(console: Console, show: Show) -> Watch:
         total = None if last is None else max(last - begins + 1, 0)
         show(f"slot {slot}", slot - begins + 1, total)
 
-    return Watch(lambda difference: _say(console, f"Requirements: {difference}."), begun, advance)
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
+
+    return Watch(imported=imported, told=lambda sentence: _say(console, sentence), begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:

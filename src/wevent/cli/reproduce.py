@@ -17,7 +17,7 @@ from wevent.cli.words import parse_list
 from wevent.errors import InvalidOption
 from wevent.experiments.choices import choose
 from wevent.experiments.reproduce.campaign import FIGURES, QUICK, STREAMS, Campaign
-from wevent.experiments.reproduce.report import write_report
+from wevent.experiments.reproduce.report import redraw_report, write_report
 from wevent.experiments.reproduce.runner import absent_streams, plan_tasks, run_tasks
 from wevent.experiments.reproduce.store import Store
 
@@ -39,6 +39,7 @@ from wevent.experiments.reproduce.store import Store
     "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes; times are always taken alone."
 )
 @DATA
+@click.option("--redraw", is_flag=True, help="Draw the pictures in --out again from its CSV files; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as an array of objects, nothing else.")
 def command(**given: Any) -> None:
     """Run the paper's experiments again: every figure as CSV and PNG, and an HTML report that ends in a claims table.
@@ -47,21 +48,24 @@ def command(**given: Any) -> None:
     listed as absent, never replaced.
     """
     console = Console(stderr=True, quiet=given["as_json"])
+    require_matplotlib()
     campaign = _campaign(given)
     figures = _known(given["figures"], [figure.name for figure in FIGURES], "figures")
     streams = _known(given["streams"], list(STREAMS), "streams")
     absent = absent_streams(streams, given["data"])
     present = [stream for stream in streams if stream not in absent]
+    if given["redraw"]:
+        page = redraw_report(Store(given["out"]), figures, absent)
+        console.print(f"Report: {page}", markup=False)
+        return
     for reason in absent.values():
         console.print(f"Absent: {reason}", markup=False)
     if not present:
         raise InvalidOption("at least one stream that is there", "none", "Add tlns, sin or log.", option="streams")
-    require_matplotlib()
     store = Store(given["out"])
     store.open_for(campaign)
     _run(console, store, campaign, figures, present, given)
-    line = _command_line(given)
-    page = write_report(store, figures, absent, line)
+    page = write_report(store, figures, absent, _command_line(given))
     if given["as_json"]:
         from wevent.experiments.reproduce.claims import judge
         from wevent.experiments.reproduce.results import Results

@@ -13,7 +13,6 @@ from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.statement import privacy_statement
-from wevent.outputs.lines import slot_time
 
 _RECENT = 1000
 
@@ -36,18 +35,19 @@ def _facts(journal: Journal, path: Path) -> dict[str, Any]:
     loaded = journal.load()
     head = loaded.head
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
-    kinds = [record.kind for record in islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)]
+    recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
+    outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
     budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
     return {
         "stream": terms.stream,
         "slot": head.committed,
-        "slot_start": slot_time(terms, head.committed) if head.committed else None,
+        "slot_start": terms.slot_span(head.committed)[0] if head.committed else None,
         "first_kept": head.first,
         "mechanism": terms.mechanism,
         "epoch": head.epoch.number,
-        "fresh_rate": kinds.count("published") / len(kinds) if kinds else None,
-        "recent_slots": len(kinds),
+        "fresh_rate": outcomes.count("fresh") / len(outcomes) if outcomes else None,
+        "recent_slots": len(outcomes),
         "pending_changes": journal.registry.pending(),
         "classes": [
             {
@@ -71,9 +71,12 @@ def _text(facts: dict[str, Any]) -> str:
         "-" if facts["fresh_rate"] is None else f"{facts['fresh_rate']:.1%} of the last {facts['recent_slots']} slots"
     )
     writer = facts["writer"]
+    started = f", starting {facts['slot_start']}" if facts["slot_start"] else ""
+    if not facts["slot"]:
+        started = ": nothing published yet"
     lines = [
         f"stream {facts['stream']}, {facts['mechanism']}, epoch {facts['epoch']}",
-        f"slot {facts['slot']}" + (f", starting {facts['slot_start']}" if facts["slot"] else ": nothing published yet"),
+        f"slot {facts['slot']}" + started,
         f"fresh {fresh}",
         f"writer: {'none' if writer is None else 'process {pid} on {host} since {since}'.format(**writer)}",
     ]

@@ -90,7 +90,14 @@ def plan(
         moves.append(Move(shift.source, shift.target, shift.users, ratio_interval(after, before)))
     mean_count = float(np.mean([result.mean_count for result in finished]))
     return Forecast(
-        population, tuple(expected), mean_count, tuple(moves), _warnings(population), source.name, choices.left_out
+        population,
+        tuple(expected),
+        mean_count,
+        tuple(moves),
+        _warnings(population),
+        source.name,
+        choices.left_out,
+        seed,
     )
 
 

@@ -84,7 +84,7 @@ def _in_numbers(table: Levels | None, change: Change) -> Change:
     if change.level is None or table is None:
         return change
     try:
-        requirement = table.requirement(*change.level.split("/", 1))
+        requirement = table.choose(change.level)
     except InvalidRequirement:
         return change._replace(level=None)
     return change._replace(key=(requirement.window, requirement.nano))

@@ -1,4 +1,4 @@
-"""Releases as columns: what CSV has, in Python's own types."""
+"""Releases as columns: what CSV and Parquet have, in Python's own types."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wevent.journal.record import Record
-from wevent.outputs.lines import slot_time
-
-_NAMES = ("slot", "time", "cell", "value", "std_error", "outcome", "fresh", "mechanism")
+from wevent.outputs.lines import COLUMNS
 
 
 def release_columns(records: Iterable[Record]) -> dict[str, list[Any]]:
@@ -17,15 +15,18 @@ def release_columns(records: Iterable[Record]) -> dict[str, list[Any]]:
     >>> release_columns([])["value"]
     []
     """
-    columns: dict[str, list[Any]] = {name: [] for name in _NAMES}
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for record in records:
         if record.shown is None:
             continue
-        terms, number = record.epoch.terms, len(record.shown.values)
-        same = (record.slot, slot_time(terms, record.slot), record.kind, record.kind == "published", terms.mechanism)
-        for name, value in zip(("slot", "time", "outcome", "fresh", "mechanism"), same, strict=True):
-            columns[name] += [value] * number
+        terms, number, bounds = record.epoch.terms, len(record.shown.values), record.interval()
+        low, high = (None, None) if bounds is None else bounds
+        start, end = terms.slot_span(record.slot)
+        values = None if record.is_empty else record.shown.values
         columns["cell"] += range(number) if isinstance(terms.cells, int) else terms.cells
-        columns["value"] += record.shown.values.tolist()
-        columns["std_error"] += [None] * number if record.shown.std_error is None else record.shown.std_error.tolist()
+        for name, array in (("value", values), ("low", low), ("high", high), ("std_error", record.shown.std_error)):
+            columns[name] += [None] * number if array is None else array.tolist()
+        same = {"slot": record.slot, "start": start, "end": end, "outcome": record.outcome}
+        for name, value in {**same, "measured": record.measured, "mechanism": terms.mechanism}.items():
+            columns[name] += [value] * number
     return columns

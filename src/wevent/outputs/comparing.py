@@ -34,12 +34,14 @@ class Format(NamedTuple):
         header: the file's first line, empty if it has none.
         slot_of: the slot that a line belongs to; ValueError if it is no line of this format.
         opening: how every line of a slot begins, whatever was released.
+        first_version: how a file of the first version begins, which is no longer written.
     """
 
     render: Callable[[Record], bytes]
     header: bytes
     slot_of: Callable[[bytes], int]
     opening: Callable[[Terms, int], bytes]
+    first_version: bytes
 
 
 class Written(msgspec.Struct, frozen=True):

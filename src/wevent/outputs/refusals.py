@@ -70,6 +70,17 @@ def foreign(path: Path) -> InvalidOutput:
     )
 
 
+def outdated(path: Path) -> InvalidOutput:
+    """What is said about a file of releases in the first version of the format."""
+    return InvalidOutput(
+        f"releases in format 2 in {path}",
+        "releases in format 1, which an earlier wevent wrote",
+        "Move it away and run the same command again: a new file gets every release that the journal keeps, in format 2 "
+        "(wevent releases JOURNAL --out NEW does it without publishing). It is untouched.",
+        path=str(path),
+    )
+
+
 def of_another_journal(path: Path, slot: int) -> InvalidOutput:
     """What is said about a file that holds another release for a slot."""
     return InvalidOutput(

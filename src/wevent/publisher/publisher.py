@@ -23,6 +23,7 @@ from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
 from wevent.publisher import state as state_format
 from wevent.publisher.catalogue import find_mechanism
+from wevent.publisher.confidence import counts_everyone, is_whole_error, outcome_word, traits_of
 from wevent.publisher.release import Release
 
 
@@ -68,6 +69,7 @@ class Publisher:
         self._polishes = self._polish != Polish()
         self._row = row
         self._options = chosen
+        self._traits = traits_of(chosen)
         self._declared = population.classes
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
@@ -124,18 +126,28 @@ class Publisher:
         outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
         history, estimate = advance(self._history, outcome, self._pieces, self.ledger)
         probe_charges, publication_charges = self._class_charges(outcome)
+        threshold = None if outcome.plan is None else outcome.plan.threshold
+        fresh = outcome.measurement is not None
         release = Release(
             self._history.slot,
             self._polish(estimate.values) if self._polishes else estimate.values,
             self.cells,
             self._row.name,
-            outcome.kind,
+            outcome_word(outcome.kind, estimate=estimate.error is not None and estimate.error.law == "estimate"),
             probe_charges,
             publication_charges,
             estimate.std_error,
-            None if outcome.plan is None else outcome.plan.threshold,
+            threshold,
             outcome.dissimilarity,
             estimate.error,
+            history.last_fresh or None,
+            is_whole_error(
+                estimate.error,
+                self._traits,
+                self._options,
+                fresh=fresh,
+                everyone=fresh and counts_everyone(publication_charges, self.population.sizes, threshold),
+            ),
         )
         self.ledger.commit(outcome.reservation, outcome.charges)
         self._history = history

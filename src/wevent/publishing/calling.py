@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wevent.core.requirements import Levels, Requirement
+from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.outputs.kept_output import KeptOutput
@@ -82,7 +82,7 @@ def publish(
         if framed:
             chosen = replace(chosen, frame=load_frame(events, _wanted_columns(chosen)))
     if people is not None:
-        chosen = replace(chosen, requirements=None, people=_people(people, chosen.levels))
+        chosen = replace(chosen, requirements=None, people=_people(people, chosen))
     output = KeptOutput() if events is not None and chosen.out is None else None
     return run(chosen, intent or Intent(), settings_files(config, cells), output=output)
 
@@ -95,9 +95,14 @@ def _in_memory(requirements: object) -> bool:
     return requirements is not None and not isinstance(requirements, (str, Path))
 
 
-def _people(requirements: Any, levels: Levels | None) -> Requirements:
+def _people(requirements: Any, settings: Settings) -> Requirements:
     if is_frame(requirements):
-        return requirements_of_frame(requirements, levels)
+        return requirements_of_frame(
+            requirements,
+            settings.levels,
+            slot_us=settings.slot_length_us,
+            columns=settings.requirements_columns,
+        )
     if isinstance(requirements, Mapping):
         return requirements_of_mapping(requirements)
     raise InvalidInput(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -14,10 +14,11 @@ from typing import Any
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
-from wevent.errors import InvalidSettings
+from wevent.errors import InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
-from wevent.streams.files.requirements_file import Requirements, read_column
+from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.windows import WindowReader
 
 _CHOICES = {
     "engine": ("auto", "duckdb", "numpy"),
@@ -42,7 +43,7 @@ _OF_THE_COMMAND = (
     "keep",
 )
 """Options that are said for one run: none of them is a setting of the stream."""
-KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *sorted(_CHECKED))
+KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", "requirements_columns", *sorted(_CHECKED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ class Settings(Options, StreamSettings):
         requirements: the requirements file.
         people: requirements that were handed over in memory, instead of the file.
         levels: what the words in the requirements file stand for; None: the default ones.
+        requirements_columns: what its columns are called, where they have names of their own.
+        notes: what was made of the settings and is not obvious: a sentence each.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
         said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
@@ -65,9 +68,16 @@ class Settings(Options, StreamSettings):
     requirements: Path | None = None
     people: Requirements | None = None
     levels: Levels | None = None
+    requirements_columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     unknown_users: int = 0
     stream: str = "default"
     said: frozenset[str] = frozenset()
+
+    @property
+    def slot_length_us(self) -> int | None:
+        """How long a slot is, None for slots that have numbers and no times."""
+        return None if self.slot_column is not None else self.slot_us
 
 
 def load_settings(config: Path | str | None, options: Mapping[str, Any], *, framed: bool = False) -> Settings:
@@ -95,13 +105,17 @@ def load_settings(config: Path | str | None, options: Mapping[str, Any], *, fram
             raise _missing(key)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
+    clock = _clock(values, checked.pop("timezone", None))
+    windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
     return Settings(
         inputs=() if framed else _inputs(values["inputs"]),
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
-        levels=_levels(values["levels"]) if "levels" in values else None,
+        levels=_levels(values["levels"], windows) if "levels" in values else None,
+        requirements_columns=requirements_columns(values),
+        notes=windows.notes,
         said=frozenset(values),
-        **_clock(values, checked.pop("timezone", None)),
+        **clock,
         **checked,
     )
 
@@ -254,18 +268,50 @@ def _cells(value: Any) -> Cells:
     return Cells.of(int(value) if isinstance(value, str) else value)
 
 
-def _levels(value: Any) -> Levels:
-    if not isinstance(value, Mapping) or set(value) != {"privacy", "window"}:
-        raise _invalid("levels", "two tables, [levels.privacy] and [levels.window]", value, "Give both.")
-    for name in ("privacy", "window"):
-        if not isinstance(value[name], Mapping) or not value[name]:
+def _levels(value: Any, windows: WindowReader) -> Levels:
+    if not isinstance(value, Mapping) or {*value, "combined"} != {"privacy", "window", "combined"}:
+        raise _invalid(
+            "levels",
+            "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]",
+            value,
+            "Give both.",
+        )
+    for name, table in value.items():
+        if not isinstance(table, Mapping) or not table:
             raise _invalid(
-                f"levels.{name}",
-                "a table of words and numbers",
-                value[name],
-                f"Write [levels.{name}] and a line for each.",
+                f"levels.{name}", "a table of words and values", table, f"Write [levels.{name}] and a line for each."
             )
-    return Levels(dict(value["privacy"]), dict(value["window"]))
+        for word in table:
+            if not word or word != word.strip() or "/" in word:
+                raise _invalid(f"levels.{name}", "words without a slash, nor blanks at their ends", word, "Rename it.")
+    for word, window in value["window"].items():
+        if isinstance(window, str) and window.strip().isdecimal():
+            raise _invalid(
+                f"levels.window.{word}", "a number of slots, or a duration", window, "Write a number without quotes."
+            )
+    try:
+        slots = {word: windows.read(window) for word, window in value["window"].items()}
+        return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
+    except InvalidRequirement as error:
+        raise InvalidSettings(f"in [levels] {error.expected}", error.received, error.remedy, key="levels") from None
+
+
+def requirements_columns(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """What the columns of the requirements file are called, of the raw values of a configuration.
+
+    Raises:
+        InvalidSettings: if it is no table of column names.
+    """
+    value = values.get("requirements_columns", {})
+    names = list(value.values()) if isinstance(value, Mapping) else [None]
+    if not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
+        raise _invalid("requirements_columns", "a table of different column names", value, 'Write user = "id".')
+    unknown = sorted({*value} - {*COLUMNS})
+    if unknown:
+        raise _invalid(
+            "requirements_columns", f"a table with keys out of {', '.join(COLUMNS)}", unknown[0], "Correct the key."
+        )
+    return MappingProxyType({key: name for key, name in value.items() if name != key or key != "user"})
 
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:

@@ -19,7 +19,7 @@ from wevent.errors import InvalidInput, InvalidOption
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
-from wevent.journal.record import Group, Record, Shown, of_release
+from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.member_view import MemberView
@@ -99,9 +99,9 @@ class Publication:
         if self.publisher.seeded:
             journal.note_unsafe((SEEDED,))
         self._emitted = loaded.head.emitted
-        self._shown: Shown | None = None
+        self._last: Record | None = None  # of this epoch
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
-            self._shown = loaded.last.shown
+            self._last = loaded.last
         self._roster: Roster | None = None
         self._group = Group.of(self.publisher.population)
         self._since_state = len(loaded.since)
@@ -190,8 +190,8 @@ class Publication:
                 f"slot {self.publisher.slot} from the source", f"slot {counted.slot}", "Sources count every slot once."
             )
         release = self.publisher.step(counted.counts)
-        record = of_release(release, self.publisher.measured, self._epoch, self._group, self._shown)
-        self._shown = record.shown
+        record = of_release(release, self.publisher.measured, self._epoch, self._group, self._last)
+        self._last = record
         return record
 
     def _commit(self, batch: Batch) -> None:

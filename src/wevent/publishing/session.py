@@ -17,7 +17,9 @@ from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.columns import release_columns
 from wevent.publishing.configuration import Settings, read_config
+from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
+    AskingFile,
     Difference,
     WantedRegistry,
     import_changes,
@@ -65,7 +67,7 @@ class RunReport:
 
     Attributes:
         summary: the slots it published; public.
-        imported: what the requirements file changed, None without one or on a new journal; public.
+        imported: what the requirements file, or an edited level table, changed; None without one or on a new journal; public.
         totals: events that were not counted, of the whole run: private, for the operator's eyes only.
         malformed: where the first malformed records were; private.
         journal: where the releases are.
@@ -89,11 +91,13 @@ class Watch:
 
     Attributes:
         imported: told what the requirements file changes in a journal that exists, before the first slot.
+        told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
         begun: told the first slot and the last there will be (None: no end).
         progress: told after every commit.
     """
 
     imported: Callable[[Difference], None] = lambda difference: None
+    told: Callable[[str], None] = lambda sentence: None
     begun: Callable[[int, int | None], None] = lambda first, last: None
     progress: Progress = lambda slot, last: None
 
@@ -150,9 +154,14 @@ def run(
             unsafe=("start auto",) if settings.start_auto else (),
             allow_removals=intent.allow_removals,
         )
-        imported = difference if resumed and wanted is not None else None
+        imported = difference if resumed and (wanted is not None or difference.relevelled) else None
+        for sentence in settings.notes:
+            watch.told(sentence)
         if imported is not None:
             watch.imported(imported)
+        else:
+            for sentence in (*difference.notes, *alone_sentences(difference.consequences.alone)):
+                watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
         running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
@@ -250,9 +259,11 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
         return None if wanted.digest == imported else wanted
     if settings.requirements is None:
         return None
-    if imported is not None and requirements_digest(settings.requirements, settings.levels) == imported:
+    columns = settings.requirements_columns
+    file = AskingFile(settings.requirements, settings.levels, settings.slot_length_us, columns)
+    if imported is not None and requirements_digest(file) == imported:
         return None
-    return wanted_users(settings.requirements, settings.levels)
+    return wanted_users(file)
 
 
 def _declared(text: str) -> tuple[int, int]:

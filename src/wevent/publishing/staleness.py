@@ -210,10 +210,12 @@ def _charge_elsewhere(journal: Journal, through: int) -> Batch:
     publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
     group = Group.of(publisher.population)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)
+    epoch, last = loaded.head.epoch, loaded.last
+    measured = last.measured if last is not None and last.epoch.number == epoch.number else None
     records = []
     for slot in range(first, through + 1):
         most = publisher.ledger.remaining() if slot == through else nothing
-        records.append(Record(slot, "elsewhere", loaded.head.epoch, group, nothing, most, None, None, None))
+        records.append(Record(slot, "elsewhere", epoch, group, nothing, most, None, None, None, measured))
         publisher.replay(nothing, most, None)
     return Batch(records, None, publisher.state(), through)
 

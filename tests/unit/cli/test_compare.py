@@ -130,6 +130,15 @@ def test_an_own_file_with_requirements_a_plot_and_errors_per_slot(tmp_path):
     assert sum(row[3] for row in found if row[0] == "pba") / 2 == pytest.approx(amre["pba"])
 
 
+def test_errors_per_slot_are_csv_if_the_name_says_so(tmp_path):
+    path = tmp_path / "errors.csv"
+    run("--mechanisms", "sample", "--repeats", "1", "--per-slot", str(path))
+    header, first, *_ = path.read_text().splitlines()
+    assert header.startswith("stream,mechanism,repeat,slot,fresh,squared_error")
+    assert first.split(",")[1:4] == ["sample", "1", "1"]
+    assert not list(tmp_path.glob("*.part"))
+
+
 def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
     for arguments, message in (
         (["--mechanisms", "pdb"], "Did you mean"),
@@ -143,6 +152,7 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
         (["--windows", "4,x"], "40,80,120"),
         (["--epsilons", "0"], "an epsilon above 0"),
         (["--slot-length", "soon"], "5m"),
+        (["--per-slot", "errors.txt"], "ending in .parquet, .csv"),
     ):
         with pytest.raises(SystemExit) as ended:
             main([*SMALL, *arguments])

@@ -311,7 +311,7 @@ def test_an_export_begins_where_it_is_told(run: RunCommand, ending: str) -> None
 def test_users_say_from_which_slot_somebody_counts(run: RunCommand) -> None:
     publish(run, 10)
     assert run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")[1] == (
-        "in force from slot 11 on; counted from slot 18 on\n"
+        "in force from slot 11 on; counted from slot 18 on\n1 of 60 people waits until slot 18 (2026-01-01T00:17:00Z).\n"
     )
     assert (
         run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1]

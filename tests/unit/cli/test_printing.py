@@ -1,18 +1,6 @@
-"""Numbers and tables for people."""
+"""Tables for people."""
 
-import math
-
-import pytest
-
-from wevent.cli.printing import new_table, print_table, short
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(37_123, "37,100"), (2.543e8, "2.54e+08"), (0.01234, "0.0123"), (0.0, "0"), (99.96, "100"), (math.nan, "-")],
-)
-def test_numbers_keep_three_digits(value, text):
-    assert short(value) == text
+from wevent.cli.printing import new_table, print_table
 
 
 def test_a_pipe_gets_every_column(capsys):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -78,6 +79,20 @@ def test_two_processes_give_what_one_gives(tmp_path):
     run(tmp_path / "two", *options, "--jobs", "2")
     name = "amre-ratio-window.csv"
     assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_pictures_are_drawn_again_from_the_tables_alone(tmp_path, capsys):
+    run(tmp_path, "--mechanisms", "bd,pft", "--figures", "amre-window")
+    before = {name: (tmp_path / name).read_bytes() for name in ("amre-window.png", "README.md", "report.html")}
+    shutil.rmtree(tmp_path / "runs")
+    for name in ("amre-window.png", "report.html"):
+        (tmp_path / name).unlink()
+    run(tmp_path, "--redraw")
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    with pytest.raises(SystemExit) as ended:
+        main([*TINY, "--out", str(tmp_path / "nowhere"), "--redraw"])
+    assert ended.value.code == 2
+    assert "a finished reproduction" in capsys.readouterr().err
 
 
 def test_other_settings_do_not_mix_with_old_results(tmp_path, capsys):

@@ -88,6 +88,10 @@ def test_data_already_slotted_has_numbers_for_a_clock() -> None:
         ("unknown_users", -1),
         ("mechanism", ""),
         ("levels", {"privacy": {}}),
+        ("levels", {"privacy": {"a": 1}, "window": {"b": "soon"}}),
+        ("levels", {"privacy": {"a": 1}, "window": {"b": 4}, "combined": {"c": "b/a"}}),
+        ("requirements_columns", {"users": "id"}),
+        ("requirements_columns", {"user": "id", "window": "id"}),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_its_key(key: str, value: Any) -> None:
@@ -130,6 +134,25 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     (tmp_path / "twice.txt").write_text("north\nnorth\n")
     with pytest.raises(WeventError, match="twice"):
         load_settings(None, {**OPTIONS, "cells": tmp_path / "twice.txt"})
+
+
+def test_windows_of_levels_may_be_durations_and_are_rounded_up() -> None:
+    table = {"privacy": {"High": "0.1"}, "window": {"day": "24h", "ten": 10}, "combined": {"strict": "High/day"}}
+    settings = load_settings(None, {**OPTIONS, "slot": "100min", "levels": table})
+    assert settings.levels is not None
+    assert dict(settings.levels.window) == {"day": 15, "ten": 10}
+    assert settings.levels.choose("strict").window == 15
+    assert settings.notes == ("Window 24h is no whole number of slots: it covers 15 slots (1 day 1 hour).",)
+    assert load_settings(None, {**OPTIONS, "levels": table}).notes == ()
+    with pytest.raises(InvalidSettings, match="slot_column") as caught:
+        load_settings(None, {"inputs": "e.csv", "cells": 4, "slot_column": "slot", "end": "12", "levels": table})
+    assert caught.value.key == "levels"
+
+
+def test_columns_of_requirements_have_names_of_their_own() -> None:
+    columns = {"user": "customer", "level": "plan"}
+    assert load_settings(None, {**OPTIONS, "requirements_columns": columns}).requirements_columns == columns
+    assert load_settings(None, {**OPTIONS, "requirements_columns": {"user": "user"}}).requirements_columns == {}
 
 
 def test_every_key_is_documented() -> None:

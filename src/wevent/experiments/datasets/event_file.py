@@ -6,6 +6,7 @@ CSV is read line by line as `wevent publish` does: a malformed line is counted a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from wevent.core.arrays import IntArray
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams.files.inputs import open_text, read_lines, require_columns
 from wevent.streams.files.sql import file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
@@ -46,10 +48,8 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
             "an existing file", f"{str(path)!r}", "Check the path after file:.", option="stream", value=str(path)
         )
     with duckdb.connect() as connection:
-        if _kind(path) == "parquet":
-            _load_parquet(connection, path, slot_length_s)
-        else:
-            _load_text(connection, path, slot_length_s)
+        load = _load_parquet if _kind(path) == "parquet" else _load_text
+        column = load(connection, path, slot_length_s)
         connection.execute(
             "CREATE TEMP VIEW readable AS SELECT * FROM events WHERE slot + length(who || place) IS NOT NULL"
         )
@@ -73,7 +73,18 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
     }
     first = int(found["slot"].min())
     slot, user, cell = by_user_and_slot(found["slot"] - first, found["user_row"], found["cell"])
-    return Recorded(f"file:{path.name}", users, cells.tolist(), int(slot.max()) + 1, slot, user, cell, remarks=remarks)
+    times = _times(first, slot_length_s) if column == "time" and slot_length_s is not None else SlotTimes()
+    slots = int(slot.max()) + 1
+    return Recorded(f"file:{path.name}", users, cells.tolist(), slots, slot, user, cell, remarks=remarks, times=times)
+
+
+def _times(first: int, slot_length_s: float) -> SlotTimes:
+    """When slots are that were counted from 1970 on; without dates if calendars do not have them."""
+    length = timedelta(seconds=slot_length_s)
+    try:
+        return SlotTimes(datetime.fromtimestamp(0, UTC) + first * length, length)
+    except OverflowError:
+        return SlotTimes(None, length)
 
 
 def _numbered(connection: duckdb.DuckDBPyConnection, column: str, *, whole_range: bool) -> npt.NDArray[Any]:
@@ -115,13 +126,14 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
-    """The table `events`: n, slot, who, place; NULL for what cannot be read."""
+def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
+    """The table `events`: n, slot, who, place; NULL for what cannot be read. Returns the column that said when."""
     reader = f"read_parquet({file_list([str(path)])}, hive_partitioning = false)"
     try:
         columns = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
         slot = "try_cast(slot AS BIGINT)"
-        if _time_name(path, list(columns), slot_length_s) == "time":
+        time_name = _time_name(path, list(columns), slot_length_s)
+        if time_name == "time":
             seconds = "coalesce(try_cast(time AS DOUBLE), epoch(try_cast(time AS TIMESTAMP)))"
             if columns["time"].startswith(("TIMESTAMP", "DATE")):
                 seconds = "CASE WHEN isfinite(time) THEN epoch(time) END"
@@ -134,9 +146,10 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length
         raise InvalidEvents(
             "a readable Parquet file", f"{path.name!r} ({type(error).__name__})", "Check the file.", path=str(path)
         ) from None
+    return time_name
 
 
-def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
+def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
     """The table `events`, as of `_load_parquet`."""
     text = open_text(str(path), _kind(path))
     time_name = _time_name(path, text.columns, slot_length_s)
@@ -161,6 +174,7 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
         bad = len(table.broken) + int(np.count_nonzero(~valid))
         connection.execute("INSERT INTO events SELECT NULL, NULL, NULL, NULL FROM range(?)", [bad])
         done += len(columns["n"])
+    return time_name
 
 
 def _slots(times: Fields, slot_length_s: float | None) -> tuple[IntArray, Mask]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from wevent.errors import InvalidInput
-from wevent.streams.files.inputs import InputFile, open_input, read_lines
+from wevent.streams.files.inputs import FRAME, InputFile, open_input, read_lines
 from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.records.delimited import DELIMITERS, split_fields
 from wevent.streams.records.fields import Fields
@@ -98,6 +98,23 @@ def delimited_fields(file: InputFile, places: Sequence[int]) -> Iterator[list[Fi
             raise _no_row(file.path, line + int(table.broken[0]))
         yield table.columns
         line += lines.count(b"\n")
+
+
+def place_of_row(file: InputFile, row: int) -> str:
+    """Where a row stands, for a message: its line; of a Parquet file its number. The first row is 0.
+
+    The file is read again: nobody needs it of a file without mistakes.
+    """
+    line, passed = 2 if file.columns else 1, 0
+    if file.format in ("parquet", FRAME):
+        return f"row {row + 1}"
+    for lines in read_lines(file):
+        split = lines.split(b"\n")[:-1]
+        present = [place for place, text in enumerate(split) if text.strip(b"\r" if file.columns else None)]
+        if passed + len(present) > row:
+            return f"line {line + present[row - passed]}"
+        passed, line = passed + len(present), line + len(split)
+    return f"row {row + 1}"
 
 
 def _delimited(file: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:

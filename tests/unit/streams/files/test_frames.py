@@ -255,7 +255,7 @@ def test_requirements_in_a_frame_are_those_of_the_file(library: str, tmp_path: P
 def test_requirements_with_gaps_are_numbers_still() -> None:
     frame = pd.DataFrame({"user": [1.0, 2.0], "window": [4.0, 8.0], "epsilon": [1, 0.5]})
     assert plain(requirements_of_frame(frame)) == (["1", "2"], [(4, 10**9), (8, 5 * 10**8)], None)
-    with pytest.raises(InvalidInput, match="1 rows that have an empty field"):
+    with pytest.raises(InvalidInput, match="'pandas DataFrame' with another in row 2"):
         requirements_of_frame(pd.DataFrame({"user": [1.0, np.nan], "window": [4, 8], "epsilon": [1, 0.5]}))
 
 
@@ -275,14 +275,18 @@ def test_requirements_in_a_mapping() -> None:
 
 NONE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "nobody": (lambda: requirements_of_mapping({}), InvalidInput, "without rows"),
-    "an id that is none": (lambda: requirements_of_mapping({None: Requirement(4, 1)}), InvalidInput, "empty field"),
+    "an id that is none": (lambda: requirements_of_mapping({None: Requirement(4, 1)}), InvalidInput, "it has no id"),
     "ids spelled alike": (
         lambda: requirements_of_mapping({1: Requirement(4, 1), "1": Requirement(4, 1)}),
         InvalidRoster,
         "each user once",
     ),
     "a pair": (lambda: requirements_of_mapping({"a": (4, 1)}), InvalidRequirement, "a Requirement for each user"),  # type: ignore[dict-item]
-    "a column": (lambda: requirements_of_frame(PEOPLE.drop_columns(["window"])), InvalidInput, "without 'window'"),
+    "a column": (
+        lambda: requirements_of_frame(PEOPLE.drop_columns(["window"])),
+        InvalidInput,
+        "with the columns 'epsilon', 'user'",
+    ),
     "a long id": (lambda: requirements_of_mapping({"a" * 5000: Requirement(4, 1)}), InvalidInput, "without NULs"),
 }
 
