@@ -68,6 +68,10 @@ def publish(
     Raises:
         WeventError: one clear sentence; nothing is lost or half-written.
     """
+    if intent is not None and not isinstance(intent, Intent):
+        raise InvalidSettings(
+            "an Intent", type(intent).__name__, "Write intent=wevent.Intent(new_epoch=True).", key="intent"
+        )
     if config is None and _is_config(events):
         events, config = None, events
     named = {"slot": slot, "start": start, "end": end, "cells": cells, "requirements": requirements}
@@ -159,7 +163,7 @@ def _check_declared(config: Path | str | None, given: Mapping[str, Any], setting
 
 
 def _exists(journal: Any) -> bool:
-    return journal is not None and Path(journal).exists()
+    return isinstance(journal, (str, Path)) and Path(journal).exists()
 
 
 def _wanted_columns(settings: Settings) -> list[str]:

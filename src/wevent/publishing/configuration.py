@@ -126,6 +126,10 @@ def read_config(config: Path | str) -> dict[str, Any]:
     Raises:
         InvalidSettings: if it cannot be read, or has an unknown key.
     """
+    if not isinstance(config, (str, Path)):
+        raise InvalidSettings(
+            "the path of a configuration file", type(config).__name__, "Give the name of a TOML file.", key="config"
+        )
     path = Path(config)
     try:
         values = tomllib.loads(_config_text(path), parse_float=Decimal)

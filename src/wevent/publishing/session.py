@@ -60,6 +60,15 @@ class Intent:
     start_over: bool = False
     keep: int | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
+            raise InvalidSettings(
+                "declare to be several texts 'WINDOW,EPSILON'",
+                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
+                "Write Intent(declare=('40,0.5',)).",
+                key="declare",
+            )
+
 
 @dataclass(frozen=True)
 class RunReport:
