@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from wevent.experiments import compare, plan
     from wevent.journal import open_journal
     from wevent.noise import SecureNoise, SeededNoise
+    from wevent.outputs.release_table import ReleaseTable, read_releases
     from wevent.publisher import local_client as local
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
@@ -115,6 +116,7 @@ __all__ = [
     "Population",
     "Publisher",
     "Release",
+    "ReleaseTable",
     "Requirement",
     "ResponsePermit",
     "Roster",
@@ -137,6 +139,7 @@ __all__ = [
     "open_journal",
     "plan",
     "publish",
+    "read_releases",
     "redeem",
     "register",
     "to_columns",
@@ -173,6 +176,7 @@ _HOMES = {
     "wevent.experiments": ("compare", "plan"),
     "wevent.journal": ("open_journal",),
     "wevent.noise": ("SecureNoise", "SeededNoise"),
+    "wevent.outputs.release_table": ("ReleaseTable", "read_releases"),
     "wevent.publisher": ("local",),
     "wevent.publisher.catalogue": ("mechanisms", "register"),
     "wevent.publisher.publisher": ("Publisher",),

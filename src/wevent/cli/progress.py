@@ -37,6 +37,7 @@ def progress_bar(console: Console, unit: str, *, stays: bool = False) -> Iterato
         rate = f"{done / max(time.monotonic() - begun, 1e-9):,.3g}"
         progress.update(task, description=label, completed=done, total=total, rate=rate)
 
-    with Progress(*columns, console=console, transient=not stays, disable=not console.is_terminal) as progress:
+    disabled = console.quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=not stays, disable=disabled) as progress:
         task = progress.add_task("", total=None, rate="-")
         yield show

@@ -249,8 +249,18 @@ class Notes(Protocol):
         """Write them, if the journal is open for writing; forced to disk or not."""
 
 
-class Emitted(Slots, Notes, Protocol):
+class Emitted(Notes, Protocol):
     """What an output looks at: committed slots, and its note."""
+
+    @property
+    def identity(self) -> str:
+        """See `Slots.identity`."""
+
+    def head(self) -> Head:
+        """See `Slots.head`."""
+
+    def releases(self, first: int = 1) -> Iterator[Record]:
+        """See `Slots.releases`."""
 
 
 class Journal(Slots, Epochs, Marks, Notes, Protocol):

@@ -209,7 +209,7 @@ class _Reading:
     def _pass_elsewhere(self, journal: Emitted, reached: int) -> None:
         """Behind the journal's last slot: only those that it is about to be told of as released elsewhere."""
         if reached < self._bounds.committed and self._read(1):
-            terms = journal.load().head.epoch.terms
+            terms = journal.head().epoch.terms
             for slot in range(reached + 1, self._bounds.committed + 1):
                 if self._is_torn_in(terms, slot):
                     return

@@ -43,7 +43,8 @@ TYPES = {
 FORMAT_KEY = "wevent_format"
 """Under this key the file's own metadata have the version of the format."""
 
-_FIRST_VERSION = ["slot", "time", "cell", "value", "std_error", "outcome", "fresh", "mechanism"]
+FIRST_VERSION = ["slot", "time", "cell", "value", "std_error", "outcome", "fresh", "mechanism"]
+"""The columns of the first version, which had no metadata of its own."""
 
 
 class ParquetOutput:
@@ -149,7 +150,7 @@ class ParquetOutput:
         """The first and the last slot in the file, 0 if it has none."""
         found = self._rows("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))")
         names = [row[0] for row in found]
-        if names == _FIRST_VERSION:
+        if names == FIRST_VERSION:
             raise outdated(self.path)
         if names != list(TYPES):
             raise foreign(self.path)

@@ -60,6 +60,21 @@ def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> 
             )
 
 
+def refuse_existing(path: Path) -> None:
+    """Refuse a file that is there already, for a part of the releases: only the whole can be gone on with.
+
+    Raises:
+        InvalidOutput: if it is not empty.
+    """
+    if path.exists() and path.stat().st_size:
+        raise InvalidOutput(
+            "a new file for a part of the releases",
+            f"one that is there already ({path})",
+            "Choose another file, or move it away; it is untouched.",
+            path=str(path),
+        )
+
+
 def foreign(path: Path) -> InvalidOutput:
     """What is said about a file that holds something else."""
     return InvalidOutput(

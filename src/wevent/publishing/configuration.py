@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
-from wevent.errors import InvalidRequirement, InvalidSettings
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
@@ -33,7 +33,10 @@ _MOST_BYTES = 1 << 20  # of a configuration file
 _CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
 _OF_THE_COMMAND = (
     "config",
+    "json",
     "log",
+    "quiet",
+    "verbose",
     "declare",
     "new_epoch",
     "allow_removals",
@@ -148,7 +151,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
             values[key] = str(folder / values[key])
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
-    if isinstance(values.get("cells"), str) and not values["cells"].isdecimal():
+    if cells_file(values.get("cells"), folder) is not None:
         values["cells"] = str(folder / values["cells"])
     if "inputs" in values:
         values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
@@ -183,11 +186,10 @@ def _check_keys(values: Mapping[str, Any], where: str) -> None:
                 key=key,
             )
         if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1)
             raise InvalidSettings(
                 "settings that wevent knows",
                 f"{key!r} in {where}",
-                f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(sorted(KEYS))}.",
+                did_you_mean(key, KEYS, f"Known are {', '.join(sorted(KEYS))}."),
                 key=key,
             )
 
@@ -197,7 +199,9 @@ def _checked(key: str, value: Any) -> Any:
         return _option(key, value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
-            raise _invalid(key, f"one of {', '.join(_CHOICES[key])}", value, "Use one of these words.")
+            known = _CHOICES[key]
+            remedy = did_you_mean(str(value), known, "Use one of these words.")
+            raise _invalid(key, f"one of {', '.join(known)}", value, remedy)
         return value
     if key in _FLAGS:
         if not isinstance(value, bool):
@@ -220,6 +224,8 @@ def _option(key: str, value: Any) -> Any:
     value = kind.read(value)
     if not kind.takes(value) or value == "":
         remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
+        if kind.choices:
+            remedy = did_you_mean(str(value), kind.choices, remedy)
         raise _invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
     return value
 
@@ -266,10 +272,27 @@ def _inputs(value: Any) -> tuple[str, ...]:
     return names
 
 
+def cells_file(value: Any, folder: Path = Path()) -> Path | None:
+    """The file that `cells` names; None if it is a number of cells, or their labels: `a,b,c` where no such file is."""
+    if not isinstance(value, (str, Path)) or str(value).isdecimal():
+        return None
+    return None if "," in str(value) and not (folder / value).exists() else Path(value)
+
+
 def _cells(value: Any) -> Cells:
-    if isinstance(value, (str, Path)) and not str(value).isdecimal():
-        return Cells.of(read_column(value, "cell"))
-    return Cells.of(int(value) if isinstance(value, str) else value)
+    file = cells_file(value)
+    if file is None:
+        if isinstance(value, str):
+            return Cells.of([part.strip() for part in value.split(",") if part.strip()] if "," in value else int(value))
+        return Cells.of(value)
+    if not file.exists():
+        raise InvalidInput(
+            "cells as a number, as labels with commas between (a,b,c), or as a file with labels",
+            f"{str(value)!r}, and no such file",
+            "Check the path, or write the labels.",
+            path=str(value),
+        )
+    return Cells.of(read_column(file, "cell"))
 
 
 def _levels(value: Any, windows: WindowReader) -> Levels:

@@ -15,8 +15,8 @@ from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
-from wevent.outputs.columns import release_columns
-from wevent.publishing.configuration import Settings, read_config
+from wevent.outputs.release_table import ReleaseTable, read_releases
+from wevent.publishing.configuration import Settings, cells_file, read_config
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
     AskingFile,
@@ -88,10 +88,9 @@ class RunReport:
     malformed: list[str]
     journal: Path
 
-    def releases(self) -> dict[str, list[Any]]:
-        """Every release that the journal keeps, a row per slot and cell, as columns that data frames are made of."""
-        with open_journal(self.journal) as journal:
-            return release_columns(journal.releases())
+    def releases(self) -> ReleaseTable:
+        """Every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, `.columns`, …"""
+        return read_releases(self.journal)
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,11 @@ def run(
     with open_journal(path, write=True, start_over=intent.start_over) as journal:
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
-        plan = _plan(journal, intent)
+        plan = plan_settlement(journal, intent)
         # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
         settings = keep_pinned(settings, pinned_terms(journal))
-        clock, last = declared_clock(settings, _pinned_clock(journal))
-        wanted, terms = _terms(journal, settings, clock, intent)
+        clock, last = declared_clock(settings, pinned_clock(journal))
+        wanted, terms = asked_terms(journal, settings, clock, intent)
         must_begin(
             journal, terms, new_epoch=intent.new_epoch
         )  # `begin` asks again: people may ask for things meanwhile
@@ -187,8 +186,7 @@ def run(
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
     """The files that settings are read from, and what each is."""
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
-    labels = isinstance(cells, str | Path) and not str(cells).isdecimal()
-    files = [("the configuration file", config), ("the file of cells", cells if labels else None)]
+    files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
 
 
@@ -213,8 +211,12 @@ def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, P
     return [*files, *read, *people]
 
 
-def _plan(journal: Journal, intent: Intent) -> Settlement | None:
-    """What is to be charged to an old copy, None if it is none; nothing is stored."""
+def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
+    """What is to be charged to an old copy, None if it is none; nothing is stored.
+
+    Raises:
+        StaleJournal: if it may be one and nobody says what went out.
+    """
     if not journal.is_new:
         return plan_or_refuse(journal, intent.released_through, intent.widest_window)
     if intent.released_through is not None:
@@ -234,21 +236,33 @@ def _known_slots(journal: Journal, plan: Settlement | None) -> int:
     return 0 if journal.is_new else journal.head().committed
 
 
-def _pinned_clock(journal: Journal) -> SlotClock | None:
+def pinned_clock(journal: Journal) -> SlotClock | None:
+    """The clock that binds a journal, None before its first slot."""
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
 
 
-def _terms(
-    journal: Journal, settings: Settings, clock: SlotClock, intent: Intent
+def asked_terms(
+    journal: Journal | None, settings: Settings, clock: SlotClock, intent: Intent
 ) -> tuple[WantedRegistry | None, Terms]:
-    """Who the requirements file wants, and the terms that the settings ask for."""
-    pinned = pinned_terms(journal)
-    wanted = _wanted(settings, None if pinned is None else journal.imported())
+    """Who the requirements file wants, and the terms that the settings ask for; stores nothing.
+
+    Args:
+        journal: None before there is one.
+        settings: of the stream.
+        clock: of its slots.
+        intent: what the operator says for this run alone.
+
+    Raises:
+        InvalidSettings: if nobody is registered and there is no requirements file.
+        WeventError: as of `wanted_users`.
+    """
+    pinned = None if journal is None else pinned_terms(journal)
+    wanted = _wanted(settings, None if journal is None or pinned is None else journal.imported())
     keys = {_declared(text) for text in intent.declare}
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
-        if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
+        if journal is not None and (wanted is None or (not journal.is_new and journal.imported() == wanted.digest)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(

@@ -60,7 +60,7 @@ def test_a_bad_line_takes_nobody_along(run: RunCommand, line: str, engine: str) 
     Path("events.csv").write_bytes((HEADER + line + "\n" + everyone()).encode("latin-1"))
     code, _, err = publish(run, "events.csv", more=("--engine", engine))
     assert (code, released()) == (0, [[0, USERS], [0, 0]])
-    assert "1 malformed, 0 late; the first malformed: events.csv line 2 (not a record)." in err
+    assert "1 malformed (1 not a record), 0 late; the first malformed: events.csv line 2 (not a record)." in err
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,13 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text("id,cell\n1,north\n2,south\n")
     assert list(load_settings(None, {**OPTIONS, "cells": tmp_path / "cells.csv"}).cells) == ["north", "south"]
     assert list(load_settings(None, {**OPTIONS, "cells": ["a", "b"]}).cells) == ["a", "b"]
+    assert list(load_settings(None, {**OPTIONS, "cells": "north, south,east"}).cells) == ["north", "south", "east"]
+    (tmp_path / "a,b.txt").write_text("west\n")
+    assert list(load_settings(None, {**OPTIONS, "cells": str(tmp_path / "a,b.txt")}).cells) == ["west"]
+    (tmp_path / "stream.toml").write_text('cells = "north,south"\ninputs = "e.csv"\nslot = "1h"\n')
+    assert list(load_settings(tmp_path / "stream.toml", {}).cells) == ["north", "south"]
+    with pytest.raises(InvalidInput, match="labels with commas"):
+        load_settings(None, {**OPTIONS, "cells": "north"})
     with pytest.raises(InvalidInput):
         load_settings(None, {**OPTIONS, "cells": "missing.csv"})
     (tmp_path / "twice.txt").write_text("north\nnorth\n")

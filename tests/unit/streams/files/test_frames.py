@@ -180,7 +180,7 @@ def test_no_events_are_empty_slots(library: str) -> None:
     matrices, totals = counted_frame(LIBRARIES["Arrow table" if library == "Arrow batch" else library](nothing))
     assert len(matrices) == LAST
     assert np.sum(matrices) == 0
-    assert totals == {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+    assert not any(totals.values())
 
 
 def read_twice() -> Any:
