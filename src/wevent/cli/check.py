@@ -84,7 +84,7 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         },
         "classes": [_class(found, held, size) for held, size in found.population.items()],
         "expected_error": _expected(found),
-        "hints": list(found.hints),
+        "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
     }
     if inspection is None or totals is None:

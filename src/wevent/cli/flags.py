@@ -151,7 +151,7 @@ def _remark(text: str) -> None:
 
 
 def chosen_settings(
-    config: Path | None, given: Mapping[str, Any], also: Collection[str]
+    config: Path | None, given: Mapping[str, Any], also: Collection[str] = ()
 ) -> tuple[Settings, Path | None]:
     """The settings of a stream, options on top of the file's; and the file.
 
