@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
+from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
 from wevent.cli.flags import chosen_settings
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
 from wevent.journal import open_journal
 from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
+from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
 
 
@@ -22,8 +22,8 @@ from wevent.streams.windows import span_text
 @click.option(
     "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers.  [default: ./wevent.toml]"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one object.")
-def command(journal: Path | None, config: Path | None, as_json: bool) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print one object.")
+def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
     """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
 
     Of a journal: who is registered now, and how many of them wait. Of a configuration: who is in its requirements file.
@@ -35,45 +35,48 @@ def command(journal: Path | None, config: Path | None, as_json: bool) -> None:
     else:
         with open_journal(journal) as source:
             offer = offer_of_journal(source)
-    if as_json:
-        click.echo(json.dumps(_plain(offer), indent=2))
+    answer = _answer(offer)
+    if wants_json:
+        click.echo(as_json(answer))
         return
-    _print(offer, "registered people" if journal is not None else "people in the requirements file")
+    _print(answer, "registered people" if journal is not None else "people in the requirements file")
 
 
-def _plain(offer: Offer) -> dict[str, Any]:
-    return {
-        "slot_seconds": None if offer.slot_us is None else offer.slot_us / 1_000_000,
-        "declared": offer.declared,
-        "levels": [_row(row) for row in offer.rows if row.level is not None],
-        "numbers": [_row(row) for row in offer.rows if row.level is None],
-        "notes": list(offer.notes),
-    }
+def _answer(offer: Offer) -> LevelsAnswer:
+    return LevelsAnswer(
+        slot_seconds=None if offer.slot_us is None else offer.slot_us / SECOND_US,
+        declared=offer.declared,
+        levels=[_row(row) for row in offer.rows if row.level is not None],
+        numbers=[_row(row) for row in offer.rows if row.level is None],
+        notes=list(offer.notes),
+    )
 
 
-def _row(row: Offered) -> dict[str, Any]:
+def _row(row: Offered) -> LevelAnswer:
     window, nano = row.requirement
-    return {
-        "level": row.level,
-        "window": window,
-        "span": row.span,
-        "epsilon": nano / NANO,
-        "users": None if row.size is None else row.size.registered,
-        "waiting": None if row.size is None else row.size.waiting,
-    }
+    return LevelAnswer(
+        level=row.level,
+        window=window,
+        span=row.span,
+        epsilon=nano / NANO,
+        users=None if row.size is None else row.size.registered,
+        waiting=None if row.size is None else row.size.waiting,
+    )
 
 
-def _print(offer: Offer, whose: str) -> None:
-    clock = "slots have numbers and no length" if offer.slot_us is None else f"a slot is {span_text(offer.slot_us)}"
+def _print(answer: LevelsAnswer, whose: str) -> None:
+    seconds = answer.slot_seconds
+    clock = (
+        "slots have numbers and no length" if seconds is None else f"a slot is {span_text(round(seconds * SECOND_US))}"
+    )
     table = new_table(f"Levels ({clock})", ["level", "protects"], ["window", "epsilon", "users", "waiting"])
-    for row in offer.rows:
-        window, nano = row.requirement
-        sizes = ("-", "-") if row.size is None else (f"{row.size.registered:,}", f"{row.size.waiting:,}")
-        span = f"any {window} slots" if row.span is None else f"any {row.span}"
-        table.add_row(row.level or "(numbers)", span, f"{window}", f"{nano / NANO:g}", *sizes)
+    for row in (*answer.levels, *answer.numbers):
+        sizes = ("-" if size is None else f"{size:,}" for size in (row.users, row.waiting))
+        span = f"any {row.window} slots" if row.span is None else f"any {row.span}"
+        table.add_row(row.level or "(numbers)", span, f"{row.window}", f"{row.epsilon:g}", *sizes)
     print_table(table)
-    said = [*offer.notes]
-    if not offer.declared:
+    said = [*answer.notes]
+    if not answer.declared:
         said.append("No [levels] are declared: these are the default words.")
     said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
     click.echo("\n".join(said))

@@ -51,12 +51,17 @@ def require_matplotlib() -> None:
         ) from None
 
 
-def draw(console: Console, title: str, path: Path, paint: Callable[[ModuleType], object]) -> None:
-    """Let `paint` draw with `wevent.experiments.figures` and say where; without matplotlib, say that instead."""
+def draw(console: Console, title: str, path: Path, paint: Callable[[ModuleType], object]) -> bool:
+    """Let `paint` draw with `wevent.experiments.figures` and say where; without matplotlib, say that instead.
+
+    Returns:
+        Whether there is a picture.
+    """
     try:
         from wevent.experiments import figures
     except ImportError:
         console.print("No plot: it needs matplotlib (pip install 'wevent[experiments]').", markup=False)
-        return
+        return False
     paint(figures)
     console.print(f"{title}: {path}", markup=False)
+    return True

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
+from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
 from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.loudness import log_to_standard_error
+from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.progress import Show, progress_bar
-from wevent.publishing.configuration import Settings
+from wevent.cli.screen import remarks
+from wevent.cli.standard_output import report
+from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
-from wevent.publishing.session import Intent, Watch, run, settings_files
-from wevent.streams.uncounted import in_words
+from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
+from wevent.streams.clock import SECOND_US
+from wevent.streams.uncounted import MALFORMED, REJECTED, in_words
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
 )
 
+_AUTO = (
+    "With --start auto the first and the last slot are read from the events: one person's event can decide when the "
+    "stream begins or ends, which no epsilon covers. The journal keeps the note (unsafe: start auto). Declare --start and "
+    "--end for data that is to be protected."
+)
+_NOT_COUNTED = ("rejected", *REJECTED, "malformed", *MALFORMED, "late")
 _STRICT = (
     "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
     "Use it for checking data, not for protecting it."
@@ -30,7 +43,7 @@ _STRICT = (
 
 
 @click.command("publish", epilog=_EXAMPLE)
-@click.argument("events", nargs=-1)
+@click.argument("events", nargs=-1, type=FILE)
 @setting_flags
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
@@ -57,35 +70,80 @@ _STRICT = (
 @click.option(
     "--check", is_flag=True, help="Only say what publishing would meet, as `wevent check` does; spend nothing."
 )
-@click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
+@click.option(
+    "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
+)
+@click.option("--json", is_flag=True, help="Print what the run came to as a line of JSON; releases must go to a file.")
 def command(events: tuple[str, ...], config: Path | None, check: bool, **options: Any) -> None:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
     Run the same command again after a crash or with more events: it resumes where it stopped and never draws a slot
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
-    logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_standard_error(options.pop("log"))
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
-    settings, config = chosen_settings(config, {**options, "inputs": events or None})
+    wants_json = options.pop("json")
+    needed = [key for key in PUBLISHING if key != "journal" or not check]
+    settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
-        show_check(settings, intent)
+        show_check(settings, intent, wants_json=wants_json)
         return
-    console = Console(stderr=True)
+    if wants_json:
+        _refuse_mixing(settings)
+    console = remarks(silent=wants_json)
     if settings.strict:
         _say(console, _STRICT)
-    with progress_bar(console, "slots") as show:
-        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show))
+    live = settings.inputs == ("-",)
+    if settings.start_auto and not live:
+        _say(console, _AUTO)
+    usual = 60 * SECOND_US / settings.slot_us if live else 0.0
+    told: list[str] = []
+    with progress_bar(console, "slots", usual=usual) as show:
+        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show, told))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)
+    if wants_json:
+        report(
+            as_json(_answer(done, settings, told), indent=None),
+            "The run is over, and everything is stored.",
+            asked=True,
+        )
+
+
+def _refuse_mixing(settings: Settings) -> None:
+    if settings.out in (None, "-"):
+        raise InvalidSettings(
+            "releases in a file for --json",
+            "standard output for both",
+            "Give --out releases.ndjson, or leave --json out.",
+            key="out",
+        )
+
+
+def _answer(done: RunReport, settings: Settings, told: list[str]) -> PublishAnswer:
+    summary, imported = done.summary, done.imported
+    return PublishAnswer(
+        journal=str(settings.journal),
+        out=str(settings.out),
+        first=summary.first,
+        last=summary.last,
+        sent_again=summary.sent_again,
+        interrupted=summary.interrupted,
+        requirements=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
+        remarks=told,
+        private=PrivateTotals(
+            not_counted={name: done.totals.get(name, 0) for name in _NOT_COUNTED}, first_malformed=done.malformed
+        ),
+    )
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _watching(console: Console, show: Show) -> Watch:
+def _watching(console: Console, show: Show, told: list[str]) -> Watch:
     """Says what the requirements file changes, and shows the slots of this run as they are committed."""
     begins = 1
 
@@ -101,7 +159,11 @@ def _watching(console: Console, show: Show) -> Watch:
     def imported(difference: Difference) -> None:
         _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
 
-    return Watch(imported=imported, told=lambda sentence: _say(console, sentence), begun=begun, progress=advance)
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        _say(console, sentence)
+
+    return Watch(imported=imported, told=tell, begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:

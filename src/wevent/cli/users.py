@@ -3,63 +3,85 @@
 from __future__ import annotations
 
 import csv
-import json
-import sys
+import io
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
+from wevent.cli.answers import (
+    ChangeAnswer,
+    ConsequencesAnswer,
+    MemberAnswer,
+    RegistryDifference,
+    UsersAnswer,
+    as_json,
+)
+from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.loudness import is_quiet
 from wevent.cli.standard_output import report
+from wevent.cli.suggesting import SuggestingGroup
 from wevent.core.budget import NANO
 from wevent.journal import open_journal
+from wevent.journal.contents import Member
+from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import read_config, requirements_columns
+from wevent.publishing.importing import Difference
 
 
-@click.group("users", epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
-@click.argument("journal", type=click.Path(path_type=Path))
+class _AfterAJournal(SuggestingGroup):
+    """Takes the journal before the subcommand, or from the configuration where a subcommand comes first."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        values = [argument for argument in args if not argument.startswith("-")]
+        named = values[1:2] if args[:1] == ["--config"] else values[:1]
+        if named and named[0] in self.commands and not Path(named[0]).exists():
+            args = [*args[: args.index(named[0])], "", *args[args.index(named[0]) :]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("users", cls=_AfterAJournal, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
+@journal_flags
 @click.pass_context
-def command(context: click.Context, journal: Path) -> None:
+def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
     Changes take effect at the next slot. Who changes requirements is not counted until the old and the new window have
     passed (hold-out); who comes back to the same one is counted at once.
     """
-    context.obj = journal
+    context.obj = chosen_journal(None if journal == Path() else journal, config)
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
+@click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
-def list_users(path: Path, as_json: bool) -> None:
+def list_users(path: Path, wants_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
     with open_journal(path) as journal:
         journal.registry.check()
-        rows = [
-            {
-                "user": member.user,
-                "window": member.key[0],
-                "epsilon": member.key[1] / NANO,
-                "level": member.level,
-                "from": member.first,
-            }
-            for member in journal.registry.members()
-        ]
+        members = journal.registry.members()
         waiting = journal.registry.pending()
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
+    answer = UsersAnswer(users=[_member(one) for one in members], pending_changes=waiting)
+    if wants_json:
+        click.echo(as_json(answer))
         return
-    for row in rows:
-        level = f"  {row['level']}" if row["level"] else ""
-        click.echo(f"{row['user']}  window {row['window']}  epsilon {row['epsilon']:g}  from slot {row['from']}{level}")
-    click.echo(f"{len(rows)} users; {waiting} changes wait for the next slot", err=True)
+    for row in answer.users:
+        level = f"  {row.level}" if row.level else ""
+        click.echo(f"{row.user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
+    if not is_quiet():
+        click.echo(f"{len(answer.users)} users; {waiting} changes wait for the next slot", err=True)
+
+
+def _member(one: Member) -> MemberAnswer:
+    window, nano = one.key
+    return MemberAnswer(user=one.user, window=window, epsilon=nano / NANO, level=one.level, first=one.first)
 
 
 def _change_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option("--dry-run", is_flag=True, help="Only say what it means; nothing is stored."),
-        click.option("--json", "as_json", is_flag=True, help="Print one object."),
+        click.option("--json", "wants_json", is_flag=True, help="Print one object."),
     ):
         function = option(function)
     return function
@@ -80,39 +102,39 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def add(path: Path, /, user: str, dry_run: bool, as_json: bool, **asked: str | None) -> None:
+def add(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
-    _say(registrations.register(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, as_json)
+    _say(registrations.register(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("set")
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def set_requirement(path: Path, /, user: str, dry_run: bool, as_json: bool, **asked: str | None) -> None:
+def set_requirement(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
-    _say(registrations.change(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, as_json)
+    _say(registrations.change(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("remove")
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def remove(path: Path, user: str, dry_run: bool, as_json: bool) -> None:
+def remove(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave; the id is kept as long as a hold-out may need it."""
-    _say(registrations.remove(path, user, dry_run=dry_run), dry_run, as_json)
+    _say(registrations.remove(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("erase")
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def erase(path: Path, user: str, dry_run: bool, as_json: bool) -> None:
+def erase(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it.
 
     Delete the row in the requirements file, too: the next import registers whoever is in it.
     """
-    _say(registrations.erase(path, user, dry_run=dry_run), dry_run, as_json)
+    _say(registrations.erase(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("import")
@@ -124,53 +146,59 @@ def erase(path: Path, user: str, dry_run: bool, as_json: bool) -> None:
 @_change_options
 @click.pass_obj
 def import_file(
-    path: Path, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, as_json: bool
+    path: Path, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
 ) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
     columns = {} if config is None else requirements_columns(read_config(config))
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
-    if not as_json:
+    if not wants_json and not is_quiet():
         click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)
     force = registrations.foreseen_slot(path) if dry_run else registrations.put_in_force(path)
-    if as_json:
-        _report({"difference": done.to_dict(), **_plain(force, dry_run)}, force, dry_run)
+    if wants_json:
+        _report(_answer(force, dry_run, done), force, dry_run)
     else:
-        report(f"{done.total} changes\n{_when(force, dry_run)}", _done(force, dry_run))
+        report(f"{done.total} changes\n{_when(force, dry_run)}", _done(force, dry_run), asked=dry_run)
 
 
 @command.command("export")
 @click.pass_obj
 def export(path: Path) -> None:
     """Print user,window,epsilon,level as CSV, as `import` reads it; level is empty for those who chose numbers."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("user", "window", "epsilon", "level"))
-    with open_journal(path) as journal:
-        journal.registry.check()
-        for member in journal.registry.members():
-            epsilon = f"{member.key[1] / NANO:.9f}".rstrip("0").rstrip(".")
-            writer.writerow((member.user, member.key[0], epsilon, member.level or ""))
+    out = io.TextIOWrapper(standard_output(), encoding="utf-8", newline="", write_through=True)  # data, on any console
+    writer = csv.writer(out, lineterminator="\n")
+    try:
+        writer.writerow(("user", "window", "epsilon", "level"))
+        with open_journal(path) as journal:
+            journal.registry.check()
+            for member in journal.registry.members():
+                epsilon = f"{member.key[1] / NANO:.9f}".rstrip("0").rstrip(".")
+                writer.writerow((member.user, member.key[0], epsilon, member.level or ""))
+    finally:
+        out.detach()
 
 
-def _say(force: registrations.InForce, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        _report(_plain(force, dry_run), force, dry_run)
+def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
+    if wants_json:
+        _report(_answer(force, dry_run), force, dry_run)
         return
     said = [*force.notes, *(() if force.consequences is None else force.consequences.sentences())]
-    report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run))
+    report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
 
 
-def _report(plain: dict[str, Any], force: registrations.InForce, dry_run: bool) -> None:
-    report(json.dumps(plain, indent=2), _done(force, dry_run))
+def _report(answer: ChangeAnswer, force: registrations.InForce, dry_run: bool) -> None:
+    report(as_json(answer), _done(force, dry_run), asked=True)
 
 
-def _plain(force: registrations.InForce, dry_run: bool) -> dict[str, Any]:
-    return {
-        "stored": not dry_run,
-        "in_force_from": force.slot,
-        "counted_from": force.counted,
-        "notes": list(force.notes),
-        "consequences": None if force.consequences is None else force.consequences.to_dict(),
-    }
+def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | None = None) -> ChangeAnswer:
+    meant = force.consequences
+    return ChangeAnswer(
+        stored=not dry_run,
+        in_force_from=force.slot,
+        counted_from=force.counted,
+        notes=list(force.notes),
+        consequences=None if meant is None else msgspec.convert(meant.to_dict(), ConsequencesAnswer),
+        difference=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
+    )
 
 
 def _when(force: registrations.InForce, dry_run: bool) -> str:

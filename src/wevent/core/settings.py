@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from wevent.core.limits import MAX_USERS
+from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption
 
 Neighbours = Literal["add_remove", "replace"]
@@ -170,13 +171,10 @@ def check_value(name: str, value: Any) -> None:
     """
     kinds = option_kinds()
     if name not in kinds:
-        import difflib  # slow to import, seldom needed
-
-        near = difflib.get_close_matches(name, kinds, n=1)
         raise InvalidOption(
             f"an option out of {', '.join(kinds)}",
             repr(name),
-            f"Did you mean {near[0]!r}?" if near else "Use one of these names.",
+            did_you_mean(name, kinds, "Use one of these names."),
             option=name,
             value=value,
         )

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
-from wevent.experiments.assign import Assigner
+from wevent.experiments.arguments import check_arguments, check_assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import choose
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
@@ -104,9 +105,9 @@ class Comparison:
 
 def compare(
     stream: Stream | StreamRequest | str = "sin",
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[str] | str | None = None,
     *,
-    assigner: Assigner | None = None,
+    assigner: Assigner | Registered | None = None,
     options: Mapping[str, Any] | None = None,
     repeats: int = 5,
     seed: int = 1,
@@ -124,7 +125,7 @@ def compare(
     Args:
         stream: a stream of `wevent.experiments.datasets`, a request for one, or its name, such as "sin" or
             "file:events.csv".
-        mechanisms: names from `wevent.mechanisms()`, also with options of their own, such as "ba:std" or "pbd:refund";
+        mechanisms: one or several of `wevent.mechanisms()`, also with options of their own, such as "ba:std", "pbd:refund";
             None for all that take the options.
         assigner: who asks for what; the paper's ten types if None.
         options: of `wevent.Publisher`, for all mechanisms, such as {"neighbours": "replace", "refund": True}.
@@ -144,6 +145,9 @@ def compare(
     >>> [row.mechanism for row in comparison.ranked]
     ['pba', 'uniform']
     """
+    numbers = {"repeats": repeats, "seed": seed, "processes": processes, "timed_slots": timed_slots}
+    check_arguments(stream, options, progress, **numbers)
+    check_assigner(assigner)
     source = as_stream(stream, options)
     choices = choose(mechanisms, options)
     draw = Assigned(assigner or Assigner(), seed)

@@ -105,7 +105,7 @@ def test_words_survive_import_export_and_another_import(run: RunCommand) -> None
     assert held()["u0"] == ((9, 100_000_000), "strict")
     assert held()["u9"] == ((6, 1_000_000_000), "Low/hour")
     assert {"u0": "strict", "u9": "Low/hour"}.items() <= {
-        row["user"]: row["level"] for row in shown(run, "users", "run.journal", "list")
+        row["user"]: row["level"] for row in shown(run, "users", "run.journal", "list")["users"]
     }.items()
     Path("exported.csv").write_text(run("users", "run.journal", "export")[1])
     assert Path("exported.csv").read_text().splitlines()[:2] == ["user,window,epsilon,level", "u0,9,0.1,strict"]

@@ -3,11 +3,14 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from wevent.cli import main
+from wevent.cli.answers import ReproduceAnswer
 from wevent.cli.group import cli
 from wevent.experiments.reproduce import runner
 
@@ -117,5 +120,8 @@ def test_mistakes_are_named(tmp_path, capsys):
 
 
 def test_claims_for_programs(tmp_path):
-    rows = json.loads(run(tmp_path, "--mechanisms", "bd,pbd", "--figures", "amre-epsilon", "--json").stdout)
+    printed = run(tmp_path, "--mechanisms", "bd,pbd", "--figures", "amre-epsilon", "--json").stdout
+    answer = msgspec.json.decode(printed, type=ReproduceAnswer)
+    assert Path(answer.report).exists()
+    rows = json.loads(printed)["claims"]
     assert list(rows[0]) == ["claim", "paper", "baseline", "measured", "verdict"]

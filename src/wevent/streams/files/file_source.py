@@ -89,7 +89,7 @@ class FileSource:
             InvalidSettings: if numbers as times meant something else.
         """
         check_time_unit(position, self._settings.time_unit)
-        if self._files < int(position.get("files", 0)):  # none after live lines
+        if self._settings.frame is None and self._files < int(position.get("files", 0)):  # none after live lines
             raise InvalidInput(
                 f"the {position['files']} input files of the earlier run, or more",
                 f"{self._files}",
