@@ -19,6 +19,7 @@ from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.processes import Finished, Job, Progress, Workers
 from wevent.experiments.scores import Scores
+from wevent.experiments.tables import as_columns
 from wevent.experiments.trial import TIMED_SLOTS, Assigned, Published, milliseconds_per_slot
 from wevent.experiments.wording import is_higher, is_lower
 
@@ -79,6 +80,27 @@ class Comparison:
     """Errors by stream, mechanism, repeat and slot; empty unless asked for."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms that do not take the options, and why."""
+
+    def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
+        """In plain types: every mechanism's figures, the best first, and what may be relied on.
+
+        Args:
+            normalised: whether the Jensen-Shannon divergence is of shares, not of raw counts as in the authors' code.
+        """
+        return {
+            "stream": self.ranked[0].stream,
+            "users": self.users,
+            "slots": len(self.truth),
+            "cells": list(self.cells),
+            "mechanisms": [row.to_dict(normalised=normalised) for row in self.ranked],
+            "findings": self.findings(),
+            "left_out": dict(self.left_out),
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row per mechanism, the best first, as columns that pandas.DataFrame and polars.DataFrame both take."""
+        ends = ({"amre_low": row.amre.low, "amre_high": row.amre.high} for row in self.ranked)
+        return as_columns({**row.to_dict(), **end} for row, end in zip(self.ranked, ends, strict=True))
 
     def against_next(self, place: int) -> Interval | None:
         """The error of the mechanism at this place divided by that of the next one; None for the last."""
