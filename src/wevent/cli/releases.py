@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.words import parse_labels
 from wevent.errors import InvalidOption
@@ -21,7 +22,7 @@ from wevent.outputs.refusals import refuse_existing
 @click.command(
     "releases", epilog="Example: wevent releases run.journal --from 100 --to 199 --cells north,south --format csv"
 )
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
 @click.option("--to", "last", default=None, type=click.IntRange(1), help="The last slot; the last one there is.")
 @click.option("--cells", default=None, help="Labels of the cells, separated by commas; all of them.")
@@ -41,7 +42,14 @@ from wevent.outputs.refusals import refuse_existing
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(
-    journal: Path, first: int, last: int | None, cells: str | None, kind: str, out: str | None, follow: bool
+    journal: Path | None,
+    config: Path | None,
+    first: int,
+    last: int | None,
+    cells: str | None,
+    kind: str,
+    out: str | None,
+    follow: bool,
 ) -> None:
     """Print or export the releases of a journal, the same bytes as they were emitted.
 
@@ -55,7 +63,7 @@ def command(
             option="to",
             value=last,
         )
-    with open_journal(journal) as source:
+    with open_journal(chosen_journal(journal, config)) as source:
         excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
-from wevent.experiments.assign import Assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets.stream import Stream
 
@@ -57,7 +57,7 @@ class Draw(Protocol):
 class Assigned:
     """The users of the stream, with requirements that an assigner gives them."""
 
-    assigner: Assigner
+    assigner: Assigner | Registered
     seed: int
 
     def trial(self, stream: Stream, repeat: int) -> Trial:
