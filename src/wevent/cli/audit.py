@@ -13,6 +13,7 @@ from rich.table import Table
 
 from wevent.auditing import audit_journal
 from wevent.cli.answers import AuditAnswer, Violation, as_json
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
@@ -21,14 +22,14 @@ _SHOWN = 20  # violations
 
 
 @click.command("audit", epilog="Example: wevent audit run.journal --json")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: Path, wants_json: bool) -> None:
+def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
     """Re-check every window of every class, every slot, the hash chain and the settings of a journal.
 
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
     """
-    answer = msgspec.convert(audit_journal(journal).to_dict(), AuditAnswer)
+    answer = msgspec.convert(audit_journal(chosen_journal(journal, config)).to_dict(), AuditAnswer)
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
         if wants_json:
             click.echo(as_json(answer))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from wevent.cli.answers import CheckAnswer, as_json
 from wevent.cli.flags import chosen_settings, setting_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
@@ -16,11 +17,12 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
-from wevent.publishing.configuration import Settings
+from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.rehearsal import Rehearsal, rehearse
 from wevent.publishing.session import Intent
 from wevent.streams.clock import SECOND_US, format_time
 from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.windows import span_text
 
 PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."
 _LIVE = (
@@ -35,8 +37,8 @@ _DAY_US = 86_400 * SECOND_US
 @click.command("check", epilog="Example: wevent check wevent.toml")
 @click.argument("inputs", metavar="[CONFIG | EVENTS...]", nargs=-1)
 @setting_flags
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
-def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **options: Any) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
+def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **options: Any) -> None:
     """Read the inputs as publishing would, and say what it would meet; nothing is spent, drawn or written.
 
     Give the configuration (a .toml file; ./wevent.toml is found), or events and the options of `wevent publish`. What is
@@ -44,15 +46,16 @@ def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **optio
     """
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()
-    settings, _ = chosen_settings(config, {**options, "inputs": inputs or None})
-    show_check(settings, Intent(), as_json=as_json)
+    settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
+    show_check(settings, Intent(), wants_json=wants_json)
 
 
-def show_check(settings: Settings, intent: Intent, *, as_json: bool = False) -> None:
+def show_check(settings: Settings, intent: Intent, *, wants_json: bool = False) -> None:
     """Print what publishing under these settings would meet."""
     facts = _facts(rehearse(settings, intent))
-    if as_json:
-        click.echo(json.dumps(facts, indent=2))
+    answer = msgspec.convert(facts, CheckAnswer)
+    if wants_json:
+        click.echo(as_json(answer))
     else:
         _print(facts)
 
@@ -81,7 +84,7 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         },
         "classes": [_class(found, held, size) for held, size in found.population.items()],
         "expected_error": _expected(found),
-        "hints": list(found.hints),
+        "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
     }
     if inspection is None or totals is None:
@@ -127,7 +130,7 @@ def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
     length_us = None if found.settings.slot_column else found.clock.length_us
     return {
         "window": held.window,
-        "window_time": None if length_us is None else duration(held.window * length_us),
+        "window_time": None if length_us is None else span_text(held.window * length_us),
         "epsilon": held.epsilon,
         "level": _words(found.terms).get(held),
         "users": size,
@@ -136,21 +139,8 @@ def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
 
 def _words(terms: Terms) -> dict[Requirement, str]:
     """Requirements in the words of the level table; without a table of its own a stream has the default one."""
-    levels = Levels.default() if terms.levels is None else Levels(terms.levels["privacy"], terms.levels["window"])
-    return {levels.requirement(p, w): f"{p}/{w}" for p in levels.privacy for w in levels.window}
-
-
-def duration(length_us: int) -> str:
-    """A length of time in the unit that suits it: `90 s`, `25 min`, `10 h`, `2.5 days`.
-
-    >>> duration(7_200_000_000)
-    '2 h'
-    """
-    seconds = length_us / SECOND_US
-    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size or (seconds >= size and not seconds % size and unit != "days"):
-            return f"{seconds / size:,.3g} {unit}" if seconds / size < 1000 else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:,.3g} s"
+    offered = (terms.level_table or Levels.default()).offered()
+    return {requirement: level for level, requirement in reversed(offered.items())}
 
 
 def _expected(found: Rehearsal) -> dict[str, Any] | None:
@@ -179,7 +169,7 @@ def _print(facts: dict[str, Any]) -> None:
         click.echo(f"{entry['file']}: columns {', '.join(entry['columns']) or 'none'}")
     slots = f"Slots {clock['first_slot']} to {'…' if clock['last_slot'] is None else clock['last_slot']}"
     if clock["start"] is not None:
-        slots += f" of {duration(round(clock['slot_seconds'] * SECOND_US))}, from {clock['start']}"
+        slots += f" of {span_text(round(clock['slot_seconds'] * SECOND_US))}, from {clock['start']}"
         slots += "" if clock["end"] is None else f" to {clock['end']}"
     click.echo(f"{slots}.")
     if facts["matching"] is not None:
@@ -224,7 +214,7 @@ def _share(part: int, whole: int) -> str:
 
 def _print_people(facts: dict[str, Any]) -> None:
     people = facts["people"]
-    table = new_table("Classes", ["level"], ["window (slots)", "window", "epsilon", "users"])
+    table = new_table("Classes", ["level"], ["slots", "window", "epsilon", "users"])
     for row in facts["classes"]:
         table.add_row(
             row["level"] or "-",
@@ -235,7 +225,6 @@ def _print_people(facts: dict[str, Any]) -> None:
         )
     print_table(table)
     if people["changes"] is not None:
-        changes = people["changes"]
-        click.echo("Requirements: {joining} join, {changing} change, {leaving} leave.".format(**changes))
+        click.echo("Requirements: {joining} join, {changing} change, {leaving} leave.".format(**people["changes"]))
     if people["waiting"]:
         click.echo(f"Registered people who wait before they count: {people['waiting']:,}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ from rich.console import Console
 from rich.table import Table
 
 from wevent.cli.answers import CompareAnswer, ComparedRow, as_json, known
+from wevent.cli.flags import INPUT_KEYS, input_flags
 from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
 from wevent.cli.pictures import PICTURE, TABLE, draw
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
+from wevent.cli.setup import EVENTS, known_setup, registered
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
 from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
+from wevent.experiments.assign import Registered
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
@@ -33,10 +37,11 @@ from wevent.experiments.wording import short
     "stream_name",
     type=STREAM,
     metavar="STREAM",
-    default="sin",
-    show_default=True,
-    help="tlns, sin, log, city, taxi, foursquare or file:PATH.",
+    default=None,
+    help="tlns, sin, log, city, taxi, foursquare, file:PATH, or events: those of the configuration.  "
+    "[default: events if there is a configuration, else sin]",
 )
+@input_flags
 @click.option("--users", type=click.IntRange(1), help="Users; 10,000 for invented streams, all of a recorded one.")
 @click.option("--slots", type=click.IntRange(2), help="Slots; 1,000 for invented streams, all of a recorded one.")
 @VARIANT
@@ -47,16 +52,16 @@ from wevent.experiments.wording import short
 @click.option(
     "--assign",
     type=ASSIGNMENT,
-    default="types",
-    show_default=True,
-    help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).",
+    default=None,
+    help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).  "
+    "[default: the requirements file if there is one, else types]",
 )
 @simulation_options
 @click.option("--ajsd", type=Word("raw", "normalised"), default="raw", show_default=True, help="Form of AJSD.")
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
 @click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
-def command(stream_name: str, **given: Any) -> None:
+def command(stream_name: str | None, **given: Any) -> None:
     """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
 
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
@@ -77,8 +82,21 @@ def command(stream_name: str, **given: Any) -> None:
     """  # noqa: D301  click needs the backspace itself
     console = remarks(silent=given["wants_json"])
     wanted = runs_wanted(given)
-    stream = as_stream(_request(stream_name, given), wanted["options"])
-    assigner = Assigner(given["assign"], parse_epsilons(given["epsilons"]), parse_windows(given["windows"]))
+    given["slot"] = given["slot"] or given["slot_length"]
+    setup = known_setup({**given, "slot": None} if _is_plain(stream_name, given) else given, stream_name)
+    asked = None
+    if setup is None:
+        stream = as_stream(_request(stream_name or "sin", given), wanted["options"])
+    else:
+        wanted["options"] = {**setup.options, **wanted["options"]}
+        setup = setup._replace(settings=replace(setup.settings, max_cells_per_user=_most_cells(wanted["options"])))
+        asked = setup.asked()
+        stream = setup.stream(asked).limited(users=given["users"], slots=given["slots"])
+    assigner: Assigner | Registered = Assigner(
+        given["assign"] or "types", parse_epsilons(given["epsilons"]), parse_windows(given["windows"])
+    )
+    if given["assign"] is None and asked is not None:
+        assigner = registered(asked)
     _introduce(console, stream)
     with progress_bar(console, "runs") as show:
         per_slot = given["per_slot"] is not None
@@ -94,8 +112,19 @@ def command(stream_name: str, **given: Any) -> None:
         click.echo(as_json(answer))
 
 
+def _is_plain(name: str | None, given: dict[str, Any]) -> bool:
+    """Whether a stream is named that needs no settings but the length of a slot."""
+    others = [key for key in INPUT_KEYS if key != "slot" and given.get(key) is not None]
+    return name not in (None, EVENTS) and not others and given["config"] is None
+
+
+def _most_cells(options: dict[str, Any]) -> int:
+    most = options.get("max_cells_per_user", 1)
+    return most if type(most) is int and most > 0 else 1
+
+
 def _request(name: str, given: dict[str, Any]) -> StreamRequest:
-    length = given["slot_length"]
+    length = given["slot"]
     return StreamRequest(
         name,
         users=given["users"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,20 @@ INPUT_FLAGS = (
     click.option("--cell-column", help="The name of the cell column."),
 )
 """How events and people are read."""
+INPUT_KEYS = (
+    "requirements",
+    "cells",
+    "slot",
+    "start",
+    "end",
+    "slot_column",
+    "timezone",
+    "time_unit",
+    "time_column",
+    "user_column",
+    "cell_column",
+)
+"""The settings behind these flags."""
 STREAM_FLAGS = (
     click.option("--journal", type=FILE, help="The journal; made if it does not exist, resumed if it does."),
     click.option(
@@ -59,6 +73,17 @@ STREAM_FLAGS = (
     click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private."),
 )
 """The other settings of a stream."""
+
+
+def journal_flags(command: Command) -> Command:
+    """The argument JOURNAL, which may be left out where a configuration names it (`chosen_journal`)."""
+    argument = click.argument("journal", required=False, type=click.Path(path_type=Path))
+    config = click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="The configuration that names the journal.  [default: ./wevent.toml]",
+    )
+    return _with(command, (argument, config))
 
 
 def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -119,14 +144,21 @@ def chosen_config(config: Path | None, given: Mapping[str, Any]) -> Path | None:
     return FOUND
 
 
-def chosen_settings(config: Path | None, given: Mapping[str, Any]) -> tuple[Settings, Path | None]:
+def chosen_settings(
+    config: Path | None, given: Mapping[str, Any], also: Collection[str] = ()
+) -> tuple[Settings, Path | None]:
     """The settings of a stream, options on top of the file's; and the file.
+
+    Args:
+        config: what --config says.
+        given: the other settings by key, as written on the command line.
+        also: what must be there besides, as of `load_settings`.
 
     Raises:
         InvalidSettings: as of `load_settings`.
     """
     used = chosen_config(config, given)
-    return load_settings(used, given), used
+    return load_settings(used, given, also), used
 
 
 def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:
@@ -136,6 +168,8 @@ def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:
         InvalidSettings: if nothing names one.
     """
     if journal is not None:
+        if config is not None:
+            raise InvalidSettings("a journal or --config", "both", "Give one of them.", key="config")
         return journal
     used = chosen_config(config, {})
     named = None if used is None else read_config(used).get("journal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -9,19 +10,25 @@ import msgspec
 from rich.table import Table
 
 from wevent.cli.answers import PlanAnswer, as_json, known
-from wevent.cli.parameter_types import CELL_NUMBER, STREAM
+from wevent.cli.flags import input_flags
+from wevent.cli.parameter_types import STREAM
 from wevent.cli.pictures import PICTURE, draw
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
 from wevent.cli.screen import remarks
-from wevent.cli.simulation import runs_wanted, say_left_out, seconds, simulation_options
+from wevent.cli.setup import EVENTS, Setup, known_setup, population_asked
+from wevent.cli.simulation import runs_wanted, say_left_out, simulation_options
 from wevent.cli.words import parse_class, population_of
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidOption
 from wevent.experiments import Forecast, StreamRequest, plan
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
 from wevent.experiments.wording import change_and_interval, short
+from wevent.streams.clock import SECOND_US
+from wevent.streams.files.requirements_file import Requirements
 
 _DAY_S = 86_400.0
 _SLOTS = 500  # of invented streams
@@ -34,11 +41,11 @@ _SLOTS = 500  # of invented streams
     "--class",
     "classes",
     multiple=True,
-    required=True,
-    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or High/Large=USERS. Once per level.",
+    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or High/Large=USERS. Once per level.  "
+    "[default: who is in the requirements file]",
 )
-@click.option("--cells", default=10, show_default=True, type=CELL_NUMBER, help="Cells, without a sample.")
-@click.option("--slot-length", default="1h", show_default=True, help="Length of a slot: 90s, 5m, 1h, 1d.")
+@input_flags
+@click.option("--slot-length", default=None, help="The same as --slot.  [default: 1h]")
 @click.option(
     "--slots", default=None, type=click.IntRange(2), help="Slots to simulate.  [default: 500, or the sample's]"
 )
@@ -57,7 +64,7 @@ _SLOTS = 500  # of invented streams
     metavar="STREAM",
     default="daily",
     show_default=True,
-    help="A stream like yours: file:PATH (slot,user,cell or time,user,cell), sin, log, tlns, city, or daily (invented).",
+    help="A stream like yours: file:PATH, events (those of the configuration), sin, log, tlns, city, or daily (invented).",
 )
 @simulation_options
 @click.option("--plot", type=PICTURE, help="Draw expected errors and moves here.")
@@ -72,10 +79,17 @@ def command(**given: Any) -> None:
     between levels. --jobs spreads the runs over processes.
     """
     console = remarks(silent=given["wants_json"])
-    population = population_of([parse_class(text) for text in given["classes"]])
-    length_s = seconds(given["slot_length"])
+    given["slot"] = given["slot"] or given["slot_length"]
+    setup = known_setup(given, None if given["sample"] == "daily" else given["sample"])
+    asked = None if setup is None else setup.asked()
+    levels = None if setup is None else setup.settings.levels
+    population = _population([parse_class(text, levels) for text in given["classes"]], asked)
+    length_us = None if setup is None else setup.settings.slot_length_us
+    length_s = 3600.0 if length_us is None else length_us / SECOND_US
     wanted = runs_wanted(given)
-    stream = _stream(given, population.users, length_s, wanted["options"])
+    if setup is not None:
+        wanted["options"] = {**setup.options, **wanted["options"]}
+    stream = _stream(given, population.users, length_s, wanted["options"], setup, asked)
     with progress_bar(console, "runs") as show:
         forecast = plan(population, stream, progress=show, **wanted)
     say_left_out(console, forecast.left_out)
@@ -104,11 +118,35 @@ def _answer(forecast: Forecast, stream: Stream, length_s: float) -> PlanAnswer:
     return msgspec.convert({**facts, "plot": None}, PlanAnswer)
 
 
-def _stream(given: dict[str, Any], users: int, length_s: float, options: dict[str, Any]) -> Stream:
-    if given["sample"] == "daily":
-        return Daily(users, given["slots"] or _SLOTS, given["cells"], _DAY_S / length_s, given["present"])
-    slots = given["slots"] or (None if given["sample"].startswith("file:") else _SLOTS)
-    return as_stream(StreamRequest(given["sample"], slots=slots, slot_length_s=length_s), options)
+def _population(classes: Sequence[tuple[Requirement, int]], asked: Requirements | None) -> Population:
+    if classes:
+        return population_of(classes)
+    if asked is None:
+        raise InvalidOption(
+            "the levels that people hold",
+            "none",
+            "Give --class WINDOW:EPSILON=USERS for each, --requirements, or a configuration that names it (--config).",
+            option="class",
+        )
+    return population_asked(asked)
+
+
+def _stream(
+    given: dict[str, Any],
+    users: int,
+    length_s: float,
+    options: dict[str, Any],
+    setup: Setup | None,
+    asked: Requirements | None,
+) -> Stream:
+    sample, slots = given["sample"], given["slots"]
+    if sample == "daily":
+        cells = 10 if setup is None else len(setup.settings.cells)
+        return Daily(users, slots or _SLOTS, cells, max(1.0, _DAY_S / length_s), given["present"])
+    if setup is not None and (sample == EVENTS or (sample.startswith("file:") and setup.said - {"slot", "inputs"})):
+        return setup.stream(asked).limited(slots=slots)
+    slots = slots or (None if sample.startswith("file:") else _SLOTS)
+    return as_stream(StreamRequest(sample, slots=slots, slot_length_s=length_s), options)
 
 
 def _print(answer: PlanAnswer, forecast: Forecast, stream: Stream) -> None:

@@ -18,10 +18,11 @@ from wevent.cli.progress import Show, progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
-from wevent.publishing.configuration import Settings
+from wevent.publishing.configuration import PUBLISHING, Settings
 from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
+from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import MALFORMED, REJECTED, in_words
 
 _EXAMPLE = (
@@ -29,6 +30,11 @@ _EXAMPLE = (
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
 )
 
+_AUTO = (
+    "With --start auto the first and the last slot are read from the events: one person's event can decide when the "
+    "stream begins or ends, which no epsilon covers. The journal keeps the note (unsafe: start auto). Declare --start and "
+    "--end for data that is to be protected."
+)
 _NOT_COUNTED = ("rejected", *REJECTED, "malformed", *MALFORMED, "late")
 _STRICT = (
     "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
@@ -77,19 +83,24 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     log_to_standard_error(options.pop("log"))
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
     wants_json = options.pop("json")
-    settings, config = chosen_settings(config, {**options, "inputs": events or None})
+    needed = [key for key in PUBLISHING if key != "journal" or not check]
+    settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
-        show_check(settings, intent, as_json=wants_json)
+        show_check(settings, intent, wants_json=wants_json)
         return
     if wants_json:
         _refuse_mixing(settings)
     console = remarks(silent=wants_json)
     if settings.strict:
         _say(console, _STRICT)
+    live = settings.inputs == ("-",)
+    if settings.start_auto and not live:
+        _say(console, _AUTO)
+    usual = 60 * SECOND_US / settings.slot_us if live else 0.0
     told: list[str] = []
-    with progress_bar(console, "slots") as show:
+    with progress_bar(console, "slots", usual=usual) as show:
         done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show, told))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)

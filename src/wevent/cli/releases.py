@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from pathlib import Path
 
 import click
 
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
+from wevent.cli.words import parse_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
@@ -21,7 +22,7 @@ from wevent.outputs.refusals import refuse_existing
 @click.command(
     "releases", epilog="Example: wevent releases run.journal --from 100 --to 199 --cells north,south --format csv"
 )
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
 @click.option("--to", "last", default=None, type=click.IntRange(1), help="The last slot; the last one there is.")
 @click.option("--cells", default=None, help="Labels of the cells, separated by commas; all of them.")
@@ -41,7 +42,14 @@ from wevent.outputs.refusals import refuse_existing
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(
-    journal: Path, first: int, last: int | None, cells: str | None, kind: str, out: str | None, follow: bool
+    journal: Path | None,
+    config: Path | None,
+    first: int,
+    last: int | None,
+    cells: str | None,
+    kind: str,
+    out: str | None,
+    follow: bool,
 ) -> None:
     """Print or export the releases of a journal, the same bytes as they were emitted.
 
@@ -55,26 +63,12 @@ def command(
             option="to",
             value=last,
         )
-    with open_journal(journal) as source:
-        excerpt = Excerpt(source, last, None if cells is None else _labels(cells))
+    with open_journal(chosen_journal(journal, config)) as source:
+        excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:
             _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
-
-
-def _labels(text: str) -> list[str]:
-    """`a,b`, or `"a,b",c` where a label has a comma."""
-    try:
-        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error:
-        raise InvalidOption(
-            "labels separated by commas, in double quotes if they have one",
-            f"{text!r}",
-            "For example --cells north,south.",
-            option="cells",
-            value=text,
-        ) from None
 
 
 def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:

@@ -11,6 +11,7 @@ import click
 from rich.table import Table
 
 from wevent.cli.answers import ClassBudget, SlotRange, StatusAnswer, WriterAnswer, as_json
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
@@ -24,16 +25,17 @@ _APART = 0.5  # shares that are so far apart need a word
 
 
 @click.command("status", epilog="Example: wevent status run.journal")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
-def command(journal: Path, statement: bool, wants_json: bool) -> None:
+def command(journal: Path | None, config: Path | None, statement: bool, wants_json: bool) -> None:
     """Show how far a journal is: slot, fresh rate, who waits, and the budget every class has left in its window."""
-    with open_journal(journal) as source:
+    path = chosen_journal(journal, config)
+    with open_journal(path) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
             return
-        answer = _answer(source, journal)
+        answer = _answer(source, path)
     if wants_json:
         click.echo(as_json(answer))
         return

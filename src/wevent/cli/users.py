@@ -17,6 +17,7 @@ from wevent.cli.answers import (
     UsersAnswer,
     as_json,
 )
+from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.loudness import is_quiet
 from wevent.cli.standard_output import report
 from wevent.cli.suggesting import SuggestingGroup
@@ -29,18 +30,27 @@ from wevent.publishing.configuration import read_config, requirements_columns
 from wevent.publishing.importing import Difference
 
 
-@click.group(
-    "users", cls=SuggestingGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5"
-)
-@click.argument("journal", type=click.Path(path_type=Path))
+class _AfterAJournal(SuggestingGroup):
+    """Takes the journal before the subcommand, or from the configuration where a subcommand comes first."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        values = [argument for argument in args if not argument.startswith("-")]
+        named = values[1:2] if args[:1] == ["--config"] else values[:1]
+        if named and named[0] in self.commands and not Path(named[0]).exists():
+            args = [*args[: args.index(named[0])], "", *args[args.index(named[0]) :]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("users", cls=_AfterAJournal, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
+@journal_flags
 @click.pass_context
-def command(context: click.Context, journal: Path) -> None:
+def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
     Changes take effect at the next slot. Who changes requirements is not counted until the old and the new window have
     passed (hold-out); who comes back to the same one is counted at once.
     """
-    context.obj = journal
+    context.obj = chosen_journal(None if journal == Path() else journal, config)
 
 
 @command.command("list")

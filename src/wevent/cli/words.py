@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 
 from wevent.core.requirements import Levels, Population, Requirement
@@ -11,6 +12,20 @@ from wevent.errors import InvalidOption
 def parse_list(text: str) -> list[str]:
     """`a,b,c` without blanks and empty entries."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_labels(text: str) -> list[str]:
+    """`a,b`, or `"a,b",c` where a label has a comma."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise InvalidOption(
+            "labels separated by commas, in double quotes if they have one",
+            f"{text!r}",
+            "For example --cells north,south.",
+            option="cells",
+            value=text,
+        ) from None
 
 
 def parse_windows(text: str) -> list[int]:
@@ -40,8 +55,8 @@ def parse_epsilons(text: str) -> list[str]:
     return epsilons
 
 
-def parse_class(text: str) -> tuple[Requirement, int]:
-    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the default levels).
+def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, int]:
+    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the levels, the default ones if None).
 
     Raises:
         InvalidOption: for anything else.
@@ -53,7 +68,7 @@ def parse_class(text: str) -> tuple[Requirement, int]:
     level, _, users = text.rpartition("=")
     privacy, slash, window = level.partition("/")
     if users.strip().isdecimal() and slash:
-        return Levels.default().requirement(privacy.strip(), window.strip()), int(users)
+        return (levels or Levels.default()).requirement(privacy.strip(), window.strip()), int(users)
     window, colon, epsilon = level.partition(":")
     if users.strip().isdecimal() and colon and window.strip().isdecimal():
         return Requirement(int(window), epsilon.strip()), int(users)

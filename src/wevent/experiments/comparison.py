@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
 from wevent.experiments.arguments import check_arguments, check_assigner
-from wevent.experiments.assign import Assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import choose
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
@@ -129,7 +129,7 @@ def compare(
     stream: Stream | StreamRequest | str = "sin",
     mechanisms: Sequence[str] | str | None = None,
     *,
-    assigner: Assigner | None = None,
+    assigner: Assigner | Registered | None = None,
     options: Mapping[str, Any] | None = None,
     repeats: int = 5,
     seed: int = 1,

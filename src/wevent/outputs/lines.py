@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import decimal_text
@@ -54,7 +55,8 @@ def csv_lines(record: Record) -> bytes:
     before = csv_opening(terms, record.slot)
     measured = "" if record.measured is None else record.measured
     after = f",{record.outcome},{measured},{terms.mechanism}\n".encode()
-    return b"".join(before + line + after for line in _csv_part(record))
+    part = _csv_part(record)
+    return before + part.replace(b"\n", after + before) + after if part else b""
 
 
 def csv_opening(terms: Terms, slot: int) -> bytes:
@@ -90,7 +92,7 @@ def _json_classes(group: Group) -> bytes:
     return group.text["json"]
 
 
-def _csv_part(record: Record) -> list[bytes]:
+def _csv_part(record: Record) -> bytes:
     """cell,value,low,high,std_error of every cell: made once for all slots that show the same."""
     shown, bounds = record.shown, record.interval()
     assert shown is not None, "a slot released elsewhere is never emitted"
@@ -103,9 +105,10 @@ def _csv_part(record: Record) -> list[bytes]:
         values = None if record.is_empty else shown.values
         columns = (_maybe_plain(column) or [""] * number for column in (values, low, high, shown.std_error))
         labels = (_quoted(cell) for cell in _labels(record.epoch.terms, number))
-        lines = (",".join(map(str, row)) for row in zip(labels, *columns, strict=True))
+        rows = zip(labels, *columns, strict=True)
+        lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
         shown.text[key] = "\n".join(lines).encode()
-    return shown.text[key].split(b"\n")
+    return shown.text[key]
 
 
 def _numbers(nanos: IntArray) -> bytes:
@@ -119,6 +122,9 @@ def _maybe_plain(values: FloatArray | None) -> list[Any] | None:
 
 def _plain(values: FloatArray) -> list[Any]:
     """Whole numbers without a decimal point."""
+    if bool((np.abs(values) < 2.0**53).all() and (values == np.floor(values)).all()):  # all of them, at once
+        whole: list[Any] = values.astype(np.int64).tolist()
+        return whole
     return [int(value) if value.is_integer() and math.fabs(value) < 2**53 else value for value in values.tolist()]
 
 

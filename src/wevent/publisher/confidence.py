@@ -105,10 +105,15 @@ def interval_of(
     if error.law == "laplace":
         reach: Any = laplace_quantile(error.scale, level)
     else:
-        reach = NormalDist().inv_cdf(0.5 + level / 2.0) * std_error
+        reach = _normal_quantile(level) * std_error
     if error.law == "estimate":  # counts are whole and not negative
         return np.floor(np.maximum(values - reach, 0.0)), np.ceil(values + reach)
     return values - reach, values + reach
+
+
+@lru_cache(maxsize=16)
+def _normal_quantile(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
 def laplace_quantile(scale: float, level: float) -> int:

@@ -12,7 +12,7 @@ from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.outputs.kept_output import KeptOutput
-from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, Settings, load_settings, read_config
 from wevent.publishing.session import Intent, RunReport, run, settings_files
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
@@ -78,7 +78,7 @@ def publish(
     given = {**settings, **named, "journal": journal, "out": out}
     people = given.pop("requirements") if _in_memory(requirements) else None
     if events is None:
-        chosen = load_settings(config, given)
+        chosen = load_settings(config, given, [key for key in PUBLISHING if key != "requirements" or people is None])
     else:
         _check_declared(config, {**given, "requirements": requirements}, settings)
         framed = is_frame(events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -83,16 +83,23 @@ class Settings(Options, StreamSettings):
         return None if self.slot_column is not None else self.slot_us
 
 
-def load_settings(config: Path | str | None, options: Mapping[str, Any], *, framed: bool = False) -> Settings:
+PUBLISHING = ("journal", "requirements", "start", "end")
+"""What publishing needs besides what every use of settings does."""
+
+
+def load_settings(
+    config: Path | str | None, options: Mapping[str, Any], also: Collection[str] = (), *, framed: bool = False
+) -> Settings:
     """The settings of a TOML file, with options on top.
 
     Args:
         config: the file; paths in it are relative to its folder. None: options only.
         options: values by key, as written on the command line; None is the same as not given.
+        also: which of `PUBLISHING` must be there, as far as no journal, live input or `start = "auto"` does without.
         framed: whether events come in a data frame, instead of inputs.
 
     Raises:
-        InvalidSettings: for an unknown key, a missing or meaningless value; naming the key.
+        InvalidSettings: for missing values, naming all of them; for an unknown key or a meaningless value, naming it.
         InvalidInput: for a cells file that cannot be read.
     """
     values = dict(read_config(config)) if config is not None else {}
@@ -103,9 +110,8 @@ def load_settings(config: Path | str | None, options: Mapping[str, Any], *, fram
     }
     _check_keys(given, "an option")
     values.update(given)
-    for key in ("cells",) if framed else ("inputs", "cells"):
-        if key not in values:
-            raise _missing(key)
+    values = _without_blanks(values)
+    _refuse_missing(values, also, framed=framed)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
     clock = _clock(values, checked.pop("timezone", None))
@@ -145,6 +151,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
             "a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.", key="config"
         ) from None
     _check_keys(values, f"{str(path)!r}")
+    values = _without_blanks(values)
     folder = path.parent
     for key in _PATHS:
         if isinstance(values.get(key), str):
@@ -237,8 +244,6 @@ def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]
     clock["grace_us"] = parse_length(values.get("grace", "0s"), "grace")
     if values.get("slot_column") is not None:
         return {**clock, **_slotted(values, auto)}
-    if "slot" not in values:
-        raise _missing("slot")
     clock["slot_us"] = parse_length(values["slot"])
     for key in ("start", "end"):
         value = values.get(key)
@@ -345,8 +350,40 @@ def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSetting
     return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
 
 
-def _missing(key: str) -> InvalidSettings:
-    option = "EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}"
-    return InvalidSettings(
-        f"{key} to be set", "nothing", f"Give {option}, or {key} = … in the configuration file.", key=key
+_NAMED = ("time_column", "user_column", "cell_column", "timezone")  # a blank one is no default
+_BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
+
+
+def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or value not in ("", [], ())}
+
+
+def _refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: bool) -> None:
+    """Name everything that is missing at once, with the option for each."""
+    wanted = [*(() if framed else ("inputs",)), "cells", *(() if values.get("slot_column") is not None else ("slot",))]
+    journal = values.get("journal")
+    begun = isinstance(journal, str | Path) and Path(journal).is_file()
+    live = values.get("inputs") in ("-", ["-"], ("-",))
+    free = {
+        "journal": False,
+        "requirements": begun,
+        "start": begun or live or values.get("slot_column") is not None,
+        "end": live or values.get("start") == "auto",
+    }
+    wanted += [key for key in PUBLISHING if key in also and not free[key]]
+    missing = [key for key in wanted if key not in values]
+    missing += [key for key in _NAMED if values.get(key) == ""]
+    if not missing:
+        return
+    options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
+    keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
+    raise InvalidSettings(
+        f"{_listed(missing)} to be set",
+        "nothing",
+        f"Give {_listed(options)}, or {keys} in the configuration file.",
+        key=missing[0],
     )
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -49,6 +49,11 @@ def hints_for(met: Met, span_in: Callable[[str], Span | None], units: Sequence[s
     sentences = []
     if not found.events and not met.totals["malformed"]:
         sentences.append("The inputs hold no events: every slot would be published as empty.")
+    if met.settings.start_auto:
+        sentences.append(
+            "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
+            "ends, which no epsilon covers. Declare both."
+        )
     if found.events and found.users_found < _FEW * found.events:
         sentences.append(_ids(met))
     sentences += _cells(met)

@@ -21,6 +21,7 @@ from wevent.journal.rebuild import new_publisher
 from wevent.people.declaring import declared_classes, holdout_of, strangers_class
 from wevent.people.membership import Barred, KeyColumn, make_roster
 from wevent.publishing.configuration import Settings
+from wevent.publishing.foreseeing import foresee
 from wevent.publishing.hints import Met, hints_for
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, registered
 from wevent.publishing.opening import keep_pinned, must_begin, pinned_terms, refuse_seeded
@@ -170,7 +171,8 @@ def _difference(
 ) -> Difference | None:
     if journal is None or journal.is_new or wanted is None:
         return None
-    return import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)[1]
+    changes, difference = import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
+    return replace(difference, consequences=foresee(journal, changes))
 
 
 def _people(journal: Journal | None, wanted: WantedRegistry | None, slot: int) -> _People:

@@ -83,8 +83,8 @@ def test_a_good_stream(run: RunCommand, kind: str) -> None:
     assert reasons(found) == {}
     assert found["hints"] == []
     assert [(row["window"], row["window_time"], row["users"]) for row in found["classes"]] == [
-        (4, "4 min", 10),
-        (8, "8 min", 10),
+        (4, "4 minutes", 10),
+        (8, "8 minutes", 10),
     ]
     assert found["expected_error"]["typical_error"] > 0
 
@@ -94,7 +94,13 @@ def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand
     code, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE)
     assert code == 0
     assert out.startswith("For the operator, private:")
-    for said in ("events.csv: columns time, user, cell", "60 of 60 (100.0%)", "not a record", "4 min", "not your data"):
+    for said in (
+        "events.csv: columns time, user, cell",
+        "60 of 60 (100.0%)",
+        "not a record",
+        "4 minutes",
+        "not your data",
+    ):
         assert said in out
 
 
@@ -236,7 +242,7 @@ def test_changed_requirements_are_said(run: RunCommand) -> None:
     Path("users.csv").write_text(text)
     found = check(run, *named)
     changes = found["people"]["changes"]
-    assert [changes[name] for name in ("joining", "changing", "leaving")] == [1, 1, 0]
+    assert (changes["joining"], changes["changing"], changes["leaving"], changes["waiting"]) == (1, 1, 0, 1)
     assert found["people"]["waiting"] == 1
 
 

@@ -190,7 +190,7 @@ def test_unknown_users_may_be_counted(run: RunCommand) -> None:
         (("releases", "users.csv"), "another kind of file"),
         (("users", "users.csv", "list"), "another kind of file"),
         (("backup", "users.csv", "copy"), "another kind of file"),
-        (("publish", "events.csv", "--cells", "4", "--slot", "60s"), "a journal"),
+        (("publish", "events.csv", "--cells", "4", "--slot", "60s"), "--journal, --requirements, --start and --end"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: tuple[str, ...], said: str) -> None:

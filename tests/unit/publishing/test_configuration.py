@@ -8,7 +8,7 @@ import pytest
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import KEYS, Settings, load_settings, read_config
+from wevent.publishing.configuration import KEYS, PUBLISHING, Settings, load_settings, read_config
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
@@ -166,3 +166,36 @@ def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3] / "docs/reference/configuration.md"
     text = page.read_text(encoding="utf-8")
     assert [key for key in KEYS if f"`{key}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "also", "named"),
+    [
+        ({}, (), "Give EVENTS, --cells and --slot,"),
+        ({"inputs": "e.csv", "cells": "", "slot": ""}, (), "Give --cells and --slot,"),
+        ({}, PUBLISHING, "Give EVENTS, --cells, --slot, --journal, --requirements, --start and --end,"),
+        ({"inputs": "-", "cells": 2, "slot": "1s"}, PUBLISHING, "Give --journal and --requirements,"),
+        ({"inputs": "e.csv", "cells": 2, "slot_column": "s"}, PUBLISHING, "--journal, --requirements and --end,"),
+        ({"inputs": "e.csv", "cells": 2, "slot": "1s", "start": "auto"}, PUBLISHING, "--journal and --requirements,"),
+    ],
+)
+def test_all_that_is_missing_is_named_at_once(given: dict[str, Any], also: tuple[str, ...], named: str) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(None, given, also)
+    assert named in str(caught.value)
+
+
+def test_a_journal_that_exists_knows_its_people_and_its_start(tmp_path: Path) -> None:
+    (tmp_path / "run.journal").touch()
+    given = {"inputs": "e.csv", "cells": 2, "slot": "1s", "journal": str(tmp_path / "run.journal")}
+    with pytest.raises(InvalidSettings, match="end to be set"):
+        load_settings(None, given, PUBLISHING)
+
+
+def test_blanks_in_a_file_are_named_together(tmp_path: Path) -> None:
+    config = tmp_path / "wevent.toml"
+    config.write_text(
+        'inputs = ["e.csv"]\ncells = ""\nslot = "1m"\nstart = ""\nend = ""\njournal = "j"\nrequirements = "r"\n'
+    )
+    with pytest.raises(InvalidSettings, match="cells, start and end to be set"):
+        load_settings(config, {}, PUBLISHING)
