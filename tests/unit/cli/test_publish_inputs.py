@@ -153,8 +153,7 @@ def test_a_column_of_lists_is_refused(run: RunCommand) -> None:
 
     duckdb.execute("COPY (SELECT [1] AS time, 1 AS \"user\", 1 AS cell) TO 'lists.parquet' (FORMAT parquet)")
     code, _, err = publish(run, "lists.parquet")
-    said = err.splitlines()
-    assert (code, len(said), said[1][:6]) == (2, 2, "Error:")  # the first warns of auto
+    assert (code, err.count("\n")) == (2, 1)
     assert "INTEGER[]" in err
 
 
