@@ -111,7 +111,7 @@ def test_an_edited_release(folder: Path, ending: str, place: str) -> None:
     assert publish(folder, 3, out=out.name).code == 0
     lines = out.read_bytes().splitlines(keepends=True)
     index = -1 if place == "last" else int(ending == "csv")
-    lines[index] = lines[index].replace(b"pbd", b"pba")
+    lines[index] = lines[index].replace(b"pft", b"pba")
     out.write_bytes(b"".join(lines))
     refused(folder, out.name, "another journal, or was edited")
 
