@@ -416,8 +416,8 @@ MUTANTS = [
     Mutant(
         "integrity: users lists a registry that does not add up",
         "cli/users.py",
-        "        journal.registry.check()\n        rows = [",
-        "        rows = [",
+        "        journal.registry.check()\n        members = journal.registry.members()\n        waiting",
+        "        members = journal.registry.members()\n        waiting",
         INTEGRITY,
     ),
     Mutant(
@@ -490,6 +490,20 @@ MUTANTS = [
         "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
         "    if False:\n",
         REMOVALS,
+    ),
+    Mutant(
+        "requirements: what is forgotten at the boundary is foreseen to hold people out",
+        "people/foresight.py",
+        "if row.last is None or row.last > self._forgotten]",
+        "]",
+        ("tests/unit/people/test_foresight.py", "tests/contract/journal/test_registry.py"),
+    ),
+    Mutant(
+        "requirements: a dry run stores what it shows",
+        "publishing/importing.py",
+        "    if not dry_run:\n",
+        "    if True:\n",
+        ("tests/unit/cli/test_levels.py",),
     ),
     Mutant(
         "requirements: nobody says how many leave",

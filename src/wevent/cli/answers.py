@@ -58,7 +58,7 @@ class WriterAnswer(Answer):
     since: str
 
 
-class SlotRange(Answer):
+class SlotsElsewhere(Answer):
     """Slots that another copy of the journal released, charged here and never drawn again.
 
     Attributes:
@@ -107,7 +107,7 @@ class StatusAnswer(Answer):
     members: int
     waiting: int
     waiting_until: int | None
-    released_elsewhere: list[SlotRange]
+    released_elsewhere: list[SlotsElsewhere]
     classes: list[ClassBudget]
     meaning: str
     backup: bool
@@ -167,7 +167,7 @@ class AuditAnswer(Answer):
     first: int
     slots: int
     classes: list[WindowSpend]
-    released_elsewhere: list[SlotRange]
+    released_elsewhere: list[SlotsElsewhere]
     unsafe: list[str]
     violations: list[Violation]
 
@@ -528,6 +528,20 @@ class BackupAnswer(Answer):
     through_slot: int
 
 
+class PlotAnswer(Answer):
+    """`wevent plot --json`.
+
+    Attributes:
+        source: what is drawn.
+        picture: the picture; null if none was asked for.
+        page: the page; null if none was asked for.
+    """
+
+    source: str
+    picture: str | None
+    page: str | None
+
+
 class RestoreAnswer(Answer):
     """`wevent restore --json`.
 
@@ -834,6 +848,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
         "levels": LevelsAnswer,
         "mechanisms": MechanismsAnswer,
         "plan": PlanAnswer,
+        "plot": PlotAnswer,
         "publish": PublishAnswer,
         "reproduce": ReproduceAnswer,
         "restore": RestoreAnswer,

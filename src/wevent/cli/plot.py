@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.answers import PlotAnswer, as_json
 from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
 from wevent.cli.screen import remarks
@@ -28,8 +29,14 @@ _MOST_LINES = 24  # chosen ones
 @click.option("--to", "last", default=None, help="The last slot: its number, or a time it starts before.")
 @click.option("--out", type=PICTURE, help="The picture.  [default: named after SOURCE, .png, unless --html is given]")
 @click.option("--html", "page", type=PAGE, help="One page that opens offline; needs no matplotlib.")
+@click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
 def command(
-    source: Path | None, config: Path | None, out: Path | None, page: Path | None, **chosen: str | None
+    source: Path | None,
+    config: Path | None,
+    out: Path | None,
+    page: Path | None,
+    wants_json: bool,
+    **chosen: str | None,
 ) -> None:
     """Draw what was released: a line per cell with its 95 % interval, or a heatmap of many cells.
 
@@ -37,7 +44,7 @@ def command(
     is no truth in the picture: it shows nothing but releases, and marks the slots that were measured. Bands stand only
     where an honest interval is known.
     """
-    console = remarks()
+    console = remarks(silent=wants_json)
     source = chosen_journal(source, config)
     if out is None and page is None:
         out = Path(f"{source.name.removesuffix('.gz').rpartition('.')[0] or source.name}.png")
@@ -57,6 +64,9 @@ def command(
     if out is not None:
         _draw(released, out, as_lines=as_lines)
         console.print(f"Picture: {out}", markup=False)
+    if wants_json:
+        made = [None if target is None else str(target) for target in (out, page)]
+        click.echo(as_json(PlotAnswer(source=str(source), picture=made[0], page=made[1])))
 
 
 def _draw(released: Released, path: Path, *, as_lines: bool) -> None:

@@ -97,7 +97,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
         _say(console, _STRICT)
     live = settings.inputs == ("-",)
     if settings.start_auto and not live:
-        _say(console, _AUTO)
+        click.echo(_AUTO, err=True)  # also for who is quiet: it weakens the promise
     usual = 60 * SECOND_US / settings.slot_us if live else 0.0
     told: list[str] = []
     with progress_bar(console, "slots", usual=usual) as show:

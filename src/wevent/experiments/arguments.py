@@ -9,7 +9,7 @@ import numpy as np
 
 from wevent.core.requirements import Population
 from wevent.errors import InvalidOption, InvalidPopulation
-from wevent.experiments.assign import Assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.datasets import StreamRequest
 from wevent.experiments.datasets.stream import Stream
 
@@ -44,7 +44,7 @@ def check_assigner(assigner: object) -> None:
     Raises:
         InvalidOption: with an example of one.
     """
-    if assigner is not None and not isinstance(assigner, Assigner):
+    if assigner is not None and not isinstance(assigner, Assigner | Registered):
         raise _refuse("assigner", "an Assigner", assigner, "Write Assigner('equal', ['0.5', '1'], [24, 48]).")
 
 

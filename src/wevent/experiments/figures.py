@@ -190,7 +190,7 @@ def _finding(comparison: Comparison) -> str:
     if not others:
         return f"{best.mechanism}: a typical error of {_users(best.amre.mean)}"
     ratio, second = comparison.against_next(0), others[0].mechanism
-    start = f"{best.mechanism} has the smallest error, {_users(best.amre.mean)} in a typical cell"
+    start = f"{best.mechanism} has the smallest error, {_users(best.amre.mean)}"
     if ratio is None or np.isnan(ratio.high):
         return start
     return f"{start}: {f'ahead of {second} beyond noise' if is_lower(ratio) else f'{second} is within noise of it'}"

@@ -355,7 +355,11 @@ _BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
 
 
 def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or value not in ("", [], ())}
+    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or not _is_blank(value)}
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str | list | tuple) and not value
 
 
 def _refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: bool) -> None:

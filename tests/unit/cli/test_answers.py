@@ -146,6 +146,15 @@ def test_changes_backups_and_restores(run: Run) -> None:
     assert restored.waiting > 0
 
 
+def test_a_picture_of_releases(run: Run) -> None:
+    publish_through(run, 5, "-q")
+    code, out, err = run("plot", "run.journal", "--html", "run.html", "--json")
+    assert (code, err) == (0, "")
+    answer = answer_of("plot", out)
+    assert (answer.source, answer.picture, answer.page) == ("run.journal", None, "run.html")
+    assert Path("run.html").exists()
+
+
 def test_init_and_demo(run: Run) -> None:
     answer = answer_of("init", run("init", "city", "--json")[1])
     assert answer.next == f"wevent publish --config {answer.written[0]}"

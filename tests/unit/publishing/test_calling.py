@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "events or inputs"),
     "a misspelt setting": ({"mechanisn": "pft"}, wevent.InvalidSettings, "Did you mean 'mechanism'"),
     "a setting for one run": ({"new_epoch": True}, wevent.InvalidSettings, "in Python: intent"),
-    "no cells": ({"cells": []}, wevent.InvalidCells, "at least one cell"),
+    "no cells": ({"cells": []}, wevent.InvalidSettings, "Expected cells to be set"),
 }
 
 
