@@ -180,7 +180,7 @@ def _config_text(path: Path) -> str:
             "Check the path; cells and requirements have files of their own.",
             key="config",
         )
-    return data.decode("utf-8")
+    return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
 
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:

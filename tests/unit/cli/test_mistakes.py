@@ -142,6 +142,11 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
         "received 'cells.txt', and no such file. Check the path, or write the labels.",
     ),
+    "cells that are no UTF-8": Mistake(
+        ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
+        "Expected a file in UTF-8; received 'cells.txt', which is not. Save it again as UTF-8.",
+        lambda folder: (folder / "cells.txt").write_bytes("Café\nZoo\n".encode("cp1252")),
+    ),
     "a cell twice": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "a,b,a", *FILES),
         "Expected each cell once; received 'a' twice.",

@@ -54,6 +54,14 @@ def test_one_file_holds_everything(tmp_path: Path) -> None:
     assert read_config(config)["journal"] == str(tmp_path / "run.journal")
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """What Windows editors write first: the first cell would be one that no event is in."""
+    (tmp_path / "cells.txt").write_text("north\nsouth\n", encoding="utf-8-sig")
+    config = tmp_path / "wevent.toml"
+    config.write_text(WHOLE, encoding="utf-8-sig")
+    assert load_settings(config, {}).cells == Cells.of(["north", "south"])
+
+
 def test_options_alone_suffice() -> None:
     settings = load_settings(None, {**OPTIONS, "start": "auto", "max_cells_per_user": "2", "timezone": "+01:00"})
     assert settings.start_auto

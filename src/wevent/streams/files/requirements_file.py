@@ -130,9 +130,13 @@ def read_column(path: str | Path, column: str) -> list[str]:
     """
     if str(path).endswith(".txt"):
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()  # editors may put a byte order mark first
+        except OSError:
             raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
+        except UnicodeDecodeError:
+            raise InvalidInput(
+                "a file in UTF-8", f"{str(path)!r}, which is not", "Save it again as UTF-8.", path=str(path)
+            ) from None
         return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     connection = connect()
     load_rows(connection, str(path), lambda names: [column if column in names else names[0]])
