@@ -103,6 +103,21 @@ BEFORE_PUBLISHING = {
         "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
         replaced("events.csv", "time,user,cell", "ts,id,place"),
     ),
+    "events with semicolons": Mistake(
+        PUBLISH,
+        "with 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs (.tsv).",
+        lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", ";")),
+    ),
+    "tabs in a file of commas": Mistake(
+        PUBLISH,
+        "Its fields are separated by tabs: name it .tsv.",
+        lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", "\t")),
+    ),
+    "requirements with semicolons": Mistake(
+        PUBLISH,
+        "with the columns 'user;window;epsilon'. Its fields are separated by semicolons:",
+        lambda folder: (folder / "users.csv").write_text((folder / "users.csv").read_text().replace(",", ";")),
+    ),
     "requirements without a column": Mistake(
         PUBLISH,
         "with the columns 'user', 'window', 'eps'. Write one row per user under these names",

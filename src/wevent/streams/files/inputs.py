@@ -24,6 +24,12 @@ _FORMATS = {
     ".json": "ndjson",
 }
 _SHOWN = 20  # column names in a message
+_OTHER_DELIMITERS = {
+    ";": ("semicolons", "save it again with commas (.csv) or tabs (.tsv)"),
+    "\t": ("tabs", "name it .tsv"),
+    "|": ("bars", "save it again with commas (.csv) or tabs (.tsv)"),
+    ",": ("commas", "name it .csv"),
+}
 
 FRAME = "frame"
 """The format of an input that is no file but a data frame, and the table that it is copied into."""
@@ -117,10 +123,21 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
             raise InvalidInput(
                 f"a column {column!r}" + (", once" if column in present else ""),
                 f"{path!r} with {shown or 'none'}",
-                "Name the columns with time_column, user_column and cell_column (or slot_column).",
+                other_delimiter(present)
+                or "Name the columns with time_column, user_column and cell_column (or slot_column).",
                 path=path,
                 column=column,
             )
+
+
+def other_delimiter(names: Sequence[str]) -> str | None:
+    """What to do about a header that is one name with another format's delimiter in it; None of any other header."""
+    if len(names) != 1:
+        return None
+    for mark, (word, remedy) in _OTHER_DELIMITERS.items():
+        if mark in names[0]:
+            return f"Its fields are separated by {word}: {remedy}."
+    return None
 
 
 def _header(path: str, kind: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.people.membership import KeyColumn
 from wevent.streams.files.asked_rows import AskedRows, Kind, frame_rows, read_rows, spelled_ids
 from wevent.streams.files.frames import column_names, frame_name, load_frame
-from wevent.streams.files.inputs import FRAME, InputFile
+from wevent.streams.files.inputs import FRAME, InputFile, other_delimiter
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
 from wevent.streams.windows import WindowReader
@@ -160,7 +160,8 @@ def _chosen(path: str, columns: Mapping[str, str], roles: list[str]) -> Callable
                 "the columns user and level, or user, privacy and window, or user, window and epsilon"
                 + (f" (declared as {', '.join(chosen)})" if columns else ""),
                 f"{path!r} with the columns {shown}",
-                "Write one row per user under these names, or declare yours in [requirements_columns].",
+                other_delimiter(names)
+                or "Write one row per user under these names, or declare yours in [requirements_columns].",
                 path=path,
                 column=missing[0] if missing else None,
             )
