@@ -98,6 +98,16 @@ BEFORE_PUBLISHING = {
         ("publish", "event.csv", *PUBLISH[2:]),
         "Expected an input file or a glob that matches some; received 'event.csv'.",
     ),
+    "a folder of events": Mistake(
+        ("publish", "events", *PUBLISH[2:]),
+        "received a folder ('events'). Name the files in it, such as 'events/*.csv'.",
+        lambda folder: (folder / "events").mkdir(),
+    ),
+    "a configuration among the events": Mistake(
+        ("publish", "wevent.toml", *PUBLISH[2:]),
+        "received 'wevent.toml'. A configuration is named by --config wevent.toml.",
+        written("wevent.toml", "slot = '1h'\n"),
+    ),
     "columns of other names": Mistake(
         PUBLISH,
         "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
@@ -251,7 +261,9 @@ AFTER_PUBLISHING = {
 def files(folder: Path) -> dict[str, bytes]:
     """What is in a folder, but for what SQLite keeps while it reads."""
     return {
-        file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm", ".lock"))
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.is_file() and not file.name.endswith(("-wal", "-shm", ".lock"))
     }
 
 

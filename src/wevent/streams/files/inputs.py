@@ -62,6 +62,13 @@ def find_files(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         matches = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
         matches = [match for match in matches if Path(match).is_file()]
+        if not matches and Path(pattern).is_dir():
+            raise InvalidInput(
+                "input files, or globs that match some",
+                f"a folder ({pattern!r})",
+                f"Name the files in it, such as '{Path(pattern) / '*.csv'}'.",
+                path=pattern,
+            )
         if not matches:
             raise InvalidInput(
                 "an input file or a glob that matches some", f"{pattern!r}", "Check the path.", path=pattern
@@ -84,7 +91,7 @@ def open_input(path: str) -> InputFile:
         raise InvalidInput(
             f"a file that ends in {', '.join(_FORMATS)} (the text formats also with .gz)",
             f"{path!r}",
-            "Rename or convert it.",
+            f"A configuration is named by --config {path}." if endings[-1:] == [".toml"] else "Rename or convert it.",
             path=path,
         )
     return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
