@@ -114,6 +114,7 @@ def load_settings(
     _refuse_missing(values, also, framed=framed)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
+    _refuse_one_column_twice({**columns, "time": values.get("slot_column") or columns["time"]})
     clock = _clock(values, checked.pop("timezone", None))
     windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
     return Settings(
@@ -344,6 +345,17 @@ def requirements_columns(values: Mapping[str, Any]) -> Mapping[str, str]:
             "requirements_columns", f"a table with keys out of {', '.join(COLUMNS)}", unknown[0], "Correct the key."
         )
     return MappingProxyType({key: name for key, name in value.items() if name != key or key != "user"})
+
+
+def _refuse_one_column_twice(columns: Mapping[str, str]) -> None:
+    """One column cannot say who was there and where: everybody would be counted in the wrong place, or nobody at all."""
+    if len(set(columns.values())) < len(columns):
+        raise InvalidSettings(
+            "a column each for time, user and cell",
+            ", ".join(repr(name) for name in columns.values()),
+            "Correct time_column (or slot_column), user_column or cell_column.",
+            key="user_column" if columns["user"] in (columns["time"], columns["cell"]) else "cell_column",
+        )
 
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:

@@ -113,6 +113,10 @@ BEFORE_PUBLISHING = {
         "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
         replaced("events.csv", "time,user,cell", "ts,id,place"),
     ),
+    "one column twice": Mistake(
+        (*PUBLISH, "--user-column", "cell"),
+        "Expected a column each for time, user and cell; received 'time', 'cell', 'cell'.",
+    ),
     "events with semicolons": Mistake(
         PUBLISH,
         "with 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs (.tsv).",
