@@ -240,6 +240,8 @@ AFTER_PUBLISHING = {
     "a change of nobody": Mistake(
         ("users", "run.journal", "set", "nobody", "--window", "4", "--epsilon", "0.5"), "Use `add` for new users."
     ),
+    "nobody to remove": Mistake(("users", "run.journal", "remove", "nobody"), "`list` shows everybody."),
+    "nobody to erase": Mistake(("users", "run.journal", "erase", "nobody"), "`list` shows everybody."),
     "somebody new who is there": Mistake(
         ("users", "run.journal", "add", "3", "--window", "4", "--epsilon", "0.5"), "Use `set` to change a requirement."
     ),
