@@ -103,7 +103,7 @@ def open_output(target: str | None, first: int = 1) -> Output:
         return ParquetOutput(path, first)
     raise InvalidOutput(
         "an output ending in .ndjson, .csv or .parquet, or - for standard output",
-        repr(ending),
-        "Rename it.",
+        f"{str(path)!r}",
+        "Name a file in it." if path.is_dir() else "Rename it.",
         path=str(path),
     )

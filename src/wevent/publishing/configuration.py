@@ -306,7 +306,7 @@ def _levels(value: Any, windows: WindowReader) -> Levels:
         raise _invalid(
             "levels",
             "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]",
-            value,
+            list(value) if isinstance(value, Mapping) else value,
             "Give both.",
         )
     for name, table in value.items():

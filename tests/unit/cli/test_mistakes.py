@@ -205,6 +205,16 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "events.csv"),
         "received an input (events.csv). Choose another file; this one is untouched.",
     ),
+    "releases into a folder": Mistake(
+        ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "releases"),
+        "received 'releases'. Name a file in it.",
+        lambda folder: (folder / "releases").mkdir(),
+    ),
+    "levels without windows": Mistake(
+        ("levels",),
+        "and if wanted [levels.combined]; received ['privacy']. Give both.",
+        written("wevent.toml", NO_LENGTH.partition("[levels.window]")[0]),
+    ),
     "releases of an earlier version": Mistake(
         PUBLISH, "received releases in format 1, which an earlier wevent wrote.", written("out.ndjson", FORMAT_1)
     ),
