@@ -342,6 +342,11 @@ HINTED: dict[str, tuple[Preparation, tuple[str, ...], str]] = {
         PUBLISH,
         "Ids look like '9' in the events and like 'a-9' in the requirements",
     ),
+    "an end that is a second too early": (
+        lambda folder: None,
+        (*PUBLISH, "--end", "2026-01-01T00:29:59Z"),
+        "the last one that is ends at 2026-01-01T00:29:00Z",
+    ),
     "another year": (lambda folder: None, tuple(word.replace("2026", "2025") for word in PUBLISH), "year"),
     "cells in other letters": (
         lambda folder: [
