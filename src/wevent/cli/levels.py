@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -78,5 +79,12 @@ def _print(answer: LevelsAnswer, whose: str) -> None:
     said = [*answer.notes]
     if not answer.declared:
         said.append("No [levels] are declared: these are the default words.")
+    epsilons = sorted({row.epsilon for row in (*answer.levels, *answer.numbers)})
+    if epsilons:
+        odds = ", ".join(f"{math.exp(epsilon):.3g} at {epsilon:g}" for epsilon in sorted({epsilons[0], epsilons[-1]}))
+        said.append(
+            "epsilon: all that is ever published changes the odds that somebody was there, in such a time, by a factor of "
+            f"at most e^epsilon: {odds}."
+        )
     said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
     click.echo("\n".join(said))

@@ -215,3 +215,8 @@ def test_a_journal_or_a_configuration(run: RunCommand) -> None:
     for arguments in ((), ("run.journal", "--config", "other.toml"), ("nowhere.journal",)):
         code, _, err = run("levels", *arguments)
         assert (code, err[:7]) == (2, "Error: ")
+
+
+def test_an_epsilon_is_said_in_odds(run: RunCommand) -> None:
+    """A person who reads the table learns what High and Low mean for them."""
+    assert "by a factor of at most e^epsilon: 1.11 at 0.1, 2.72 at 1." in run("levels")[1]
