@@ -88,7 +88,7 @@ def test_nothing_is_overwritten_and_odd_files_are_refused(run: RunCommand) -> No
     Path("semi.csv").write_text("a;b;c\n1;2;3\n")
     code, _, err = run("init", "--from", "semi.csv", "other")
     assert code == 2
-    assert "separated by commas" in err
+    assert "separated by semicolons: save it again with commas" in err
     assert not Path("other").exists()
     assert run("init", "--from", "absent.csv", "other")[0] == 2
     code, _, err = run("init")

@@ -233,6 +233,11 @@ BEFORE_PUBLISHING = {
         ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
     ),
     "a configuration from nothing": Mistake(("init", "--from", "x.csv"), "received 'x.csv'. Check the path."),
+    "a configuration from semicolons": Mistake(
+        ("init", "--from", "rides.csv", "mine"),
+        "received 'rides.csv' with 'started_at;rider;zone'. Its fields are separated by semicolons:",
+        written("rides.csv", "started_at;rider;zone\n2026-01-01 00:00:00;7;north\n"),
+    ),
     "an example over another": Mistake(
         ("init", "."), "Choose another folder, or remove these files.", lambda folder: call(folder, "init", ".")
     ),

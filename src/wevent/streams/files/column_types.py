@@ -9,7 +9,7 @@ import duckdb
 import msgspec
 
 from wevent.errors import InvalidInput
-from wevent.streams.files.inputs import InputFile, find_files, open_input, read_lines
+from wevent.streams.files.inputs import InputFile, find_files, open_input, other_delimiter, read_lines
 from wevent.streams.files.sql import connect, file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
 from wevent.streams.records.times import TimeReader
@@ -49,7 +49,8 @@ def column_types(path: str) -> list[Column]:
         raise InvalidInput(
             "a file with columns for time, user and cell",
             f"{path!r} with {', '.join(repr(column.name) for column in columns) or 'none'}",
-            "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
+            other_delimiter([column.name for column in columns])
+            or "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
             path=path,
         )
     return columns
