@@ -80,7 +80,9 @@ def store_settlement(journal: Journal, plan: Settlement) -> Settled:
     journal.mark(forced=True)
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
-        _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
+        _log.warning(
+            "slots %d to %d were released elsewhere: charged, not drawn; %d members wait for that", first, last, held
+        )
     return Settled(len(batch.records), held)
 
 

@@ -275,6 +275,11 @@ AFTER_PUBLISHING = {
         ("restore", "backup.journal", "run.journal"),
         "Expected --released-through SLOT, the last slot that ever went out",
     ),
+    "a restore the wrong way round": Mistake(
+        ("restore", "run.journal", "copy.journal", "--released-through", "30"),
+        "and then a backup (copy.journal). Swap them; nothing was changed.",
+        lambda folder: call(folder, "backup", "run.journal", "copy.journal"),
+    ),
     "a backup onto the journal": Mistake(("backup", "run.journal", "run.journal"), "Choose another name."),
 }
 
