@@ -332,6 +332,7 @@ class LevelAnswer(Answer):
         window: in slots.
         span: the same as a time; null without a clock.
         epsilon: of that window.
+        odds: e to the epsilon: by which factor releases change the odds that somebody was there, at most.
         users: how many hold it; null if that is not known.
         waiting: how many of them are not counted yet; null if that is not known.
     """
@@ -340,6 +341,7 @@ class LevelAnswer(Answer):
     window: int
     span: str | None
     epsilon: float
+    odds: float
     users: int | None
     waiting: int | None
 
