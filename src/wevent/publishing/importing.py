@@ -153,6 +153,16 @@ def requirements_digest(file: AskingFile) -> bytes:
         raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
 
 
+def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
+    """Whether a file was imported already, and says the same for slots of this length.
+
+    ▲ Its windows may be durations: before the first slot the length of slots may change, and a window of 24h with it.
+    """
+    if journal.is_new or journal.imported() != wanted.digest:
+        return False
+    return journal.head().epoch.terms.length_us == slot_us
+
+
 def import_users(
     journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False, dry_run: bool = False
 ) -> Difference:
@@ -199,7 +209,7 @@ def import_changes(
     allow_removals: bool,
 ) -> tuple[Changes, Difference]:
     """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
-    if not journal.is_new and journal.imported() == wanted.digest:
+    if is_imported(journal, wanted, terms.length_us):
         return [], Difference()
     keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
     for key in sorted(keys.distinct):

@@ -23,6 +23,7 @@ from wevent.publishing.importing import (
     Difference,
     WantedRegistry,
     import_changes,
+    is_imported,
     registered,
     requirements_digest,
     wanted_people,
@@ -262,7 +263,7 @@ def asked_terms(
     keys = {_declared(text) for text in intent.declare}
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
-        if journal is not None and (wanted is None or (not journal.is_new and journal.imported() == wanted.digest)):
+        if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(
