@@ -10,7 +10,7 @@ import click
 
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
-from wevent.cli.words import parse_labels
+from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
@@ -64,7 +64,7 @@ def command(
             value=last,
         )
     with open_journal(chosen_journal(journal, config)) as source:
-        excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
+        excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:
