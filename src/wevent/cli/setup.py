@@ -95,11 +95,7 @@ def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
 
 def population_asked(asked: Requirements) -> Population:
     """How many ask for what."""
-    sizes: dict[Requirement, int] = {}
-    for key in asked.keys:
-        requirement = Requirement.from_nano(*key)
-        sizes[requirement] = sizes.get(requirement, 0) + 1
-    return Population(sizes)
+    return Population({Requirement.from_nano(*key): size for key, size in asked.keys.sizes().items()})
 
 
 def registered(asked: Requirements) -> Registered:

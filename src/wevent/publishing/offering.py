@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wevent.core.requirements import Levels
 from wevent.journal.contents import ClassSize
@@ -77,8 +76,7 @@ def offer_of_settings(settings: Settings) -> Offer:
             slot_us=settings.slot_length_us,
             columns=settings.requirements_columns,
         )
-        counted: Any = Counter(asked.keys)
-        sizes = {key: ClassSize(number, 0) for key, number in counted.items()}
+        sizes = {key: ClassSize(number, 0) for key, number in asked.keys.sizes().items()}
         notes = (*notes, *asked.notes)
     return _offer(settings.levels, settings.slot_length_us, sizes, notes)
 
@@ -88,9 +86,7 @@ def _offer(
 ) -> Offer:
     table = levels or Levels.default()
     offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
-    words: list[tuple[str | None, Key]] = [
-        (level, (requirement.window, requirement.nano)) for level, requirement in offered
-    ]
+    words: list[tuple[str | None, Key]] = [(level, requirement.key) for level, requirement in offered]
     in_words = {key for _, key in words}
     words += [(None, key) for key in sorted(sizes or {}) if key not in in_words]
     rows = [

@@ -57,7 +57,7 @@ def make_terms(
     """
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
-        declared |= {(requirement.window, requirement.nano) for requirement in settings.levels.offered().values()}
+        declared |= {requirement.key for requirement in settings.levels.offered().values()}
     return Terms(
         stream=settings.stream,
         origin_us=clock[0],
@@ -191,7 +191,6 @@ def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:
     """An edited level table is a change for everybody whose level has other numbers now (spec 10)."""
     for user, (held, words) in registered(journal).items():
         if words is not None:
-            requirement = table.choose(words)
-            key = requirement.window, requirement.nano
+            key = table.choose(words).key
             if key != held:
                 yield Change("set", user, key, words)

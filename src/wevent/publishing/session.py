@@ -294,5 +294,4 @@ def _declared(text: str) -> tuple[int, int]:
     window, _, epsilon = text.partition(",")
     if not window.strip().isdecimal() or not epsilon:
         raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
-    requirement = Requirement(int(window), epsilon.strip())
-    return requirement.window, requirement.nano
+    return Requirement(int(window), epsilon.strip()).key
