@@ -162,9 +162,28 @@ def begin(
         done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
         journal.note_unsafe(unsafe)
         return done
+    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
+    changes, done = coming_changes(journal, terms, wanted, allow_removals=allow_removals)
+    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
+    return done
+
+
+def coming_changes(
+    journal: Journal, terms: Terms, wanted: WantedRegistry | None, *, allow_removals: bool
+) -> tuple[Changes, Difference]:
+    """What comes with terms that are to be begun: new numbers for levels, then what a file says. Stores nothing.
+
+    Args:
+        journal: the journal.
+        terms: what is to be pinned.
+        wanted: who should be registered; None leaves the registry as it is.
+        allow_removals: whether many may leave at once.
+
+    Raises:
+        InvalidMembership: as of `begin`.
+    """
     changes: Changes = []
     done = Difference()
-    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
     pinned, table = pinned_terms(journal), terms.level_table
     if pinned is not None and table is not None and pinned.levels != terms.levels:
         changes = list(_relevelled(journal, table))
@@ -174,8 +193,7 @@ def begin(
         changes = [*changes, *more] if len(changes) else more
     if len(changes):
         done = replace(done, relevelled=relevelled, consequences=_consequences(journal, changes, terms))
-    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
-    return done
+    return changes, done
 
 
 def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Consequences:
