@@ -132,7 +132,7 @@ def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
     length_us = None if found.settings.slot_column else found.clock.length_us
     return {
         "window": held.window,
-        "window_time": None if length_us is None else span_text(held.window * length_us),
+        "span": None if length_us is None else span_text(held.window * length_us),
         "epsilon": held.epsilon,
         "level": _words(found.terms).get(held),
         "users": size,
@@ -221,7 +221,7 @@ def _print_people(facts: dict[str, Any], imported: Difference | None) -> None:
         table.add_row(
             row["level"] or "-",
             str(row["window"]),
-            row["window_time"] or "-",
+            row["span"] or "-",
             f"{row['epsilon']:g}",
             f"{row['users']:,}",
         )

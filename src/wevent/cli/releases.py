@@ -63,6 +63,10 @@ def command(
             option="to",
             value=last,
         )
+    if follow and out is not None:
+        raise InvalidOption(
+            "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
+        )
     with open_journal(chosen_journal(journal, config)) as source:
         excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:

@@ -21,6 +21,7 @@ from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
+from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
@@ -35,6 +36,17 @@ class AskingFile(NamedTuple):
     levels: Levels | None = None
     slot_us: int | None = None
     columns: Mapping[str, str] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, settings: Settings) -> AskingFile | None:
+        """The one that settings name, None without one."""
+        if settings.requirements is None:
+            return None
+        return cls(settings.requirements, settings.levels, settings.slot_length_us, settings.requirements_columns)
+
+    def read(self) -> Requirements:
+        """What it says; raises as `read_requirements`."""
+        return read_requirements(self.path, self.levels, slot_us=self.slot_us, columns=self.columns)
 
 
 class WantedRegistry(NamedTuple):
@@ -115,7 +127,7 @@ def wanted_users(file: AskingFile) -> WantedRegistry:
         WeventError: as of `read_requirements`.
     """
     digest = requirements_digest(file)
-    asked = read_requirements(file.path, file.levels, slot_us=file.slot_us, columns=file.columns)
+    asked = file.read()
     if requirements_digest(file) != digest:
         raise InvalidInput(
             "a requirements file that stays as it is while it is read",

@@ -11,7 +11,7 @@ from wevent.journal.contents import ClassSize
 from wevent.journal.contract import Journal
 from wevent.people.holdout import Key
 from wevent.publishing.configuration import Settings
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.publishing.importing import AskingFile
 from wevent.streams.windows import span_text
 
 
@@ -69,13 +69,9 @@ def offer_of_settings(settings: Settings) -> Offer:
     """
     sizes: Mapping[Key, ClassSize] | None = None
     notes = settings.notes
-    if settings.requirements is not None:
-        asked = read_requirements(
-            settings.requirements,
-            settings.levels,
-            slot_us=settings.slot_length_us,
-            columns=settings.requirements_columns,
-        )
+    file = AskingFile.of(settings)
+    if file is not None:
+        asked = file.read()
         sizes = {key: ClassSize(number, 0) for key, number in asked.keys.sizes().items()}
         notes = (*notes, *asked.notes)
     return _offer(settings.levels, settings.slot_length_us, sizes, notes)

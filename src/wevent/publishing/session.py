@@ -281,10 +281,9 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     if settings.people is not None:
         wanted = wanted_people(settings.people, settings.levels)
         return None if wanted.digest == imported else wanted
-    if settings.requirements is None:
+    file = AskingFile.of(settings)
+    if file is None:
         return None
-    columns = settings.requirements_columns
-    file = AskingFile(settings.requirements, settings.levels, settings.slot_length_us, columns)
     if imported is not None and requirements_digest(file) == imported:
         return None
     return wanted_users(file)

@@ -82,7 +82,7 @@ def test_a_good_stream(run: RunCommand, kind: str) -> None:
     }
     assert reasons(found) == {}
     assert found["hints"] == []
-    assert [(row["window"], row["window_time"], row["users"]) for row in found["classes"]] == [
+    assert [(row["window"], row["span"], row["users"]) for row in found["classes"]] == [
         (4, "4 minutes", 10),
         (8, "8 minutes", 10),
     ]
@@ -158,7 +158,7 @@ def test_slot_numbers_outside(run: RunCommand) -> None:
     assert code == 0, err
     found = json.loads(out)
     assert "slot numbers in the events are 1000 to 1008" in found["hints"][0]
-    assert found["classes"][0]["window_time"] is None
+    assert found["classes"][0]["span"] is None
 
 
 def test_a_class_of_one_is_warned_of(run: RunCommand) -> None:

@@ -79,6 +79,7 @@ def test_all_in_a_file_goes_on_where_it_ended(folder: Path) -> None:
         (("--cells", ""), "received none"),
         (("--cells", '"1'), "in double quotes"),
         (("--to", "0"), "--to"),
+        (("--follow", "--out", "all.ndjson"), "Expected --follow, which prints, or --out; received both."),
     ],
 )
 def test_mistakes(options: tuple[str, ...], said: str, folder: Path) -> None:
