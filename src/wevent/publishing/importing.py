@@ -190,7 +190,7 @@ def import_users(
         InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
     """
     if journal.imported() == wanted.digest:
-        return Difference()
+        return Difference(consequences=foresee(journal, ()))
     epoch = journal.head().epoch
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
     done = replace(done, consequences=foresee(journal, changes))

@@ -23,9 +23,10 @@ _KEPT = ("stream", "unknown_users")  # besides the options
 
 
 def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
-    """Settings in which whatever was not said is as the journal has it: defaults are for new journals.
+    """Settings in which options, stream and strangers that were not said are as the journal has them.
 
-    If another mechanism is said, the options that belong to a mechanism start from that one's own again.
+    Defaults are for new journals. Cells, clock and levels have to be said again: events and requirements are read with
+    them. If another mechanism is said, the options that belong to a mechanism start from that one's own again.
 
     Args:
         settings: what was asked for.
