@@ -460,11 +460,11 @@ class CheckedClass(ClassOfUsers):
     """Users with the same requirement.
 
     Attributes:
-        window_time: the window as a time; null where slots are numbers.
+        span: the window as a time; null where slots are numbers.
         level: its words; null without any.
     """
 
-    window_time: str | None
+    span: str | None
     level: str | None
 
 

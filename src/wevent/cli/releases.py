@@ -11,7 +11,7 @@ import click
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.screen import remarks
-from wevent.cli.words import parse_labels
+from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
@@ -59,6 +59,10 @@ def command(
 
     With --cells the lines are those of a stream that has only these cells: the same numbers.
     """
+    if follow and out is not None:
+        raise InvalidOption(
+            "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
+        )
     with open_journal(chosen_journal(journal, config)) as source:
         first = _slot(source, begin, "from")
         last = None if end is None else _slot(source, end, "to")
@@ -70,7 +74,7 @@ def command(
                 option="to",
                 value=end,
             )
-        excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
+        excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:

@@ -13,7 +13,7 @@ from typing import Any
 from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
-from wevent.counting.cells import Cells
+from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
@@ -160,7 +160,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
     if cells_file(values.get("cells"), folder) is not None:
-        values["cells"] = str(folder / values["cells"])
+        values["cells"] = folder / values["cells"]
     if "inputs" in values:
         values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
     return values
@@ -280,16 +280,18 @@ def _inputs(value: Any) -> tuple[str, ...]:
 
 def cells_file(value: Any, folder: Path = Path()) -> Path | None:
     """The file that `cells` names; None if it is a number of cells, or their labels: `a,b,c` where no such file is."""
-    if not isinstance(value, (str, Path)) or str(value).isdecimal():
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or value.isdecimal():
         return None
-    return None if "," in str(value) and not (folder / value).exists() else Path(value)
+    return None if "," in value and not (folder / value).exists() else Path(value)
 
 
 def _cells(value: Any) -> Cells:
     file = cells_file(value)
     if file is None:
         if isinstance(value, str):
-            return Cells.of([part.strip() for part in value.split(",") if part.strip()] if "," in value else int(value))
+            return Cells.of(split_labels(value) if "," in value else int(value))
         return Cells.of(value)
     if not file.exists():
         raise InvalidInput(

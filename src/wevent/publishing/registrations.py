@@ -205,12 +205,8 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
     elif asked.privacy is not None:
         requirement, words = table.requirement(asked.privacy, str(asked.window)), f"{asked.privacy}/{asked.window}"
     else:
-        return _key(Requirement(windows.read(asked.window), asked.epsilon)), None
-    return _key(requirement), words
-
-
-def _key(requirement: Requirement) -> Key:
-    return requirement.window, requirement.nano
+        return Requirement(windows.read(asked.window), asked.epsilon).key, None
+    return requirement.key, words
 
 
 _NOBODY_TO_LEAVE = "Check the id, letter by letter: `list` shows everybody."

@@ -65,6 +65,7 @@ def test_slots_are_chosen_by_number_or_time():
     assert list(found.between("2026-03-02T01:00:00Z", "2026-03-02T03:00:00Z").slots) == [2, 3]
     assert list(found.between("2026-03-02T03:00:00+02:00", None).slots) == [2, 3, 4]
     assert list(found.between(None, None).slots) == [1, 2, 3, 4]
+    assert list(found.between("2026-03-02T00:00:00.000001Z", "2026-03-02T03:00:00.000001Z").slots) == [2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys
     ]  # and no file with events
 
 
+def test_releases_that_are_nowhere_else_are_not_dropped(folder: Path, events: pd.DataFrame) -> None:
+    with pytest.raises(wevent.InvalidOption, match="nowhere: name an output"):
+        call(folder, events, intent=wevent.Intent(keep=5))
+    report = call(folder, events, intent=wevent.Intent(keep=5), out=folder / "out.ndjson")
+    assert report.summary.last == 10
+
+
 def test_empty_slots_are_filled(folder: Path, events: pd.DataFrame) -> None:
     gap = events[(events.time < "2026-01-01T00:03Z") | (events.time >= "2026-01-01T00:07Z")]
     assert len(set(call(folder, gap).releases().columns["slot"])) == 10

@@ -133,6 +133,14 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_settings(tmp_path / "bad.toml", {})
 
 
+def test_a_missing_file_of_cells_is_no_list_of_labels_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "events, 2026"
+    folder.mkdir()
+    (folder / "stream.toml").write_text('cells = "zones.txt"\ninputs = "e.csv"\nslot = "1h"\n')
+    with pytest.raises(InvalidInput, match="no such file"):
+        load_settings(folder / "stream.toml", {})
+
+
 def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text("id,cell\n1,north\n2,south\n")
     assert list(load_settings(None, {**OPTIONS, "cells": tmp_path / "cells.csv"}).cells) == ["north", "south"]
@@ -142,6 +150,10 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     assert list(load_settings(None, {**OPTIONS, "cells": str(tmp_path / "a,b.txt")}).cells) == ["west"]
     (tmp_path / "stream.toml").write_text('cells = "north,south"\ninputs = "e.csv"\nslot = "1h"\n')
     assert list(load_settings(tmp_path / "stream.toml", {}).cells) == ["north", "south"]
+    assert list(load_settings(None, {**OPTIONS, "cells": '"old town, west",north'}).cells) == [
+        "old town, west",
+        "north",
+    ]
     with pytest.raises(InvalidInput, match="labels with commas"):
         load_settings(None, {**OPTIONS, "cells": "north"})
     with pytest.raises(InvalidInput):

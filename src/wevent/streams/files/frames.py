@@ -61,8 +61,8 @@ def load_frame(frame: Any, wanted: Sequence[str]) -> FrameTable:
     name = frame_name(frame)
     present = column_names(frame)
     _refuse_index(frame, name, present, wanted)
-    _refuse_used_up(frame, name)
     require_columns(name, present, wanted)
+    _refuse_used_up(frame, name)  # last: what was refused was not read
     connection = connect()
     connection.execute("SET pandas_analyze_sample = 0")  # objects are text: no record decides what the others are
     try:

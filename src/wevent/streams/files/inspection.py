@@ -182,24 +182,34 @@ def _inspect_parquet(
         "LEFT JOIN roster ON CAST(u AS VARCHAR) = roster.id LEFT JOIN cells ON CAST(c AS VARCHAR) = cells.label "
         f"{join} WHERE t IS NOT NULL AND u IS NOT NULL AND c IS NOT NULL"
     )
-    number, low, high, users, cells = fetch(
-        f"SELECT count(*), min(t), max(t), count(*) FILTER (who IS NOT NULL OR held_out), count(what) FROM ({events})"
+    people = (
+        "SELECT who, held_out, count(*) AS events, min(t) AS low, max(t) AS high, count(what) AS cells "
+        f"FROM ({events}) GROUP BY who, held_out"
+    )
+    number, low, high, users, cells, seen = fetch(
+        "SELECT coalesce(sum(events), 0)::BIGINT, min(low), max(high), "
+        "coalesce(sum(events) FILTER (who IS NOT NULL OR held_out), 0)::BIGINT, coalesce(sum(cells), 0)::BIGINT, "
+        f"list(who) FILTER (who IS NOT NULL) FROM ({people})"
     )[0]
     found.add((number, low, high), users, cells)
-    found.seen[[row[0] for row in fetch(f"SELECT DISTINCT who FROM ({events}) WHERE who IS NOT NULL")]] = True
-    labels = fetch(f"SELECT c, count(*) FROM ({events}) WHERE what IS NULL GROUP BY c ORDER BY min(n) LIMIT {_LABELS}")
-    watched.note(*(zip(*labels, strict=True) if labels else ((), ())))
-    watched.zero |= watched.numbered and bool(fetch(f"SELECT 1 FROM ({events}) WHERE what = 0 LIMIT 1"))
+    found.seen[seen or []] = True
+    if cells < number:  # every question is a way through all files: none that has no answer
+        labels = fetch(
+            f"SELECT c, count(*) FROM ({events}) WHERE what IS NULL GROUP BY c ORDER BY min(n) LIMIT {_LABELS}"
+        )
+        watched.note(*zip(*labels, strict=True))
+    if watched.numbered and not watched.zero:
+        watched.zero = bool(fetch(f"SELECT 1 FROM ({events}) WHERE what = 0 LIMIT 1"))
     raw = f"CAST({quoted(settings.slot_column or settings.columns['time'])} AS VARCHAR)"
     untimely = (
         f"SELECT {raw} AS raw, {reader.unzoned} AS unzoned, {reader.user} AS u, {reader.cell} AS c, {reader.time} AS t"
     )
     untimely = f"SELECT raw FROM ({untimely} FROM {reader.scan}) WHERE t IS NULL AND u IS NOT NULL AND c IS NOT NULL"
-    for name, query in {
-        "unknown_user": f"SELECT u FROM ({events}) WHERE who IS NULL AND NOT held_out ORDER BY n",
-        "held_out": f"SELECT u FROM ({events}) WHERE held_out ORDER BY n",
-        "no_time": f"{untimely} AND NOT coalesce(unzoned, false)",
-        "no_offset": f"{untimely} AND unzoned",
-    }.items():
+    queries = {"no_time": f"{untimely} AND NOT coalesce(unzoned, false)", "no_offset": f"{untimely} AND unzoned"}
+    if users < number:
+        queries["unknown_user"] = f"SELECT u FROM ({events}) WHERE who IS NULL AND NOT held_out ORDER BY n"
+    if join:
+        queries["held_out"] = f"SELECT u FROM ({events}) WHERE held_out ORDER BY n"
+    for name, query in queries.items():
         for (value,) in fetch(f"{query} LIMIT 1"):
             found.example(name, "" if value is None else str(value))

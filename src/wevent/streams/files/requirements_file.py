@@ -97,7 +97,7 @@ def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
                 "a Requirement for each user", type(held).__name__, "Write {'ann': Requirement(40, 0.5), …}."
             )
     ids = [str(user) if isinstance(user, (str, int, np.integer)) and type(user) is not bool else "" for user in asked]
-    keys = KeyColumn.of((held.window, held.nano) for held in asked.values())
+    keys = KeyColumn.of(held.key for held in asked.values())
     return Requirements(spelled_ids(ids, InputFile("requirements", FRAME)), keys, None)
 
 
@@ -114,7 +114,7 @@ def _meant(asked: AskedRows, file: InputFile, reading: _Reading) -> Requirements
             raise type(error)(
                 error.expected, received, error.remedy, **{**error.facts, "path": path, "place": place}
             ) from None
-    distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement, _ in meant)
+    distinct = KeyColumn.of(requirement.key for requirement, _ in meant)
     words = None
     if any(level is not None for _, level in meant):
         words = [meant[code][1] for code in asked.codes.tolist()]

@@ -222,6 +222,13 @@ def test_what_cannot_be_read_is_a_sentence(case: str) -> None:
         counted_frame(make())
 
 
+def test_a_reader_that_was_refused_was_not_read() -> None:
+    reader = events().to_reader()
+    with pytest.raises(InvalidInput, match="a column 'when'"):
+        load_frame(reader, ["when", "user", "cell"])
+    assert load_frame(reader, ["time", "user", "cell"]).name == "Arrow RecordBatchReader"
+
+
 def test_columns_that_differ_in_case_can_be_told_apart_in_a_table(tmp_path: Path) -> None:
     table = events()
     table = table.rename_columns(["Time", "time", "user", "cell"])
