@@ -12,6 +12,7 @@ from wevent.errors import InvalidInput
 from wevent.streams.files.inputs import InputFile, find_files, open_input, read_lines
 from wevent.streams.files.sql import connect, file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
+from wevent.streams.records.outlines import listed_columns, looks_like_record
 from wevent.streams.records.times import TimeReader
 
 ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
@@ -45,10 +46,11 @@ def column_types(path: str) -> list[Column]:
         columns = _of_parquet(file)
     else:
         columns = _of_delimited(file) if file.format in DELIMITERS else _of_objects(file)
-    if len(columns) < 3:
+    names = [column.name for column in columns]
+    if len(columns) < 3 or (file.format in DELIMITERS and looks_like_record(names)):
         raise InvalidInput(
             "a file with columns for time, user and cell",
-            f"{path!r} with {', '.join(repr(column.name) for column in columns) or 'none'}",
+            f"{path!r} with {listed_columns(names)}",
             "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
             path=path,
         )
