@@ -88,15 +88,22 @@ def _of_delimited(file: InputFile) -> list[Column]:
 
 
 def _of_objects(file: InputFile) -> list[Column]:
+    return [_column(name, values) for name, values in object_fields(file).items()]
+
+
+def object_fields(file: InputFile) -> dict[str, list[Any]]:
+    """The fields that most of the first objects of NDJSON have, and their values; one record alone names no column."""
     values: dict[str, list[Any]] = {}
+    objects = 0
     for line in next(read_lines(file), b"").split(b"\n")[:_ROWS]:
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
+        objects += 1
         for name, value in row.items():
             values.setdefault(name, []).append(value)
-    return [_column(name, found) for name, found in values.items()]
+    return {name: found for name, found in values.items() if 2 * len(found) > objects}
 
 
 def _column(name: str, values: Iterable[Any]) -> Column:
