@@ -133,3 +133,11 @@ def test_a_file_without_a_header_shows_nobody(run: RunCommand, line: str) -> Non
     assert "is the header line missing?" in err
     assert not Path("mine").exists()
     assert not [secret for secret in SECRETS if secret in out + err]
+
+
+def test_a_file_name_says_nothing_in_the_configuration(run: RunCommand) -> None:
+    rides("csv")
+    Path("rides.csv").rename("a\nunknown_users = 9\n.csv")
+    code, _, err = run("init", "--from", "a\nunknown_users = 9\n.csv", "mine")
+    assert code == 0, err
+    assert "unknown_users" not in tomllib.loads(Path("mine/wevent.toml").read_text())
