@@ -10,6 +10,7 @@ import msgspec
 
 from wevent.cli.answers import CheckAnswer, as_json
 from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
@@ -168,7 +169,8 @@ def _print(facts: dict[str, Any], imported: Difference | None) -> None:
     click.echo(facts["private"])
     clock = facts["clock"]
     for entry in facts["inputs"] or ():
-        click.echo(f"{entry['file']}: columns {', '.join(entry['columns']) or 'none'}")
+        names = ", ".join(map(without_controls, entry["columns"]))  # of NDJSON they come with events
+        click.echo(f"{entry['file']}: columns {names or 'none'}")
     slots = f"Slots {clock['first_slot']} to {'…' if clock['last_slot'] is None else clock['last_slot']}"
     if clock["start"] is not None:
         slots += f" of {span_text(round(clock['slot_seconds'] * SECOND_US))}, from {clock['start']}"

@@ -20,6 +20,7 @@ from wevent.streams.clock import format_time, parse_time
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ELSEWHERE = "not here"
 """A slot between others that has no release here: another copy of a journal released it."""
+_MOST_VALUES = 100_000_000  # slots × cells, those between others included
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,13 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     lowest = int(numbers[0])
     slots = range(lowest, int(numbers[-1]) + 1)
     cells = {label: place for place, label in enumerate(dict.fromkeys(columns["cell"]))}
+    if len(slots) * len(cells) > _MOST_VALUES:
+        raise InvalidOption(
+            f"at most {_MOST_VALUES:,} values to draw",
+            f"{len(slots):,} slots × {len(cells):,} cells in {path.name}",
+            "Write a part of them first: wevent releases JOURNAL --from … --to … --out PART.ndjson.",
+            option="source",
+        )
     places = [cells[label] for label in columns["cell"]]
     values, low, high = np.full((3, len(slots), len(cells)), np.nan)
     for table, name in ((values, "value"), (low, "low"), (high, "high")):

@@ -6,7 +6,7 @@ The order is what makes a failed start harmless: nothing is pinned before the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,8 @@ class RunReport:
 
     summary: Summary
     imported: Difference | None
-    totals: dict[str, int]
-    malformed: list[str]
+    totals: dict[str, int] = field(repr=False)  # a notebook or a log shows reports
+    malformed: list[str] = field(repr=False)
     journal: Path
 
     def releases(self) -> ReleaseTable:

@@ -89,6 +89,29 @@ def test_a_good_stream(run: RunCommand, kind: str) -> None:
     assert found["expected_error"]["typical_error"] > 0
 
 
+def test_a_field_of_one_record_is_no_column(run: RunCommand) -> None:
+    inputs = write_as("ndjson", events())
+    lines = Path(inputs).read_text().splitlines()
+    own = json.dumps({**json.loads(lines[0]), "Xaver4711": 1, "\x1b]0;title\x07": 2})
+    Path(inputs).write_text("\n".join([own, *lines[1:]]) + "\n")
+    found = check(run, inputs=inputs)
+    assert found["inputs"] == [{"file": inputs, "columns": ["time", "user", "cell"]}]
+    _, out, err = run("init", "--from", inputs, "mine")
+    assert "Xaver4711" not in Path("mine/wevent.toml").read_text() + out + err
+
+
+def test_names_and_ids_command_no_terminal(run: RunCommand) -> None:
+    write([f"{row},1" for row in events()], header="time,user,cell,\x1b]0;title\x07")
+    _, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE)
+    assert "columns time, user, cell, \\x1b]0;title\\x07" in out
+    Path("users.csv").write_text("user,window,epsilon\n\x1b]0;title\x07,4,0.5\nu-1,4,0.5\n")
+    code, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "out.ndjson")
+    assert code == 0, err
+    _, out, _ = run("users", "run.journal", "list")
+    assert "\\x1b]0;title\\x07  window 4" in out
+    assert "\x1b" not in out
+
+
 def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand) -> None:
     write([*events(), "x"])
     code, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE)

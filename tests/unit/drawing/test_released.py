@@ -111,3 +111,8 @@ def test_what_the_band_is():
     some = released()
     some.low[2] = some.high[2] = math.nan
     assert band_note(some).endswith("No band where no honest interval is known.")
+
+
+def test_slots_that_lie_far_apart_take_no_memory():
+    with pytest.raises(InvalidOption, match="values to draw"):
+        released(slots=(1, 900_000_000_000), timed=False)

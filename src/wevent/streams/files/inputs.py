@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from wevent.errors import InvalidInput
 from wevent.streams.records.delimited import DELIMITERS, split_line
+from wevent.streams.records.outlines import listed_columns
 from wevent.streams.records.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
 
 _FORMATS = {
@@ -23,7 +24,6 @@ _FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
 }
-_SHOWN = 20  # column names in a message
 _OTHER_DELIMITERS = {
     ";": ("semicolons", "save it again with commas (.csv) or tabs (.tsv)"),
     "\t": ("tabs", "name it .tsv"),
@@ -126,10 +126,9 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
     """
     for column in wanted:
         if present.count(column) != 1:
-            shown = ", ".join(map(repr, present[:_SHOWN])) + (", …" if len(present) > _SHOWN else "")
             raise InvalidInput(
                 f"a column {column!r}" + (", once" if column in present else ""),
-                f"{path!r} with {shown or 'none'}",
+                f"{path!r} with {listed_columns(present)}",
                 other_delimiter(present)
                 or "Name the columns with time_column, user_column and cell_column (or slot_column).",
                 path=path,

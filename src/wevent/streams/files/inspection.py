@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
@@ -13,8 +12,9 @@ from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import UNKNOWN, Roster
 from wevent.streams.clock import SlotClock
+from wevent.streams.files.column_types import object_fields
 from wevent.streams.files.engines import Tables
-from wevent.streams.files.inputs import InputFile, read_lines
+from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.parquet_files import ParquetReader
 from wevent.streams.files.readers import open_readers
 from wevent.streams.files.sql import quoted
@@ -142,15 +142,8 @@ def _folded(text: str) -> str:
 
 
 def _columns(file: InputFile) -> list[str]:
-    """The header of a text file; of NDJSON the fields of its first object."""
-    if file.columns:
-        return list(file.columns)
-    for line in next(read_lines(file), b"").split(b"\n"):
-        try:
-            return list(msgspec.json.decode(line, type=dict[str, object]))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-    return []
+    """The header of a text file; of NDJSON the fields that most of its first objects have."""
+    return list(file.columns or object_fields(file))
 
 
 def _inspect_text(reader: TextReader, roster: Roster, found: Inspection) -> None:

@@ -18,6 +18,7 @@ from wevent.streams.files.frames import column_names, frame_name, load_frame
 from wevent.streams.files.inputs import FRAME, InputFile, other_delimiter
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
+from wevent.streams.records.outlines import listed_columns
 from wevent.streams.windows import WindowReader
 
 COLUMNS = ("user", "level", "privacy", "window", "epsilon")
@@ -155,11 +156,10 @@ def _chosen(path: str, columns: Mapping[str, str], roles: list[str]) -> Callable
         missing = [name for name in chosen if names.count(name) != 1]
         whole = "level" in asking or ("window" in asking and {"privacy", "epsilon"} & set(asking))
         if missing or not whole:
-            shown = ", ".join(map(repr, names[:20])) or "none"
             raise InvalidInput(
                 "the columns user and level, or user, privacy and window, or user, window and epsilon"
                 + (f" (declared as {', '.join(chosen)})" if columns else ""),
-                f"{path!r} with the columns {shown}",
+                f"{path!r} with the columns {listed_columns(names)}",
                 other_delimiter(names)
                 or "Write one row per user under these names, or declare yours in [requirements_columns].",
                 path=path,
