@@ -16,6 +16,7 @@ from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import Journal, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
 from wevent.people.declaring import holdout_of
+from wevent.people.histories import current_of
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
 from wevent.publishing.foreseeing import Consequences, foresee
@@ -181,8 +182,16 @@ def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> In
     slot = journal.head().committed + 1
     consequences = foresee(journal, [wish])
     alone = not journal.registry.pending()  # otherwise who waits may be somebody whose change is queued
-    counted = consequences.waits[0].slot if wish.action == "set" and alone and consequences.waits else None
+    counted = None
+    if wish.action == "set" and alone:
+        counted = consequences.waits[0].slot if consequences.waits else _still_waits(journal.registry, wish, slot)
     return InForce(slot, wish.user if wish.action == "set" else None, counted, consequences, notes)
+
+
+def _still_waits(registry: Registry, wish: Change, slot: int) -> int | None:
+    """Until when somebody waits who asks for what they hold already: that changes nothing, so they wait on."""
+    held = current_of(next(iter(registry.histories([wish.user]))))
+    return held.first if held is not None and held.key == wish.key and held.first > slot else None
 
 
 def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:

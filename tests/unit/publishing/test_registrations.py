@@ -49,6 +49,13 @@ def test_everybody_joins_changes_and_leaves_at_the_next_slot(path: Path) -> None
         assert not journal.registry.remembers("u0")
 
 
+def test_who_asks_again_while_they_wait_is_told_until_when(path: Path) -> None:
+    first = registrations.change(path, "u2", LARGE).counted
+    assert first == 5 + 8
+    assert registrations.change(path, "u2", LARGE, dry_run=True).counted == first
+    assert registrations.change(path, "u2", LARGE).counted == first
+
+
 def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> None:
     with open_journal(path, write=True) as journal:
         assert registrations.register(path, "ann", LARGE).slot is None
