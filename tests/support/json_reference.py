@@ -19,7 +19,7 @@ _INTRODUCTION = """# JSON of the commands
 
 With `--json` a command prints one object with everything that the screen says, in plain ASCII, and nothing else on
 standard output; `publish` prints one line, when the run ends. Exit codes are the same. What is not known is `null`.
-This page is made from the classes that are printed (`src/wevent/cli/answers.py`), and the real output of every command
+This page is made from the classes that are printed (`src/wevent/cli/answers/`), and the real output of every command
 is held to them by `tests/unit/cli/test_answers.py`. A JSON schema of each:
 `msgspec.json.schema(wevent.cli.answers.ANSWERS["status"])`. Fields may be added; one that goes is in the changelog.
 

@@ -1,0 +1,139 @@
+"""What commands print with `--json`: one class per command, from which screen, JSON and its schema are made.
+
+Everything that the screen says is in here; `docs/reference/json.md` is made from these classes. Numbers that are not known
+are null. A field that is added is no new format; one that goes or changes its meaning is, and in the changelog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json, known
+from wevent.cli.answers.journals import (
+    AuditAnswer,
+    BackupAnswer,
+    ClassBudget,
+    PlotAnswer,
+    PrivateTotals,
+    PublishAnswer,
+    RestoreAnswer,
+    SlotsElsewhere,
+    StatusAnswer,
+    Violation,
+    WindowSpend,
+    WriterAnswer,
+)
+from wevent.cli.answers.people import (
+    ChangeAnswer,
+    ConsequencesAnswer,
+    LevelAnswer,
+    LevelsAnswer,
+    MemberAnswer,
+    RegistryDifference,
+    RequirementAnswer,
+    UsersAnswer,
+    WaitAnswer,
+)
+from wevent.cli.answers.rehearsals import (
+    CheckAnswer,
+    CheckedClass,
+    CheckedClock,
+    CheckedError,
+    CheckedInput,
+    CheckedMatching,
+    CheckedNotCounted,
+    CheckedPeople,
+    CheckedReason,
+    CheckOfMachine,
+    DoctorAnswer,
+    InitAnswer,
+    MechanismsAnswer,
+)
+from wevent.cli.answers.simulations import (
+    ClaimAnswer,
+    CompareAnswer,
+    ComparedRow,
+    DemoAnswer,
+    DemoRow,
+    ExpectedRow,
+    MoveAnswer,
+    PlanAnswer,
+    PlannedLevel,
+    ReproduceAnswer,
+)
+
+__all__ = [
+    "ANSWERS",
+    "Answer",
+    "AuditAnswer",
+    "BackupAnswer",
+    "ChangeAnswer",
+    "CheckAnswer",
+    "CheckOfMachine",
+    "CheckedClass",
+    "CheckedClock",
+    "CheckedError",
+    "CheckedInput",
+    "CheckedMatching",
+    "CheckedNotCounted",
+    "CheckedPeople",
+    "CheckedReason",
+    "ClaimAnswer",
+    "ClassBudget",
+    "ClassOfUsers",
+    "CompareAnswer",
+    "ComparedRow",
+    "ConsequencesAnswer",
+    "DemoAnswer",
+    "DemoRow",
+    "DoctorAnswer",
+    "ExpectedRow",
+    "InitAnswer",
+    "LevelAnswer",
+    "LevelsAnswer",
+    "MechanismsAnswer",
+    "MemberAnswer",
+    "MoveAnswer",
+    "PlanAnswer",
+    "PlannedLevel",
+    "PlotAnswer",
+    "PrivateTotals",
+    "PublishAnswer",
+    "RegistryDifference",
+    "ReproduceAnswer",
+    "RequirementAnswer",
+    "RestoreAnswer",
+    "SlotsElsewhere",
+    "StatusAnswer",
+    "UsersAnswer",
+    "Violation",
+    "WaitAnswer",
+    "WindowSpend",
+    "WriterAnswer",
+    "as_json",
+    "known",
+]
+
+ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
+    {
+        "audit": AuditAnswer,
+        "backup": BackupAnswer,
+        "check": CheckAnswer,
+        "compare": CompareAnswer,
+        "demo": DemoAnswer,
+        "doctor": DoctorAnswer,
+        "init": InitAnswer,
+        "levels": LevelsAnswer,
+        "mechanisms": MechanismsAnswer,
+        "plan": PlanAnswer,
+        "plot": PlotAnswer,
+        "publish": PublishAnswer,
+        "reproduce": ReproduceAnswer,
+        "restore": RestoreAnswer,
+        "status": StatusAnswer,
+        "users list": UsersAnswer,
+        "users add|set|remove|erase|import": ChangeAnswer,
+    }
+)
+"""Every command that has `--json`, and what it answers."""
