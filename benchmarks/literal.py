@@ -7,6 +7,7 @@ counting from the same per-user arrays included.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def main() -> None:
         roster = wevent.Roster.from_columns(ids, windows, epsilons)
         publisher = wevent.Publisher(roster.population, cells, "pbd", noise=wevent.SeededNoise(1))
         literal = LiteralPbd(windows, epsilons, cells, 1)
-        ours = seconds_per_slot(lambda cell, r=roster, p=publisher: p.step(r.count_everyone(cell, p.cells)), stream)
+        count = partial(roster.count_rows, ids, cells=cells)
+        ours = seconds_per_slot(lambda cell, c=count, p=publisher: p.step(c(cell)), stream)
         theirs = seconds_per_slot(literal.step, stream)
         rows.append(
             {

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from wevent.experiments import compare, plan
     from wevent.journal import open_journal
     from wevent.noise import SecureNoise, SeededNoise
+    from wevent.outputs.release_table import ReleaseTable, read_releases
     from wevent.publisher import local_client as local
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
@@ -114,6 +115,7 @@ __all__ = [
     "Population",
     "Publisher",
     "Release",
+    "ReleaseTable",
     "Requirement",
     "ResponsePermit",
     "Roster",
@@ -135,6 +137,7 @@ __all__ = [
     "open_journal",
     "plan",
     "publish",
+    "read_releases",
     "redeem",
     "register",
     "to_columns",
@@ -171,6 +174,7 @@ _HOMES = {
     "wevent.experiments": ("compare", "plan"),
     "wevent.journal": ("open_journal",),
     "wevent.noise": ("SecureNoise", "SeededNoise"),
+    "wevent.outputs.release_table": ("ReleaseTable", "read_releases"),
     "wevent.publisher": ("local",),
     "wevent.publisher.catalogue": ("mechanisms", "register"),
     "wevent.publisher.publisher": ("Publisher",),
@@ -178,7 +182,7 @@ _HOMES = {
     "wevent.publishing.session": ("Intent", "publish"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_NAMED_THERE = {"audit": "audit_journal", "local": "local_client"}
+_NAMED_THERE = {"audit": "audit_journal"}
 
 
 def __getattr__(name: str) -> Any:

@@ -243,7 +243,9 @@ class TestFirstRun:
         assert child.returncode == 2
         assert publish(folder, 3, "--user-column", "person").code == 2
         assert publish(folder, 3).code == 0
-        users = {row["user"]: row for row in json.loads(run(folder, "users", "run.journal", "list", "--json").out)}
+        users = {
+            row["user"]: row for row in json.loads(run(folder, "users", "run.journal", "list", "--json").out)["users"]
+        }
         assert len(users) == 61
         assert users["n1"]["from"] == 1
 
@@ -258,7 +260,7 @@ class TestFirstRun:
         statement = json.loads(run(folder, "status", "run.journal", "--statement").out)
         assert statement["stream"] == "default"
         assert [one["classes"] for one in statement["epochs"]] == [[{"window": 3, "epsilon": 1.0}]]
-        assert len(json.loads(run(folder, "users", "run.journal", "list", "--json").out)) == 2
+        assert len(json.loads(run(folder, "users", "run.journal", "list", "--json").out)["users"]) == 2
         assert run(folder, "audit", "run.journal").code == 0
 
     def test_a_mistake_leaves_no_file(self, folder: Path) -> None:
@@ -298,11 +300,11 @@ def test_a_failed_epoch_changes_nothing(used: Path, fault: tuple[str, str]) -> N
     others = ("--mechanism", "pba", "--new-epoch", "--requirements", "wide.csv", "--declare", "30,1")
     assert publish(used, 22, *others, *fault).code == 2
     assert json.loads(run(used, "status", "run.journal", "--json").out)["epoch"] == 1
-    assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)) == 60
+    assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)["users"]) == 60
     assert publish(used, 22).code == 0
     assert publish(used, 24, *others).code == 0
     assert json.loads(run(used, "status", "run.journal", "--json").out)["epoch"] == 2
-    assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)) == 61
+    assert len(json.loads(run(used, "users", "run.journal", "list", "--json").out)["users"]) == 61
     assert run(used, "audit", "run.journal").code == 0
 
 

@@ -60,7 +60,9 @@ class Stream:
         self.wishes[user] = window, epsilon
 
     def counts_from(self, user: str) -> int:
-        found = {one["user"]: one["from"] for one in json.loads(self("users", "run.journal", "list", "--json")[1])}
+        found = {
+            one["user"]: one["from"] for one in json.loads(self("users", "run.journal", "list", "--json")[1])["users"]
+        }
         return int(found[user])
 
     def backup(self) -> None:
@@ -444,7 +446,7 @@ class TestLevels:
                 stream.users("add", "x", "--privacy", "High", "--window", "Large")
         Path("levels.toml").write_text(table.format(0.1))
         stream.publish(8, "--new-epoch")
-        found = {one["user"]: one for one in json.loads(stream("users", "run.journal", "list", "--json")[1])}
+        found = {one["user"]: one for one in json.loads(stream("users", "run.journal", "list", "--json")[1])["users"]}
         assert found[user]["epsilon"] == 0.1
         assert found["m2"]["epsilon"] == 0.9
         assert stream.audit() == []

@@ -24,7 +24,7 @@ def drop(folder: Path, number: int) -> None:
 
 
 def registered(folder: Path) -> int:
-    return len(json.loads(call(folder, "users", "run.journal", "list", "--json").out))
+    return len(json.loads(call(folder, "users", "run.journal", "list", "--json").out)["users"])
 
 
 @pytest.mark.parametrize("importing", ["publish", "users"])

@@ -43,7 +43,7 @@ def slots(path: Path) -> list[int]:
     if path.suffix != ".csv":
         return slots_of(path)
     lines = path.read_text().splitlines()
-    assert lines[0].startswith("slot,time,cell,")
+    assert lines[0].startswith("slot,start,end,cell,")
     return sorted({int(line.split(",")[0]) for line in lines[1:]})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ from wevent.streams import FileSource, LineSource, SlotClock
 SLOTS, HALF, CELLS = 40, 20, 5
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"mechanism": name} for name in mechanisms()},
+    "pft": {"mechanism": "pft", "unbiased": False},
     "pbd replace": {"mechanism": "pbd", "neighbours": "replace", "known_total": 600},
     "pba refund": {"mechanism": "pba", "refund": True, "max_cells_per_user": 2},
     "ba std": {"mechanism": "ba", "threshold": "std"},
     "pbd filter": {"mechanism": "pbd", "estimator": "weighting", "smoothing": "filter", "round": True},
     "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True},
 }
+KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}
+"""What the golden files call the outcomes: they were recorded before a prediction had a word of its own."""
+
 JOURNALS = {name: VARIANTS[name] for name in ("pbd", "pba refund", "bd", "pft", "pbd filter", "lbu", "sample")}
 
 
@@ -60,8 +65,36 @@ def journal_run(variant: str, way: str, folder: Path) -> dict[str, Any]:
     _publish(journal, way, folder, 16, 30, variant)
     charges = [[record.probe.tolist(), record.publication.tolist()] for record in journal.releases()]
     journal.close()
-    lines = [json.loads(line) for line in (folder / "out.ndjson").read_text().splitlines()]
+    lines = [first_version(line) for line in (folder / "out.ndjson").read_text().splitlines()]
     return {"lines": lines, "charges": charges}
+
+
+def first_version(text: str) -> dict[str, Any]:
+    """A line as the first version of the format had it, in which the golden numbers were recorded: the same numbers.
+
+    Epsilons were whole nano-epsilons, which the decimals must be exactly; before the first measurement there were zeros.
+    """
+    line, exact = json.loads(text), json.loads(text, parse_float=Decimal)
+    classes = [[held["window"], _nano(held["epsilon"])] for held in exact["classes"]]
+    return {
+        "slot": line["slot"],
+        "time": line["start"],
+        "mechanism": line["mechanism"],
+        "outcome": KINDS[line["outcome"]],
+        "fresh": line["measured"] == line["slot"],
+        "histogram": [0] * line["cells"] if line["histogram"] is None else line["histogram"],
+        "std_error": line["std_error"],
+        "classes": classes,
+        "charges": [_nano(charge) for charge in exact["charges"]],
+        "threshold": None if exact["threshold"] is None else _nano(exact["threshold"]),
+        "dissimilarity": line["dissimilarity"],
+    }
+
+
+def _nano(epsilon: Decimal | int) -> int:
+    nano = epsilon * 10**9
+    assert nano == int(nano), "an epsilon finer than the ledger's"
+    return int(nano)
 
 
 def _publish(journal: SqliteJournal, way: str, folder: Path, first: int, last: int, variant: str) -> None:
@@ -102,7 +135,7 @@ def _counts(slot: int, population: Population) -> Any:
 
 def _plain(release: Release) -> dict[str, Any]:
     return {
-        "outcome": release.outcome,
+        "outcome": KINDS[release.outcome],
         "histogram": release.histogram.tolist(),
         "std_error": None if release.std_error is None else release.std_error.tolist(),
         "probe": release.probe_charges.tolist(),

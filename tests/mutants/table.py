@@ -570,7 +570,7 @@ MUTANTS = [
     Mutant(
         "requirements: a file that changes while it is read is imported",
         "publishing/importing.py",
-        "    if requirements_digest(path, levels) != digest:\n",
+        "    if requirements_digest(file) != digest:\n",
         "    if False:\n",
         ("tests/unit/publishing/test_registrations.py",),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -13,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
+from wevent.counting.spelling import Spelled
+from wevent.people.membership import make_roster
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
+from wevent.streams.records.times import TimeReader
+from wevent.streams.uncounted import MALFORMED, REJECTED
 
 LAST = 5
 CLOCK = SlotClock(DAY, 60 * SECOND)
@@ -129,3 +133,105 @@ def test_live_counts_do_not_depend_on_the_order_of_arrival(raw: Any, seed: Any, 
     source = LineSource(chosen, CLOCK, LAST, inbox=inbox, now_us=wall)
     by_cell = sorted(events, key=lambda event: event[2])  # of equal times the cell declared last wins
     assert plain(source.count(roster(IDS[ids]), 1, LAST)) == expected(by_cell, ids, "numbered", k)
+
+
+class Spoiled(NamedTuple):
+    """An event as it may stand in an input: any part of it may be no event, each in its own way."""
+
+    time: int | str | None
+    user: str | None
+    cell: str | None
+
+
+SPOILED = st.lists(
+    st.builds(
+        Spoiled,
+        st.one_of(
+            st.integers(-70, 60 * LAST + 70).map(lambda second: format_time(DAY + second * SECOND)),
+            st.sampled_from(["2026-01-01T00:00:30", "2026-01-01 00:01", "yesterday", "1767225601", None]),
+        ),
+        st.sampled_from(["1", "2", "3", "11", "12", "x", "007", None]),
+        st.sampled_from(["north", "south", "North", "west", None]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+REASONS = (*REJECTED, *MALFORMED)
+
+
+def by_the_book(events: list[Spoiled], waiting: list[str]) -> dict[str, int]:
+    """Why each event does not count, one by one."""
+    found = dict.fromkeys(REASONS, 0)
+    for time, user, cell in events:
+        reader = TimeReader(None, "s")
+        time_us = None if time is None else reader.one(time)
+        if user is None:
+            found["no_user"] += 1
+        elif cell is None:
+            found["no_cell"] += 1
+        elif time_us is None:
+            found["no_offset" if str(time)[:4] == "2026" else "no_time"] += 1
+        elif not 1 <= CLOCK.slot_of(time_us) <= LAST:
+            found["before" if time_us < DAY else "after"] += 1
+        elif cell not in ("north", "south"):
+            found["unknown_cell"] += 1
+        elif user in waiting:
+            found["held_out"] += 1
+        elif user not in ("1", "2", "3"):
+            found["unknown_user"] += 1
+    return found
+
+
+def as_parquet(path: Path, events: list[Spoiled]) -> str:
+    """All columns as text, with gaps."""
+    connection = duckdb.connect()
+    connection.execute('CREATE TABLE events (time VARCHAR, "user" VARCHAR, cell VARCHAR)')
+    connection.executemany("INSERT INTO events VALUES (?, ?, ?)", [list(event) for event in events])
+    connection.execute(f"COPY events TO '{path}' (FORMAT parquet)")
+    return str(path)
+
+
+def as_csv(path: Path, events: list[Spoiled]) -> str:
+    lines = [",".join("" if part is None else str(part) for part in event) for event in events]
+    path.write_text("\n".join(["time,user,cell", *lines]) + "\n")
+    return str(path)
+
+
+def as_lines(events: list[Spoiled]) -> bytes:
+    """Gaps as empty texts: null is no record in NDJSON, as a missing field is none."""
+    rows = [{name: "" if part is None else part for name, part in event._asdict().items()} for event in events]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@given(events=SPOILED, waiting=st.sampled_from([[], ["11", "12"], ["x", "007"]]), numbered=st.booleans())
+def test_the_reasons_are_those_of_the_book_whatever_reads_the_events(
+    events: list[Spoiled], waiting: list[str], numbered: bool
+) -> None:
+    people = make_roster(
+        ["1", "2", "3"] if numbered else ["1", "2", "3", "anna"],
+        [(4, 10**9)] * (3 if numbered else 4),
+        (),
+        waiting=Spelled.of(waiting),
+    )
+    expected_reasons = by_the_book(events, waiting)
+    with tempfile.TemporaryDirectory() as folder:
+        ndjson = Path(folder) / "events.ndjson"
+        ndjson.write_bytes(as_lines(events))
+        parquet = as_parquet(Path(folder) / "events.parquet", events)
+        for path in (as_csv(Path(folder) / "events.csv", events), str(ndjson), parquet):
+            for engine in ("numpy", "duckdb"):
+                source = FileSource(settings([path], ["north", "south"], engine=engine), CLOCK, LAST)
+                list(source.count(people, 1, LAST))
+                totals = source.totals()
+                assert {name: totals[name] for name in REASONS} == expected_reasons, (path, engine)
+                assert totals["malformed"] == sum(expected_reasons[name] for name in MALFORMED)
+                assert totals["rejected"] == sum(expected_reasons[name] for name in REJECTED)
+        wall = Wall(DAY + 60 * SECOND * (LAST + 3))
+        inbox = ScriptedInbox([ndjson.read_bytes(), 3_600.0], wall)
+        live = LineSource(
+            settings(cells=["north", "south"], grace_us=1_800 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall
+        )
+        list(live.count(people, 1, LAST))
+        totals = live.totals()
+        assert {name: totals[name] for name in REASONS} == expected_reasons
+        assert totals["late"] == 0

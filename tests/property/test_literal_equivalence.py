@@ -143,7 +143,7 @@ def literal_behaviour(
         generator = np.random.default_rng([seed, 1])
         publisher = implementation(USERS, DOMAIN, mechanism, generator, sensitivity=sensitivity)
         releases = [publisher.step(locations) for locations in STREAM]
-        fresh = np.array([release.outcome == "published" for release in releases])
+        fresh = np.array([release.outcome == "fresh" for release in releases])
         return fresh, np.array([release.histogram for release in releases])
 
     return behaviour(run(seed) for seed in range(first_seed, first_seed + SEEDS))

@@ -147,10 +147,10 @@ def test_the_adversary_really_decides(mechanism):
     """Without this, a script that nobody obeys would make the properties above hold for the wrong reason."""
     population = wevent.Population({wevent.Requirement(window=4, epsilon=1): 100})
     assert drive(forced_publisher(population, mechanism), [False] * 9).outcomes == ["repeated"] * 9
-    assert drive(forced_publisher(population, mechanism), [True] * 9).outcomes == ["published"] * 9
+    assert drive(forced_publisher(population, mechanism), [True] * 9).outcomes == ["fresh"] * 9
     late = drive(forced_publisher(population, mechanism), [False, False, True, True, True]).outcomes
-    absorbed = ["nullified", "nullified"] if mechanism in ("pba", "ba") else ["published", "published"]
-    assert late == ["repeated", "repeated", "published", *absorbed]
+    absorbed = ["nullified", "nullified"] if mechanism in ("pba", "ba") else ["fresh", "fresh"]
+    assert late == ["repeated", "repeated", "fresh", *absorbed]
 
 
 def test_a_refunded_charge_of_1_9_shares_owns_the_block_of_two():
@@ -161,6 +161,6 @@ def test_a_refunded_charge_of_1_9_shares_owns_the_block_of_two():
     one, many = wevent.Requirement(window=3, epsilon="0.6"), wevent.Requirement(window=1, epsilon="0.38")
     case = Case({1: wevent.Population({one: 1, many: 1000})}, [False, True, True, True, True], {"refund": True})
     _, run = run_case("pba", case)
-    assert run.outcomes == ["repeated", "published", "nullified", "published", "published"]
+    assert run.outcomes == ["repeated", "fresh", "nullified", "fresh", "fresh"]
     assert [slot[3, 600_000_000][1] for slot in run.charges] == [0, 190_000_000, 0, 100_000_000, 100_000_000]
     assert_spends_by_the_book("pba", case, run)

@@ -105,7 +105,7 @@ class LiteralPublisher:
         self.last_fresh = self.slot
         charges = [min(budget, threshold) for budget in offer] if self.refund else offer
         self._charge(probe, charges)
-        return LiteralRelease("published", self.last_release, probe, charges, threshold)
+        return LiteralRelease("fresh", self.last_release, probe, charges, threshold)
 
     def choose(self, budgets: list[int]) -> tuple[int, float]:
         """OBS: try every different positive budget as the threshold; the smallest reporting error wins."""

@@ -88,6 +88,9 @@ class LifeOutput:
     def close(self) -> None:
         pass
 
+    def abandon(self) -> None:
+        pass
+
 
 class Life:
     """One life. `live(slots)` runs it; `overspent` and `findings` say what the accountant and the audits found."""

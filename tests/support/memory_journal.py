@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from tests.support.memory_registry import Evidence, MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
-from wevent.journal.coming import Coming, settle
+from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
-from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Restore
-from wevent.people.membership import Changes
+from wevent.people.membership import Change, Changes
 
 _NOTE = 4096
 
@@ -143,7 +143,8 @@ class MemoryJournal:
             raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
         at("began")
         if batch.records and self._planned is not None:
-            self._store_epoch(self._planned[0], self._settled(self._planned[1]))
+            since = self._stored.registry.queue[self.registry.before :]
+            self._store_epoch(self._planned[0], self._settled(self._planned[1]), since)
         at("charges stored")
         for record in batch.records:
             stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
@@ -215,14 +216,15 @@ class MemoryJournal:
         registry = self._stored.registry
         since = registry.queue[self.registry.before :]
         registry.queue = registry.queue[: self.registry.before]
-        return coming._replace(changes=settle(coming, since, words))
+        return coming._replace(changes=changes_to_queue(coming, since, words))
 
-    def _store_epoch(self, epoch: Epoch, coming: Coming) -> None:
+    def _store_epoch(self, epoch: Epoch, coming: Coming, since: tuple[Change, ...] = ()) -> None:
         self._stored.epochs += (epoch,)
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)
         if coming.imported is not None:
-            self.note_imported(coming.imported)
+            self._stored.imported = coming.imported
+            self.registry.file_imported(since)
 
     def epochs(self) -> list[Epoch]:
         return [*self._stored.epochs, *([] if self._planned is None else [self._planned[0]])]
@@ -237,6 +239,7 @@ class MemoryJournal:
     def note_imported(self, digest: bytes) -> None:
         with self._transaction() as stored:
             stored.imported = digest
+            self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         with self._transaction() as stored:

@@ -11,9 +11,9 @@ import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import Member, MemberColumns
+from wevent.journal.contents import ClassSize, Member, MemberColumns
 from wevent.people.histories import Boundary, Membership, after_restore, current_of, moved
-from wevent.people.holdout import BUCKETS, HoldOut, Restore, bucket_of, erased_id
+from wevent.people.holdout import BUCKETS, HoldOut, Key, Restore, bucket_of, erased_id
 from wevent.people.membership import Change, KeyColumn, check_epoch, check_id
 
 
@@ -28,6 +28,7 @@ class StoredRegistry:
         restores: in slot order.
         copied: whether it is that of a backup.
         revision: how often memberships have changed, and a random token of that time.
+        by_request: the digests of people who joined by request.
     """
 
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -36,6 +37,7 @@ class StoredRegistry:
     restores: tuple[Restore, ...] = ()
     copied: bool = False
     revision: tuple[int, str] = (0, "")
+    by_request: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -112,7 +114,23 @@ class MemoryRegistry:
     def remembers(self, user: str) -> bool:
         return user in self._stored().histories
 
-    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
+    def histories(self, users: Iterable[str]) -> Iterator[list[Membership]]:
+        return (self._history(user) for user in users)
+
+    def sizes(self, slot: int) -> dict[Key, ClassSize]:
+        rows = list(self._current())
+        held = {row.key: [one.first > slot for one in rows if one.key == row.key] for row in rows}
+        return {key: ClassSize(len(waits), sum(waits)) for key, waits in held.items()}
+
+    def joined_by_request(self) -> frozenset[str]:
+        return self._stored().by_request
+
+    def file_imported(self, since: Iterable[Change]) -> None:
+        """Whoever is registered is in a file now, but for those who asked since. Inside a transaction."""
+        stored = self._stored()
+        stored.by_request &= {erased_id(change.user, stored.salt) for change in since if change.action == "set"}
+
+    def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         wishes = tuple(changes)
         for change in wishes:
             check_id(change.user)
@@ -120,7 +138,12 @@ class MemoryRegistry:
             raise StaleJournal("the journal", "a backup", "Restore it first.", committed=0, released=None)
         check_epoch(epoch, self._epochs())
         with self._transaction():
-            self._stored().queue += wishes
+            stored = self._stored()
+            stored.queue += wishes
+            digests = {change.user: erased_id(change.user, stored.salt) for change in wishes}
+            stored.by_request -= {digests[change.user] for change in wishes if change.action != "set"}
+            if by_request:
+                stored.by_request |= {digests[change.user] for change in wishes if change.action == "set"}
         return len(wishes)
 
     def pending(self) -> int:

@@ -162,7 +162,7 @@ class SpecBudgets:
         if offers is None:
             outcome = "nullified"
         elif any(offers.values()) and (publish or not self.probes):
-            outcome = "published"
+            outcome = "fresh"
             charges = {one: min(offer, threshold) if self.refund else offer for one, offer in offers.items()}
             self.rule.published(slot, charges)
         expected = {}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wevent import Cells, Roster
-from wevent.streams.source import SlotCounts
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
@@ -48,6 +48,11 @@ def slow_count(events: Iterable[tuple[int, Any, Any]], people: Roster, cells: Se
         for column in columns:
             matrix[people.classes[row], column] += 1
     return matrix, rejected
+
+
+def nonzero(source: Source) -> dict[str, int]:
+    """The totals of a source that are not 0."""
+    return {name: number for name, number in source.totals().items() if number}
 
 
 def plain(counted: Iterable[SlotCounts]) -> list[tuple[int, list[list[int]], int]]:

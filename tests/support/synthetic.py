@@ -13,6 +13,7 @@ from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change
 from wevent.streams.source import SlotCounts
+from wevent.streams.uncounted import Uncounted
 
 MINUTE_US = 60_000_000
 CLASSES = ((4, 1_000_000_000), (8, 600_000_000), (3, 400_000_000))
@@ -33,7 +34,7 @@ class QuietSource:
     def stop(self) -> None: ...
 
     def totals(self) -> dict[str, int]:
-        return {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+        return Uncounted().totals()
 
     def first_malformed(self) -> list[str]:
         return []
@@ -61,6 +62,8 @@ class SyntheticSource(QuietSource):
 
 def make_terms(**changes: Any) -> Terms:
     fields: dict[str, Any] = {
+        "mechanism": "pbd",
+        "unbiased": False,
         "stream": "test",
         "origin_us": 0,
         "length_us": MINUTE_US,

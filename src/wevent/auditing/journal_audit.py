@@ -45,6 +45,7 @@ class Report:
         classes: (window, nano-epsilons) → the largest spend of any window, nano-epsilons.
         violations: what is wrong, in slot order; empty: nothing.
         unsafe: what weakens the promise without breaking it.
+        elsewhere: the first and last slots of stretches that another copy of the journal released: a backup was restored.
     """
 
     first: int = 1
@@ -52,6 +53,7 @@ class Report:
     classes: dict[tuple[int, int], int] = field(default_factory=dict)
     violations: list[dict[str, Any]] = field(default_factory=list)
     unsafe: list[str] = field(default_factory=list)
+    elsewhere: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -68,6 +70,7 @@ class Report:
                 {"window": window, "epsilon": nano / NANO, "worst_window_spend": worst / NANO}
                 for (window, nano), worst in sorted(self.classes.items())
             ],
+            "released_elsewhere": [{"first": first, "last": last} for first, last in self.elsewhere],
             "unsafe": self.unsafe,
             "violations": self.violations,
         }
@@ -152,7 +155,11 @@ class _Audit:
         check_memberships(journal, self._add)
 
     def _follow(self, slot: int, group: tuple[int, int], elsewhere: bool) -> None:
-        """Collect slots with one population and epoch."""
+        """Collect slots with one population and epoch, and those that were released elsewhere."""
+        if elsewhere:
+            known = self._report.elsewhere
+            begun = known.pop()[0] if known and known[-1][1] == slot - 1 else slot
+            known.append((begun, slot))
         if self._runs and self._run == (group, elsewhere) and self._runs[-1].last == slot - 1:
             self._runs[-1] = self._runs[-1]._replace(last=slot)
             return

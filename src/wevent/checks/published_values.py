@@ -17,6 +17,7 @@ from wevent.core.settings import Options
 from wevent.core.smoothers.hold import Hold
 from wevent.errors import InvalidOption
 from wevent.publisher.catalogue import mechanisms
+from wevent.publisher.confidence import OUTCOMES
 from wevent.publisher.publisher import Publisher
 from wevent.publisher.release import Release
 
@@ -56,8 +57,8 @@ def _expect_form(release: Release, slot: int, name: str) -> None:
     expect_same((name, list(CELLS)), (release.mechanism, list(release.cells)), "its mechanism and cells", slot)
     form = histogram.dtype == np.float64 and histogram.shape == (len(CELLS),) and not histogram.flags.writeable
     expect(form, "a read-only histogram of a float64 per cell", f"{histogram.dtype} {histogram.shape}", slot)
-    expect(release.outcome in ("published", "repeated", "nullified"), "an outcome", release.outcome, slot)
-    expect_same(release.outcome == "published", release.fresh, "a fresh release to be a published one", slot)
+    expect(release.outcome in OUTCOMES, "an outcome", release.outcome, slot)
+    expect_same(release.fresh, release.measured == slot, "a fresh release to be one measured in its slot", slot)
     for part in charges:
         form = part.dtype == np.int64 and part.shape == (len(EVERYONE),) and bool((part >= 0).all())
         expect(form, "charges of a whole number per class, none below 0", f"{part.dtype} {part.shape}", slot)
@@ -69,9 +70,10 @@ def _expect_form(release: Release, slot: int, name: str) -> None:
 
 
 def _expect_error(release: Release, *, fresh: bool) -> None:
-    interval = release.interval(0.95)
+    interval = release.noise_interval(0.95)
     if not fresh:
-        empty = release.std_error is None and interval is None and not release.histogram.any()
+        silent = release.std_error is None and interval is None and release.measured is None
+        empty = silent and not release.histogram.any() and release.to_dict()["histogram"] is None
         expect(empty, "zeros and no error before the first publication", release.histogram.tolist(), release.slot)
     else:
         stated = release.std_error is not None and bool((release.std_error > 0).all())
@@ -141,7 +143,7 @@ def _expect_finite(live: Publisher, again: Publisher, failures: list[str]) -> No
             counts[:, slot % 3] = population.sizes if slot % 4 else 0
             release = live.step(counts)
             expect(not failures, "a smoother that takes every measurement", "; ".join(failures), slot)
-            interval = release.interval(0.95) or ()
+            interval = release.noise_interval(0.95) or ()
             shown = [release.histogram, release.std_error, release.dissimilarity, *interval]
             numbers = [part for part in shown if part is not None]
             expect(all(np.isfinite(part).all() for part in numbers), "finite numbers", numbers, slot)

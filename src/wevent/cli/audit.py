@@ -2,44 +2,64 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import click
+import msgspec
+from rich.table import Table
 
-from wevent.auditing import Report, audit_journal
-from wevent.core.budget import NANO
+from wevent.auditing import audit_journal
+from wevent.cli.answers import AuditAnswer, Violation, as_json
+from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.printing import new_table, print_table
+from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
+
+_SHOWN = 20  # violations
 
 
 @click.command("audit", epilog="Example: wevent audit run.journal --json")
-@click.argument("journal", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: Path, as_json: bool) -> None:
+@journal_flags
+@click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
+def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
     """Re-check every window of every class, every slot, the hash chain and the settings of a journal.
 
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
     """
-    report = audit_journal(journal)
+    answer = msgspec.convert(audit_journal(chosen_journal(journal, config)).to_dict(), AuditAnswer)
     with suppress(ReaderGone):  # a reader that has seen enough changes no verdict
-        click.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report))
+        if wants_json:
+            click.echo(as_json(answer))
+        else:
+            click.echo(f"{answer.slots} slots from slot {answer.first} on, {len(answer.classes)} classes")
+            print_table(_table(answer))
+            click.echo("\n".join(_lines(answer)))
         sys.stdout.flush()
-    if not report.ok:
+    if not answer.ok:
         sys.exit(1)
 
 
-def _text(report: Report) -> str:
-    lines = [f"{report.slots} slots from slot {report.first} on, {len(report.classes)} classes"]
-    for (window, nano), worst in sorted(report.classes.items()):
-        lines.append(f"  window {window:>6}  epsilon {nano / NANO:<9g} worst window spend {worst / NANO:.9f}")
-    lines += [f"unsafe: {reason}" for reason in report.unsafe]
-    for violation in report.violations[:20]:
-        facts = "".join(f", {name} {value}" for name, value in violation.items() if name not in ("slot", "problem"))
-        lines.append(f"VIOLATION in slot {violation['slot']}: {violation['problem']}{facts}")
-    more = len(report.violations) - 20
+def _table(answer: AuditAnswer) -> Table:
+    table = new_table("Worst window of every class", [], ("window", "epsilon", "worst window spend"))
+    for row in answer.classes:
+        table.add_row(str(row.window), f"{row.epsilon:g}", f"{row.worst_window_spend:.9f}")
+    return table
+
+
+def _lines(answer: AuditAnswer) -> Iterator[str]:
+    yield from (elsewhere_sentence(one) for one in answer.released_elsewhere)
+    yield from (f"unsafe: {reason}" for reason in answer.unsafe)
+    yield from (_said(violation) for violation in answer.violations[:_SHOWN])
+    more = len(answer.violations) - _SHOWN
     if more > 0:
-        lines.append(f"… and {more} more (see --json)")
-    lines.append("clean: no window of any class spent more than its epsilon" if report.ok else "not clean")
-    return "\n".join(lines)
+        yield f"… and {more} more (see --json)"
+    yield "clean: no window of any class spent more than its epsilon" if answer.ok else "not clean"
+
+
+def _said(violation: Violation) -> str:
+    figures = {name: getattr(violation, name) for name in ("window", "epsilon", "spend", "limit")}
+    facts = "".join(f", {name} {value}" for name, value in figures.items() if value is not None)
+    return f"VIOLATION in slot {violation.slot}: {violation.problem}{facts}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from wevent.cli.answers import BackupAnswer, as_json
 from wevent.cli.standard_output import report
 from wevent.journal import back_up
 
@@ -15,14 +15,14 @@ from wevent.journal import back_up
 @click.argument("journal", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the file at TARGET; never a link, folder, pipe or device.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(journal: Path, target: Path, force: bool, as_json: bool) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
+def command(journal: Path, target: Path, force: bool, wants_json: bool) -> None:
     """Copy a journal while it is in use.
 
     The copy is marked: nothing can be published from it before `wevent restore` is told through which slot releases
     went out. A journal that is behind must never draw a slot twice.
     """
     slot = back_up(journal, target, replace=force)
-    facts = json.dumps({"target": str(target), "through_slot": slot})
-    text = facts if as_json else f"{target}: the journal through slot {slot}"
-    report(text, f"The backup was made and goes through slot {slot}.")
+    answer = BackupAnswer(target=str(target), through_slot=slot)
+    text = as_json(answer) if wants_json else f"{target}: the journal through slot {slot}"
+    report(text, f"The backup was made and goes through slot {slot}.", asked=wants_json)

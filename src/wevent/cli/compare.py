@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,22 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.answers import CompareAnswer, ComparedRow, as_json, known
+from wevent.cli.flags import INPUT_KEYS, input_flags
+from wevent.cli.parameter_types import ASSIGNMENT, STREAM, Word
+from wevent.cli.pictures import PICTURE, TABLE, draw
+from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
+from wevent.cli.screen import remarks
+from wevent.cli.setup import EVENTS, known_setup, registered
 from wevent.cli.simulation import DATA, VARIANT, runs_wanted, say_left_out, seconds, simulation_options
 from wevent.cli.words import parse_epsilons, parse_windows
 from wevent.experiments import Assigner, Compared, Comparison, StreamRequest, compare
+from wevent.experiments.assign import Registered
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.wording import short
 
 
 @click.command(
@@ -28,10 +35,13 @@ from wevent.experiments.datasets.stream import Stream
 @click.option(
     "--stream",
     "stream_name",
-    default="sin",
-    show_default=True,
-    help="tlns, sin, log, city, taxi, foursquare or file:PATH.",
+    type=STREAM,
+    metavar="STREAM",
+    default=None,
+    help="tlns, sin, log, city, taxi, foursquare, file:PATH, or events: those of the configuration.  "
+    "[default: events if there is a configuration, else sin]",
 )
+@input_flags
 @click.option("--users", type=click.IntRange(1), help="Users; 10,000 for invented streams, all of a recorded one.")
 @click.option("--slots", type=click.IntRange(2), help="Slots; 1,000 for invented streams, all of a recorded one.")
 @VARIANT
@@ -41,20 +51,17 @@ from wevent.experiments.datasets.stream import Stream
 @click.option("--windows", default="40,80,120", show_default=True, help="What users' windows are drawn from, in slots.")
 @click.option(
     "--assign",
-    default="types",
-    show_default=True,
-    help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).",
+    type=ASSIGNMENT,
+    default=None,
+    help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).  "
+    "[default: the requirements file if there is one, else types]",
 )
 @simulation_options
-@click.option(
-    "--ajsd", type=click.Choice(["raw", "normalised"]), default="raw", show_default=True, help="Form of AJSD."
-)
+@click.option("--ajsd", type=Word("raw", "normalised"), default="raw", show_default=True, help="Form of AJSD.")
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
-@click.option(
-    "--per-slot", type=click.Path(dir_okay=False, path_type=Path), help="Write the errors of every slot here (Parquet)."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects, nothing else.")
-def command(stream_name: str, **given: Any) -> None:
+@click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
+@click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
+def command(stream_name: str | None, **given: Any) -> None:
     """Compare mechanisms on a stream whose truth is known, and say which differences are beyond noise.
 
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
@@ -73,27 +80,51 @@ def command(stream_name: str, **given: Any) -> None:
     window  the largest part of its epsilon that any class spent in any of its windows
     covered how often the truth lay within the stated 95 % interval
     """  # noqa: D301  click needs the backspace itself
-    console = Console(stderr=True, quiet=given["as_json"])
+    console = remarks(silent=given["wants_json"])
     wanted = runs_wanted(given)
-    stream = as_stream(_request(stream_name, given), wanted["options"])
-    assigner = Assigner(given["assign"], parse_epsilons(given["epsilons"]), parse_windows(given["windows"]))
+    given["slot"] = given["slot"] or given["slot_length"]
+    setup = known_setup({**given, "slot": None} if _is_plain(stream_name, given) else given, stream_name)
+    asked = None
+    if setup is None:
+        stream = as_stream(_request(stream_name or "sin", given), wanted["options"])
+    else:
+        wanted["options"] = {**setup.options, **wanted["options"]}
+        setup = setup._replace(settings=replace(setup.settings, max_cells_per_user=_most_cells(wanted["options"])))
+        asked = setup.asked()
+        stream = setup.stream(asked).limited(users=given["users"], slots=given["slots"])
+    assigner: Assigner | Registered = Assigner(
+        given["assign"] or "types", parse_epsilons(given["epsilons"]), parse_windows(given["windows"])
+    )
+    if given["assign"] is None and asked is not None:
+        assigner = registered(asked)
     _introduce(console, stream)
     with progress_bar(console, "runs") as show:
         per_slot = given["per_slot"] is not None
         comparison = compare(stream, assigner=assigner, per_slot=per_slot, progress=show, **wanted)
     say_left_out(console, comparison.left_out)
-    if given["as_json"]:
-        normalised = given["ajsd"] == "normalised"
-        click.echo(json.dumps([row.to_dict(normalised=normalised) for row in comparison.ranked], indent=2))
-    else:
-        print_table(_table(comparison, stream, given["ajsd"]))
-        for sentence in comparison.findings():
+    answer = _answer(comparison, stream, given["ajsd"])
+    if not given["wants_json"]:
+        print_table(_table(answer))
+        for sentence in answer.findings:
             click.echo(sentence)
-    _write(console, comparison, given["per_slot"], given["plot"])
+    _write(console, comparison, given["per_slot"], given["plot"], answer)
+    if given["wants_json"]:
+        click.echo(as_json(answer))
+
+
+def _is_plain(name: str | None, given: dict[str, Any]) -> bool:
+    """Whether a stream is named that needs no settings but the length of a slot."""
+    others = [key for key in INPUT_KEYS if key != "slot" and given.get(key) is not None]
+    return name not in (None, EVENTS) and not others and given["config"] is None
+
+
+def _most_cells(options: dict[str, Any]) -> int:
+    most = options.get("max_cells_per_user", 1)
+    return most if type(most) is int and most > 0 else 1
 
 
 def _request(name: str, given: dict[str, Any]) -> StreamRequest:
-    length = given["slot_length"]
+    length = given["slot"]
     return StreamRequest(
         name,
         users=given["users"],
@@ -109,37 +140,69 @@ def _introduce(console: Console, stream: Stream) -> None:
         f"Simulation on {stream.name}: {len(stream.user_labels)} users, {stream.slots} slots, "
         f"{len(stream.cells)} cells."
     )
-    if isinstance(stream, Recorded):
-        for reason, number in stream.remarks.items():
-            if number:
-                console.print(f"Left out while reading: {number} {reason}.")
+    for reason, number in _not_read(stream).items():
+        console.print(f"Left out while reading: {number} {reason}.")
 
 
-def _table(comparison: Comparison, stream: Stream, form: str) -> Table:
-    repeats = len(comparison.ranked[0].scores.amre)
-    title = f"Errors on {stream.name}, smallest first (mean of {repeats} repeats, ± half of the 95 % interval)"
+def _not_read(stream: Stream) -> dict[str, int]:
+    """Records of a file that were left out, by reason."""
+    remarks = stream.remarks if isinstance(stream, Recorded) else {}
+    return {reason: number for reason, number in remarks.items() if number}
+
+
+def _answer(comparison: Comparison, stream: Stream, form: str) -> CompareAnswer:
+    return CompareAnswer(
+        stream=stream.name,
+        users=len(stream.user_labels),
+        slots=stream.slots,
+        cells=len(stream.cells),
+        not_read=_not_read(stream),
+        repeats=len(comparison.ranked[0].scores.amre),
+        ajsd_form=form,
+        mechanisms=[_row(row, form) for row in comparison.ranked],
+        findings=comparison.findings(),
+        left_out=dict(comparison.left_out),
+        plot=None,
+        per_slot=None,
+    )
+
+
+def _row(row: Compared, form: str) -> ComparedRow:
+    figures = row.to_dict(normalised=form == "normalised")
+    interval, covered = row.amre, row.scores.coverage[row.scores.coverage >= 0.0]  # NaN: no interval stated
+    own = {name: figures[name] for name in ("amre", "amre_std", "ajsd", "mre", "mae", "fresh", "worst_window_share")}
+    return ComparedRow(
+        mechanism=row.mechanism,
+        amre_low=known(interval.low),
+        amre_high=known(interval.high),
+        ms_per_slot=known(figures["ms_per_slot"]),
+        covered=float(covered.mean()) if len(covered) else None,
+        **own,
+    )
+
+
+def _table(answer: CompareAnswer) -> Table:
+    title = f"Errors on {answer.stream}, smallest first (mean of {answer.repeats} repeats, ± half of the 95 % interval)"
     numbers = ("amre", "±", "ajsd", "mre", "mae", "fresh", "ms/slot", "window", "covered")
     table = new_table(title, ["mechanism"], numbers, caption=_CAPTION)
-    for row in comparison.ranked:
-        table.add_row(*_cells(row, form))
+    for row in answer.mechanisms:
+        table.add_row(*_cells(row))
     return table
 
 
-def _cells(row: Compared, form: str) -> list[str]:
-    figures = row.to_dict(normalised=form == "normalised")
-    interval = row.amre
-    covered = row.scores.coverage[row.scores.coverage >= 0.0]  # NaN: no interval stated
+def _cells(row: ComparedRow) -> list[str]:
+    low, high = row.amre_low, row.amre_high
     return [
         row.mechanism,
-        short(interval.mean),
-        "-" if interval.low != interval.low else short((interval.high - interval.low) / 2, digits=2),
-        short(figures["ajsd"]),
-        short(figures["mre"]),
-        short(figures["mae"]),
-        f"{figures['fresh']:.0f}",
-        f"{figures['ms_per_slot']:.2f}",
-        f"{figures['worst_window_share']:.1%}",
-        f"{covered.mean():.0%}" if len(covered) else "-",
+        short(row.amre),
+        "-" if low is None or high is None else short((high - low) / 2, digits=2),
+        short(row.ajsd),
+        short(row.mre),
+        short(row.mae),
+        f"{row.fresh:.0f}",
+        "-" if row.ms_per_slot is None else f"{row.ms_per_slot:.2f}",
+        f"{row.worst_window_share:.1%}",
+        "-" if row.covered is None else f"{row.covered:.0%}",
     ]
 
 
@@ -149,11 +212,17 @@ _CAPTION = (
 )
 
 
-def _write(console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None) -> None:
+def _write(
+    console: Console, comparison: Comparison, per_slot: Path | None, plot: Path | None, answer: CompareAnswer
+) -> None:
     if per_slot is not None:
-        from wevent.experiments.datasets.raw import write_parquet
+        from wevent.experiments.datasets.raw import write_csv, write_parquet
 
-        write_parquet(per_slot, comparison.per_slot)
+        write = write_csv if per_slot.suffix.lower() == ".csv" else write_parquet
+        write(per_slot, comparison.per_slot)
         console.print(f"Errors of every slot: {per_slot}", markup=False)
-    if plot is not None:
-        draw(console, "Truth, releases and errors", plot, lambda figures: figures.draw_comparison(comparison, plot))
+        answer.per_slot = str(per_slot)
+    if plot is not None and draw(
+        console, "Truth, releases and errors", plot, lambda figures: figures.draw_comparison(comparison, plot)
+    ):
+        answer.plot = str(plot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.answers import CheckOfMachine, DoctorAnswer, as_json
+from wevent.cli.printing import print_entries
 from wevent.errors import WeventError
 
 Check = Callable[[Path], str]
@@ -22,24 +23,24 @@ Check = Callable[[Path], str]
 @click.option(
     "--folder", default=".", type=click.Path(path_type=Path), help="Where journals will be; the default is here."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
-def command(folder: Path, as_json: bool) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print an object.")
+def command(folder: Path, wants_json: bool) -> None:
     """Check that this machine can publish: versions, noise, disk, locks. Exit code 1 if something is wrong."""
-    found = [_run(name, check, folder) for name, check in _CHECKS.items()]
-    if as_json:
-        click.echo(json.dumps([{"check": name, "ok": ok, "found": text} for name, ok, text in found], indent=2))
+    checks = [_run(name, check, folder) for name, check in _CHECKS.items()]
+    answer = DoctorAnswer(ok=all(one.ok for one in checks), checks=checks)
+    if wants_json:
+        click.echo(as_json(answer))
     else:
-        for name, ok, text in found:
-            click.echo(f"{'ok ' if ok else 'BAD'}  {name:<16} {text}")
-    if not all(ok for _, ok, _ in found):
+        print_entries({f"{'ok ' if one.ok else 'BAD'}  {one.check}": one.found for one in checks})
+    if not answer.ok:
         sys.exit(1)
 
 
-def _run(name: str, check: Check, folder: Path) -> tuple[str, bool, str]:
+def _run(name: str, check: Check, folder: Path) -> CheckOfMachine:
     try:
-        return name, True, check(folder)
+        return CheckOfMachine(check=name, ok=True, found=check(folder))
     except (OSError, ImportError, ValueError, RuntimeError, WeventError) as error:
-        return name, False, str(error)
+        return CheckOfMachine(check=name, ok=False, found=str(error))
 
 
 def _python(folder: Path) -> str:

@@ -7,20 +7,25 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from wevent import __version__
 from wevent.cli.interrupts import INTERRUPTED, interrupted_at_once
+from wevent.cli.loudness import say_how_loud
 from wevent.cli.mistakes import check_text, of_the_system
 from wevent.cli.standard_output import guarded
+from wevent.cli.suggesting import SuggestingGroup
 from wevent.errors import WeventError
 
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
     "publish": "Publish a stream of events: files or live lines in, private histograms out.",
+    "check": "Say what publishing would meet, before anything is spent.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
+    "levels": "Show which levels are offered, what they protect, and how many hold them.",
     "backup": "Copy a journal while it is in use.",
     "restore": "Put a backup back in place of a journal that is damaged or lost.",
     "doctor": "Check that this machine can publish.",
@@ -32,7 +37,7 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(SuggestingGroup):
     """Knows its commands by name and imports them one at a time: `wevent --help` stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -43,7 +48,11 @@ class _LazyGroup(click.Group):
             return None
         with interrupted_at_once():
             command: click.Command = importlib.import_module(f"wevent.cli.{cmd_name}").command
-        return command
+        return say_how_loud(command)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -56,7 +65,13 @@ def cli() -> None:
     """Live histograms of user event streams under personalised w-event differential privacy.
 
     Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 130 interrupted.
+
+    Every command has --help, --quiet and --verbose; those that print facts have --json. The tab key completes after
+    eval "$(_WEVENT_COMPLETE=bash_source wevent)" in bash; zsh_source and fish_source for other shells.
     """
+
+
+say_how_loud(cli)
 
 
 def run(arguments: Sequence[str] | None) -> int:

@@ -6,17 +6,34 @@ from pathlib import Path
 
 import click
 
+from wevent.cli.answers import InitAnswer, as_json
+from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.experiments.example import FILES, write_example
+from wevent.publishing.template import write_template
 
 
 @click.command("init", epilog="Example: wevent init city && wevent publish --config city/wevent.toml")
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-def command(folder: Path) -> None:
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "events",
+    metavar="EVENTS",
+    help="Write a configuration and a requirements file to fill in, from the columns of your own events.",
+)
+@click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
+def command(folder: Path | None, events: str | None, wants_json: bool) -> None:
     """Write a commented example into DIR: configuration, requirements, cells and a day of invented events.
 
-    It can be published at once, and is a start for a stream of your own. Existing files are never overwritten.
+    It can be published at once, and is a start for a stream of your own. With --from EVENTS (CSV, NDJSON or Parquet) the
+    names and types of your columns are taken, none of their values: start, end, cells and who asks for what stay blank,
+    and DIR is the working directory unless named. Existing files are never overwritten.
     """
+    if events is not None:
+        _fill_in(events, folder or Path(), wants_json=wants_json)
+        return
+    if folder is None:
+        raise InvalidSettings("DIR, or --from EVENTS", "neither", "Name a folder for the example.", key="DIR")
     present = [name for name in FILES if (folder / name).exists()]
     if present:
         raise InvalidSettings(
@@ -28,12 +45,29 @@ def command(folder: Path) -> None:
     try:
         written = write_example(folder)
     except OSError as error:
-        raise InvalidSettings(
-            "a folder that can be written to",
-            f"{str(folder)!r} ({error.strerror})",
-            "Choose another folder.",
-            key="DIR",
-        ) from None
-    for path in written:
-        click.echo(f"Wrote {path}")
-    click.echo(f"Next: wevent publish --config {written[0]}")
+        raise _unwritable(folder, error) from None
+    _say(InitAnswer(written=[str(path) for path in written], next=f"wevent publish --config {written[0]}"), wants_json)
+
+
+def _fill_in(events: str, folder: Path, *, wants_json: bool) -> None:
+    try:
+        written = write_template(events, folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    names = [str(path) for path in written.files]
+    _say(InitAnswer(written=names, next=f"wevent check {names[0]}", blank=written.blank), wants_json)
+
+
+def _say(answer: InitAnswer, wants_json: bool) -> None:
+    lines = [f"Wrote {path}" for path in answer.written]
+    if answer.blank:
+        config, requirements = answer.written
+        lines.append(f"Fill in {', '.join(answer.blank)} in {config}, and who asks for what in {requirements}.")
+    text = "\n".join([*lines, f"Next: {answer.next}"])
+    report(as_json(answer) if wants_json else text, "The files were written.", asked=wants_json)
+
+
+def _unwritable(folder: Path, error: OSError) -> InvalidSettings:
+    return InvalidSettings(
+        "a folder that can be written to", f"{str(folder)!r} ({error.strerror})", "Choose another folder.", key="DIR"
+    )

@@ -1,8 +1,8 @@
-"""Pictures of commands: the option that names one, and drawing it if matplotlib is there."""
+"""Files that commands draw or tabulate: the options that name them, and drawing if matplotlib is there."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,20 +13,25 @@ from rich.console import Console
 
 from wevent.errors import InvalidOption
 
-_ENDINGS = (".png", ".svg", ".pdf", ".jpg")
 
+class _FileNamed(click.Path):
+    """A path with one of these endings: checked before anything is computed."""
 
-class _Picture(click.Path):
-    """A path whose ending is a picture's: checked before anything is computed."""
+    def __init__(self, what: str, *endings: str) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self._what, self._endings = what, endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path: Any = super().convert(value, param, ctx)
-        if Path(path).suffix.lower() not in _ENDINGS:
-            self.fail(f"Expected a picture ending in {', '.join(_ENDINGS)}; received {Path(path).name!r}.", param, ctx)
+        if Path(path).suffix.lower() not in self._endings:
+            listed = ", ".join(self._endings)
+            self.fail(f"Expected {self._what} ending in {listed}; received {Path(path).name!r}.", param, ctx)
         return path
 
 
-PICTURE = _Picture(dir_okay=False, path_type=Path)
+PICTURE = _FileNamed("a picture", ".png", ".svg", ".pdf", ".jpg")
+PAGE = _FileNamed("a page", ".html", ".htm")
+TABLE = _FileNamed("a table", ".parquet", ".csv")
 
 
 def require_matplotlib() -> None:
@@ -36,24 +41,27 @@ def require_matplotlib() -> None:
         InvalidOption: if it is not installed.
     """
     try:
-        found = importlib.util.find_spec("matplotlib")
+        importlib.import_module("wevent.drawing.canvas")
     except ImportError:
-        found = None
-    if found is None:
         raise InvalidOption(
             "matplotlib for the figures",
             "an installation without it",
             "Run pip install 'wevent[experiments]'.",
             option="figures",
-        )
+        ) from None
 
 
-def draw(console: Console, title: str, path: Path, paint: Callable[[ModuleType], object]) -> None:
-    """Let `paint` draw with `wevent.experiments.figures` and say where; without matplotlib, say that instead."""
+def draw(console: Console, title: str, path: Path, paint: Callable[[ModuleType], object]) -> bool:
+    """Let `paint` draw with `wevent.experiments.figures` and say where; without matplotlib, say that instead.
+
+    Returns:
+        Whether there is a picture.
+    """
     try:
         from wevent.experiments import figures
     except ImportError:
         console.print("No plot: it needs matplotlib (pip install 'wevent[experiments]').", markup=False)
-        return
+        return False
     paint(figures)
     console.print(f"{title}: {path}", markup=False)
+    return True

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich.console import Console
+import msgspec
 from rich.table import Table
 
+from wevent.cli.answers import PlanAnswer, as_json, known
+from wevent.cli.flags import input_flags
+from wevent.cli.parameter_types import STREAM
 from wevent.cli.pictures import PICTURE, draw
-from wevent.cli.printing import new_table, print_table, short
+from wevent.cli.printing import new_table, print_table
 from wevent.cli.progress import progress_bar
-from wevent.cli.simulation import runs_wanted, say_left_out, seconds, simulation_options
+from wevent.cli.screen import remarks
+from wevent.cli.setup import EVENTS, Setup, known_setup, population_asked
+from wevent.cli.simulation import runs_wanted, say_left_out, simulation_options
 from wevent.cli.words import parse_class, population_of
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidOption
 from wevent.experiments import Forecast, StreamRequest, plan
 from wevent.experiments.datasets import as_stream
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
+from wevent.experiments.wording import change_and_interval, short
+from wevent.streams.clock import SECOND_US
+from wevent.streams.files.requirements_file import Requirements
 
 _DAY_S = 86_400.0
 _SLOTS = 500  # of invented streams
@@ -31,11 +41,11 @@ _SLOTS = 500  # of invented streams
     "--class",
     "classes",
     multiple=True,
-    required=True,
-    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or High/Large=USERS. Once per level.",
+    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or High/Large=USERS. Once per level.  "
+    "[default: who is in the requirements file]",
 )
-@click.option("--cells", default=10, show_default=True, type=click.IntRange(1), help="Cells, without a sample.")
-@click.option("--slot-length", default="1h", show_default=True, help="Length of a slot: 90s, 5m, 1h, 1d.")
+@input_flags
+@click.option("--slot-length", default=None, help="The same as --slot.  [default: 1h]")
 @click.option(
     "--slots", default=None, type=click.IntRange(2), help="Slots to simulate.  [default: 500, or the sample's]"
 )
@@ -50,13 +60,15 @@ _SLOTS = 500  # of invented streams
     "--sample",
     "--stream",
     "sample",
+    type=STREAM,
+    metavar="STREAM",
     default="daily",
     show_default=True,
-    help="A stream like yours: file:PATH (slot,user,cell or time,user,cell), sin, log, tlns, city, or daily (invented).",
+    help="A stream like yours: file:PATH, events (those of the configuration), sin, log, tlns, city, or daily (invented).",
 )
 @simulation_options
 @click.option("--plot", type=PICTURE, help="Draw expected errors and moves here.")
-@click.option("--json", "as_json", is_flag=True, help="Print an object, nothing else.")
+@click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(**given: Any) -> None:
     """Say what error to expect before anything is deployed, and what it would be if people chose other levels.
 
@@ -66,42 +78,88 @@ def command(**given: Any) -> None:
     Every run is made by the publisher itself: each mechanism once per repeat, then the best one again for every move
     between levels. --jobs spreads the runs over processes.
     """
-    console = Console(stderr=True, quiet=given["as_json"])
-    population = population_of([parse_class(text) for text in given["classes"]])
-    length_s = seconds(given["slot_length"])
+    console = remarks(silent=given["wants_json"])
+    given["slot"] = given["slot"] or given["slot_length"]
+    setup = known_setup(given, None if given["sample"] == "daily" else given["sample"])
+    asked = None if setup is None else setup.asked()
+    levels = None if setup is None else setup.settings.levels
+    population = _population([parse_class(text, levels) for text in given["classes"]], asked)
+    length_us = None if setup is None else setup.settings.slot_length_us
+    length_s = 3600.0 if length_us is None else length_us / SECOND_US
     wanted = runs_wanted(given)
-    stream = _stream(given, population.users, length_s, wanted["options"])
+    if setup is not None:
+        wanted["options"] = {**setup.options, **wanted["options"]}
+    stream = _stream(given, population.users, length_s, wanted["options"], setup, asked)
     with progress_bar(console, "runs") as show:
         forecast = plan(population, stream, progress=show, **wanted)
     say_left_out(console, forecast.left_out)
-    if given["as_json"]:
-        click.echo(json.dumps(forecast.to_dict(), indent=2))
-    else:
-        _print(forecast, stream, length_s)
-    path = given["plot"]
-    if path is not None:
-        draw(console, "Expected errors and moves", path, lambda figures: figures.draw_plan(forecast, path))
+    answer, path = _answer(forecast, stream, length_s), given["plot"]
+    if not given["wants_json"]:
+        _print(answer, forecast, stream)
+    if path is not None and draw(
+        console, "Expected errors and moves", path, lambda figures: figures.draw_plan(forecast, path)
+    ):
+        answer.plot = str(path)
+    if given["wants_json"]:
+        click.echo(as_json(answer))
 
 
-def _stream(given: dict[str, Any], users: int, length_s: float, options: dict[str, Any]) -> Stream:
-    if given["sample"] == "daily":
-        return Daily(users, given["slots"] or _SLOTS, given["cells"], _DAY_S / length_s, given["present"])
-    slots = given["slots"] or (None if given["sample"].startswith("file:") else _SLOTS)
-    return as_stream(StreamRequest(given["sample"], slots=slots, slot_length_s=length_s), options)
+def _answer(forecast: Forecast, stream: Stream, length_s: float) -> PlanAnswer:
+    """What the forecast says, with the ends of its intervals and windows as times."""
+    facts = forecast.to_dict()
+    for level in facts["classes"]:
+        level["hours"] = level["window"] * length_s / 3600
+    for row, expected in zip(facts["mechanisms"], forecast.expected, strict=True):
+        error = expected.typical_error
+        row.update(typical_error_low=known(error.low), typical_error_high=known(error.high))
+    for row, move in zip(facts["moves"], forecast.moves, strict=True):
+        row.update(amre_ratio_low=known(move.ratio.low), amre_ratio_high=known(move.ratio.high))
+    facts.update(stream=stream.name, slots=stream.slots, cells=len(stream.cells), left_out=dict(forecast.left_out))
+    return msgspec.convert({**facts, "plot": None}, PlanAnswer)
 
 
-def _print(forecast: Forecast, stream: Stream, length_s: float) -> None:
+def _population(classes: Sequence[tuple[Requirement, int]], asked: Requirements | None) -> Population:
+    if classes:
+        return population_of(classes)
+    if asked is None:
+        raise InvalidOption(
+            "the levels that people hold",
+            "none",
+            "Give --class WINDOW:EPSILON=USERS for each, --requirements, or a configuration that names it (--config).",
+            option="class",
+        )
+    return population_asked(asked)
+
+
+def _stream(
+    given: dict[str, Any],
+    users: int,
+    length_s: float,
+    options: dict[str, Any],
+    setup: Setup | None,
+    asked: Requirements | None,
+) -> Stream:
+    sample, slots = given["sample"], given["slots"]
+    if sample == "daily":
+        cells = 10 if setup is None else len(setup.settings.cells)
+        return Daily(users, slots or _SLOTS, cells, max(1.0, _DAY_S / length_s), given["present"])
+    if setup is not None and (sample == EVENTS or (sample.startswith("file:") and setup.said - {"slot", "inputs"})):
+        return setup.stream(asked).limited(slots=slots)
+    slots = slots or (None if sample.startswith("file:") else _SLOTS)
+    return as_stream(StreamRequest(sample, slots=slots, slot_length_s=length_s), options)
+
+
+def _print(answer: PlanAnswer, forecast: Forecast, stream: Stream) -> None:
     levels = new_table("Levels", [], ("window (slots)", "window (hours)", "epsilon", "users"))
-    for requirement, size in forecast.population.items():
-        hours = requirement.window * length_s / 3600
-        levels.add_row(str(requirement.window), short(hours), f"{requirement.epsilon:g}", f"{size:,}")
+    for level in answer.classes:
+        levels.add_row(str(level.window), short(level.hours), f"{level.epsilon:g}", f"{level.users:,}")
     print_table(levels)
     print_table(_errors(forecast, stream))
     if forecast.moves:
         print_table(_moves(forecast))
-    for sentence in forecast.advice():
+    for sentence in answer.advice:
         click.echo(sentence)
-    for warning in forecast.warnings:
+    for warning in answer.warnings:
         click.echo(f"Warning: {warning}")
 
 
@@ -110,7 +168,7 @@ def _errors(forecast: Forecast, stream: Stream) -> Table:
     table = new_table(title, ["mechanism"], ("typical error", "95 % interval", "relative (mre)", "fresh", "window"))
     for row in forecast.expected:
         error = row.typical_error
-        ends = "-" if error.low != error.low else f"{short(max(error.low, 0.0))} to {short(error.high)}"
+        ends = "-" if error.low != error.low else f"{short(error.low)} to {short(error.high)}"
         table.add_row(
             row.mechanism,
             short(error.mean),
@@ -126,8 +184,6 @@ def _moves(forecast: Forecast) -> Table:
     title = f"If users moved ({forecast.expected[0].mechanism})"
     table = new_table(title, ("from", "to"), ("users", "squared error", "95 % interval"))
     for move in forecast.moves:
-        low, high = move.ratio.low, move.ratio.high
-        ends = "-" if low != low else f"{low - 1:+.0%} to {high - 1:+.0%}"
-        change = f"{move.ratio.mean - 1:+.0%}"
-        table.add_row(describe(move.source), describe(move.target), f"{move.users:,}", change, ends)
+        figures = (f"{move.users:,}", *change_and_interval(move.ratio))
+        table.add_row(describe(move.source), describe(move.target), *figures)
     return table

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wevent.cli.flags import option_flags
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
+from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.loudness import log_to_standard_error
+from wevent.cli.parameter_types import FILE, Word
+from wevent.cli.progress import Show, progress_bar
+from wevent.cli.screen import remarks
+from wevent.cli.standard_output import report
+from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import PUBLISHING, Settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
-from wevent.publishing.session import Intent, Watch, run, settings_files
+from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
+from wevent.streams.clock import SECOND_US
+from wevent.streams.uncounted import MALFORMED, REJECTED, in_words
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "
     "--start 2026-01-01T00:00:00Z --end 2026-01-02T00:00:00Z --journal run.journal --out releases.ndjson"
 )
 
+_AUTO = (
+    "With --start auto the first and the last slot are read from the events: one person's event can decide when the "
+    "stream begins or ends, which no epsilon covers. The journal keeps the note (unsafe: start auto). Declare --start and "
+    "--end for data that is to be protected."
+)
+_NOT_COUNTED = ("rejected", *REJECTED, "malformed", *MALFORMED, "late")
 _STRICT = (
     "With --strict the run stops at a malformed line: whoever sees that it stopped learns about the record in it. "
     "Use it for checking data, not for protecting it."
@@ -29,30 +43,8 @@ _STRICT = (
 
 
 @click.command("publish", epilog=_EXAMPLE)
-@click.argument("events", nargs=-1)
-@click.option("--config", type=click.Path(path_type=Path), help="A TOML file with any of these settings.")
-@click.option("--journal", help="The journal; made if it does not exist, resumed if it does.")
-@click.option("--out", help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default).")
-@click.option("--requirements", help="Who asks for what: user,window,epsilon or user,privacy,window.")
-@click.option("--cells", help="The number of cells, or a file with their labels.")
-@click.option("--slot", help="How long a slot is, such as 60s.")
-@click.option(
-    "--start", help="Where slot 1 starts (UTC or with an offset); auto reads start and end from the data: unsafe."
-)
-@click.option("--end", help="Where the last slot ends.")
-@click.option("--slot-column", help="The column with slot numbers, for data already slotted.")
-@option_flags()
-@click.option("--unknown-users", help="How many unregistered users a slot may count; 0 rejects them.")
-@click.option("--stream", help="The stream's id, pinned by the journal.")
-@click.option("--grace", help="How long a live slot stays open after its end.")
-@click.option("--close", help="What closes a live slot: clock (default) or lines.")
-@click.option("--timezone", help="The offset of times that carry none: UTC or such as +02:00.")
-@click.option("--time-unit", help="What numbers as times count: s, ms or us.")
-@click.option("--time-column", help="The name of the time column.")
-@click.option("--user-column", help="The name of the user column.")
-@click.option("--cell-column", help="The name of the cell column.")
-@click.option("--engine", help="auto, duckdb or numpy.")
-@click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private.")
+@click.argument("events", nargs=-1, type=FILE)
+@setting_flags
 @click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later.")
 @click.option("--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays.")
 @click.option(
@@ -75,61 +67,103 @@ _STRICT = (
     type=click.IntRange(1),
     help="How many slots the journal keeps, all unless told; not with a Parquet output.",
 )
-@click.option("--log", default="warning", type=click.Choice(["debug", "info", "warning"]), help="How much to log.")
-def command(events: tuple[str, ...], config: Path | None, **options: Any) -> None:
+@click.option(
+    "--check", is_flag=True, help="Only say what publishing would meet, as `wevent check` does; spend nothing."
+)
+@click.option(
+    "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
+)
+@click.option("--json", is_flag=True, help="Print what the run came to as a line of JSON; releases must go to a file.")
+def command(events: tuple[str, ...], config: Path | None, check: bool, **options: Any) -> None:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
     Run the same command again after a crash or with more events: it resumes where it stopped and never draws a slot
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
-    logging.basicConfig(level=options.pop("log").upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_standard_error(options.pop("log"))
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
-    settings = load_settings(config, {**options, "inputs": events or None})
-    console = Console(stderr=True)
+    wants_json = options.pop("json")
+    needed = [key for key in PUBLISHING if key != "journal" or not check]
+    settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
+    if check:
+        from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
+
+        show_check(settings, intent, as_json=wants_json)
+        return
+    if wants_json:
+        _refuse_mixing(settings)
+    console = remarks(silent=wants_json)
     if settings.strict:
         _say(console, _STRICT)
-    with _Shown(console) as shown:
-        watch = Watch(lambda difference: _say(console, f"Requirements: {difference}."), shown.begin, shown.show)
-        done = run(settings, intent, settings_files(config, options["cells"]), watch)
+    live = settings.inputs == ("-",)
+    if settings.start_auto and not live:
+        _say(console, _AUTO)
+    usual = 60 * SECOND_US / settings.slot_us if live else 0.0
+    told: list[str] = []
+    with progress_bar(console, "slots", usual=usual) as show:
+        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show, told))
     _report(console, done.summary, settings)
     _report_private(console, done.totals, done.malformed)
+    if wants_json:
+        report(
+            as_json(_answer(done, settings, told), indent=None),
+            "The run is over, and everything is stored.",
+            asked=True,
+        )
+
+
+def _refuse_mixing(settings: Settings) -> None:
+    if settings.out in (None, "-"):
+        raise InvalidSettings(
+            "releases in a file for --json",
+            "standard output for both",
+            "Give --out releases.ndjson, or leave --json out.",
+            key="out",
+        )
+
+
+def _answer(done: RunReport, settings: Settings, told: list[str]) -> PublishAnswer:
+    summary, imported = done.summary, done.imported
+    return PublishAnswer(
+        journal=str(settings.journal),
+        out=str(settings.out),
+        first=summary.first,
+        last=summary.last,
+        sent_again=summary.sent_again,
+        interrupted=summary.interrupted,
+        requirements=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
+        remarks=told,
+        private=PrivateTotals(
+            not_counted={name: done.totals.get(name, 0) for name in _NOT_COUNTED}, first_malformed=done.malformed
+        ),
+    )
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-class _Shown:
-    """Progress on standard error: slots, slots per second, time left."""
+def _watching(console: Console, show: Show, told: list[str]) -> Watch:
+    """Says what the requirements file changes, and shows the slots of this run as they are committed."""
+    begins = 1
 
-    def __init__(self, console: Console) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._progress.add_task("", total=None, rate="")
-        self._first, self._begun = 1, time.monotonic()
+    def begun(first: int, last: int | None) -> None:
+        nonlocal begins
+        begins = first
+        advance(first - 1, last)
 
-    def __enter__(self) -> _Shown:
-        self._progress.start()
-        return self
+    def advance(slot: int, last: int | None) -> None:
+        total = None if last is None else max(last - begins + 1, 0)
+        show(f"slot {slot}", slot - begins + 1, total)
 
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+    def imported(difference: Difference) -> None:
+        _say(console, " ".join((f"Requirements: {difference}.", *difference.sentences())))
 
-    def begin(self, first: int, last: int | None) -> None:
-        """The run starts with this slot."""
-        self._first, self._begun = first, time.monotonic()
-        self._progress.update(self._task, total=None if last is None else max(last - first + 1, 0))
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        _say(console, sentence)
 
-    def show(self, slot: int, last: int | None) -> None:
-        """A slot was committed."""
-        done = slot - self._first + 1
-        rate = f"{done / max(time.monotonic() - self._begun, 1e-9):,.0f} slots/s"
-        self._progress.update(self._task, completed=done, description=f"slot {slot}", rate=rate)
+    return Watch(imported=imported, told=tell, begun=begun, progress=advance)
 
 
 def _report(console: Console, summary: Summary, settings: Settings) -> None:
@@ -147,7 +181,7 @@ def _report(console: Console, summary: Summary, settings: Settings) -> None:
 
 def _report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:
     """The one line that depends on events: totals of the whole run, for the operator's eyes. It is always there."""
-    counts = ", ".join(f"{totals.get(name, 0)} {name}" for name in ("rejected", "malformed", "late"))
+    counts = in_words(totals)
     where = f"; the first malformed: {'; '.join(malformed)}" if malformed else ""
     text = f"Events not counted in this run (private: do not publish these numbers): {counts}{where}."
     _say(console, text)

@@ -2,47 +2,112 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 import time
 from pathlib import Path
 
 import click
 
-from wevent.journal import open_journal
+from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.parameter_types import FILE, Word
+from wevent.errors import InvalidOption
+from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
+from wevent.outputs.excerpt import Excerpt
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
+from wevent.outputs.refusals import refuse_existing
 
 
-@click.command("releases", epilog="Example: wevent releases run.journal --from 100 --format csv")
-@click.argument("journal", type=click.Path(path_type=Path))
+@click.command(
+    "releases", epilog="Example: wevent releases run.journal --from 100 --to 199 --cells north,south --format csv"
+)
+@journal_flags
 @click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
-@click.option("--format", "kind", default="ndjson", show_default=True, type=click.Choice(["ndjson", "csv"]))
+@click.option("--to", "last", default=None, type=click.IntRange(1), help="The last slot; the last one there is.")
+@click.option("--cells", default=None, help="Labels of the cells, separated by commas; all of them.")
 @click.option(
-    "--out", default=None, help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them."
+    "--format",
+    "kind",
+    default="ndjson",
+    show_default=True,
+    type=Word("ndjson", "csv"),
+    help="How they are printed; a file is written as its ending says.",
+)
+@click.option(
+    "--out",
+    type=FILE,
+    default=None,
+    help="A file (.ndjson, .csv, .parquet) for these releases instead of printing them.",
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
-def command(journal: Path, first: int, kind: str, out: str | None, follow: bool) -> None:
-    """Print or export the releases of a journal, the same bytes as they were emitted."""
-    with open_journal(journal) as source:
+def command(
+    journal: Path | None,
+    config: Path | None,
+    first: int,
+    last: int | None,
+    cells: str | None,
+    kind: str,
+    out: str | None,
+    follow: bool,
+) -> None:
+    """Print or export the releases of a journal, the same bytes as they were emitted.
+
+    With --cells the lines are those of a stream that has only these cells: the same numbers.
+    """
+    if last is not None and last < first:
+        raise InvalidOption(
+            "a last slot that is not before the first",
+            f"--from {first} --to {last}",
+            "Swap them.",
+            option="to",
+            value=last,
+        )
+    with open_journal(chosen_journal(journal, config)) as source:
+        excerpt = Excerpt(source, last, None if cells is None else _labels(cells))
         if out is not None:
-            refuse_same_file(out, [("the journal or a file beside it", file) for file in source.files()])
-            output = open_output(out, first)
-            output.repair(source, source.head().committed, 0)
-            output.close()
-            return
-        render = csv_lines if kind == "csv" else ndjson_line
-        stream = standard_output()
-        if kind == "csv":
-            stream.write(CSV_HEADER)
-        try:
-            while True:
-                for record in source.releases(first):
-                    first = record.slot + 1
-                    if record.shown is not None:
-                        stream.write(render(record))
-                stream.flush()
-                if not follow:
-                    return
-                time.sleep(0.2)
-        except KeyboardInterrupt:
-            sys.exit(0)
+            _export(source, excerpt, out, first, whole=last is None and cells is None)
+        else:
+            _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
+
+
+def _labels(text: str) -> list[str]:
+    """`a,b`, or `"a,b",c` where a label has a comma."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise InvalidOption(
+            "labels separated by commas, in double quotes if they have one",
+            f"{text!r}",
+            "For example --cells north,south.",
+            option="cells",
+            value=text,
+        ) from None
+
+
+def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:
+    refuse_same_file(out, [("the journal or a file beside it", file) for file in source.files()])
+    output = open_output(out, first)
+    if not whole and out != "-":
+        refuse_existing(Path(out))
+    output.repair(source if whole else excerpt, excerpt.head().committed, first - 1)
+    output.close()
+
+
+def _print(excerpt: Excerpt, first: int, last: int | None, *, as_csv: bool, follow: bool) -> None:
+    render = csv_lines if as_csv else ndjson_line
+    stream = standard_output()
+    if as_csv:
+        stream.write(CSV_HEADER)
+    try:
+        while True:
+            for record in excerpt.releases(first):
+                first = record.slot + 1
+                if record.shown is not None:
+                    stream.write(render(record))
+            stream.flush()
+            if not follow or (last is not None and first > last):
+                return
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        sys.exit(0)

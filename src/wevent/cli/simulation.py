@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from wevent.cli.flags import option_flags
+from wevent.cli.parameter_types import MECHANISMS, Word
 from wevent.cli.words import parse_list
 from wevent.core.settings import option_kinds
 from wevent.streams.clock import SECOND_US, parse_length
@@ -26,7 +27,7 @@ DATA = click.option(
 SEED = click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Same seed, same figures.")
 VARIANT = click.option(
     "--variant",
-    type=click.Choice(["printed", "authors"]),
+    type=Word("printed", "authors"),
     default="printed",
     show_default=True,
     help="Synthetic streams as the paper prints them, or as its authors' code draws them.",
@@ -35,6 +36,7 @@ VARIANT = click.option(
 _RUNS = (
     click.option(
         "--mechanisms",
+        type=MECHANISMS,
         default=None,
         help="Comma-separated; a word after a colon is an option of its own, as in bd:std or pbd:refund.  "
         "[default: all that take the options]",

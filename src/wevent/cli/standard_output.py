@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
+from wevent.cli.loudness import is_quiet
+from wevent.cli.plain_signs import PLAIN_ASCII, PLAINLY
 from wevent.errors import ReaderGone, StorageFailed
 
 _STANDARD = (0, 1, 2)
@@ -35,6 +38,15 @@ class _Guarded(io.FileIO):
             ) from None
 
 
+class _PlainAscii(io.TextIOWrapper):
+    """A console of ASCII. Click takes one for a mistake, and would write UTF-8 to it, if it knew its name."""
+
+    encoding = PLAIN_ASCII
+
+    def __init__(self, buffer: Any) -> None:
+        super().__init__(buffer, encoding="ascii", errors=PLAINLY, line_buffering=True)
+
+
 class _Closed(io.TextIOBase):
     """Standard output that was closed before the command began: whatever is printed is lost, and that is said."""
 
@@ -51,16 +63,19 @@ def _closed() -> StorageFailed:
     return StorageFailed("standard output", "a closed one", "Redirect it, or name a file.", path="-")
 
 
-def report(text: str, done: str) -> None:
+def report(text: str, done: str, *, asked: bool = False) -> None:
     """Print what a command has done; if that cannot be printed, say that it is done all the same.
 
     Args:
         text: the report.
         done: a sentence about what is not lost with it.
+        asked: whether somebody waits for it (JSON); if not, --quiet leaves it out.
 
     Raises:
         StorageFailed: if standard output cannot be written.
     """
+    if is_quiet() and not asked:
+        return
     try:
         click.echo(text)
         sys.stdout.flush()
@@ -82,12 +97,10 @@ def guarded(command: Callable[[], int]) -> int:
     _keep_numbers()
     real = sys.__stdout__
     if real is not None and sys.stdout is real:
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Guarded()),
-            encoding=real.encoding,
-            errors=real.errors,
-            line_buffering=real.line_buffering,
-        )
+        sys.stdout = _text_over(io.BufferedWriter(_Guarded()), real)
+    real = sys.__stderr__
+    if real is not None and sys.stderr is real:
+        sys.stderr = _text_over(real.buffer, real)
     if sys.stdout is None:
         sys.stdout = _Closed()
     code = 0
@@ -100,6 +113,14 @@ def guarded(command: Callable[[], int]) -> int:
         _silence()
         raise
     return code
+
+
+def _text_over(buffer: Any, real: TextIO) -> io.TextIOWrapper:
+    """A stream of the same encoding, in which no text is an error."""
+    if codecs.lookup(real.encoding).name == "ascii":
+        return _PlainAscii(buffer)
+    lines = real is sys.__stderr__ or bool(getattr(real, "line_buffering", False))
+    return io.TextIOWrapper(buffer, encoding=real.encoding, errors=PLAINLY, line_buffering=lines)
 
 
 def _keep_numbers() -> None:

@@ -3,90 +3,141 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
+from rich.table import Table
 
+from wevent.cli.answers import ClassBudget, SlotRange, StatusAnswer, WriterAnswer, as_json
+from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.statement import privacy_statement
-from wevent.outputs.lines import slot_time
+from wevent.publisher.catalogue import find_mechanism
 
 _RECENT = 1000
+_BAR = 10  # signs
+_APART = 0.5  # shares that are so far apart need a word
 
 
 @click.command("status", epilog="Example: wevent status run.journal")
-@click.argument("journal", type=click.Path(path_type=Path))
+@journal_flags
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(journal: Path, statement: bool, as_json: bool) -> None:
-    """Show how far a journal is: slot, fresh rate, and the budget every class has left in its window."""
-    with open_journal(journal) as source:
+@click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
+def command(journal: Path | None, config: Path | None, statement: bool, wants_json: bool) -> None:
+    """Show how far a journal is: slot, fresh rate, who waits, and the budget every class has left in its window."""
+    path = chosen_journal(journal, config)
+    with open_journal(path) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
             return
-        facts = _facts(source, journal)
-    click.echo(json.dumps(facts, indent=2) if as_json else _text(facts))
+        answer = _answer(source, path)
+    if wants_json:
+        click.echo(as_json(answer))
+        return
+    click.echo("\n".join(_lines(answer)))
+    print_table(_table(answer))
+    click.echo(answer.meaning)
 
 
-def _facts(journal: Journal, path: Path) -> dict[str, Any]:
+def _answer(journal: Journal, path: Path) -> StatusAnswer:
     loaded = journal.load()
     head = loaded.head
     publisher = rebuild_publisher(loaded, journal.epochs(), None)
-    kinds = [record.kind for record in islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)]
+    recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
+    outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
-    budgets = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
-    return {
-        "stream": terms.stream,
-        "slot": head.committed,
-        "slot_start": slot_time(terms, head.committed) if head.committed else None,
-        "first_kept": head.first,
-        "mechanism": terms.mechanism,
-        "epoch": head.epoch.number,
-        "fresh_rate": kinds.count("published") / len(kinds) if kinds else None,
-        "recent_slots": len(kinds),
-        "pending_changes": journal.registry.pending(),
-        "classes": [
-            {
-                "window": held.window,
-                "epsilon": held.epsilon,
-                "users": size,
-                "left": left / NANO,
-                "share": left / held.nano,
-            }
-            for (held, size), left in budgets
-        ],
-        "backup": head.copied,
-        "unsafe": list(head.unsafe),
-        "writer": None if writer is None else writer._asdict(),
-        "bytes": path.stat().st_size,
-    }
-
-
-def _text(facts: dict[str, Any]) -> str:
-    fresh = (
-        "-" if facts["fresh_rate"] is None else f"{facts['fresh_rate']:.1%} of the last {facts['recent_slots']} slots"
-    )
-    writer = facts["writer"]
-    lines = [
-        f"stream {facts['stream']}, {facts['mechanism']}, epoch {facts['epoch']}",
-        f"slot {facts['slot']}" + (f", starting {facts['slot_start']}" if facts["slot"] else ": nothing published yet"),
-        f"fresh {fresh}",
-        f"writer: {'none' if writer is None else 'process {pid} on {host} since {since}'.format(**writer)}",
+    budgets = [
+        ClassBudget(window=held.window, epsilon=held.epsilon, users=size, left=left / NANO, share=left / held.nano)
+        for (held, size), left in zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
     ]
-    if facts["pending_changes"]:
-        lines.append(f"{facts['pending_changes']} changes of the registry wait for the next slot")
-    if facts["backup"]:
-        lines.append("a backup: state --released-through SLOT before publishing from it")
-    lines += [f"unsafe: {reason}" for reason in facts["unsafe"]]
-    lines.append("budget left in the open window:")
-    for row in facts["classes"]:
-        bar = "█" * round(20 * row["share"])
-        lines.append(
-            f"  window {row['window']:>6}  epsilon {row['epsilon']:<7g} {row['users']:>9} users  "
-            f"{bar:░<20} {row['share']:.0%}"
+    firsts = journal.registry.rows().firsts
+    waiting = firsts[firsts > head.committed + 1]
+    return StatusAnswer(
+        stream=terms.stream,
+        mechanism=terms.mechanism,
+        epoch=head.epoch.number,
+        slot=head.committed,
+        slot_start=terms.slot_span(head.committed)[0] if head.committed else None,
+        first_kept=head.first,
+        fresh_rate=outcomes.count("fresh") / len(outcomes) if outcomes else None,
+        recent_slots=len(outcomes),
+        pending_changes=journal.registry.pending(),
+        members=len(firsts),
+        waiting=len(waiting),
+        waiting_until=int(waiting.max()) if len(waiting) else None,
+        released_elsewhere=[_elsewhere(journal, one.slot) for one in journal.registry.restores()],
+        classes=budgets,
+        meaning=_meaning(terms.mechanism, [one.share for one in budgets]),
+        backup=head.copied,
+        unsafe=list(head.unsafe),
+        writer=None if writer is None else WriterAnswer(**writer._asdict()),
+        bytes=path.stat().st_size,
+    )
+
+
+def _elsewhere(journal: Journal, last: int) -> SlotRange:
+    """The slots of a restore, as far as they are kept."""
+    first = last
+    while first > 1 and journal.is_elsewhere(first - 1):
+        first -= 1
+    return SlotRange(first=first, last=last)
+
+
+def _meaning(mechanism: str, shares: Sequence[float]) -> str:
+    """What it means that little is left, or much: for most mechanisms nothing to worry about."""
+    if find_mechanism(mechanism).threshold is not None:
+        return (
+            f"{mechanism} spends more when the stream changes. What is spent comes back when it leaves the window; with "
+            "little left, releases are repeated until then."
         )
-    return "\n".join(lines)
+    planned = (
+        f"{mechanism} plans the spending of every window, so little or nothing left (0%) is as it should be: what leaves "
+        "the window is spent again, and publishing goes on."
+    )
+    if max(shares) - min(shares) > _APART:
+        planned += " Classes with much left are held to what the strictest one allows."
+    return planned
+
+
+def _lines(answer: StatusAnswer) -> list[str]:
+    fresh = "-" if answer.fresh_rate is None else f"{answer.fresh_rate:.1%} of the last {answer.recent_slots} slots"
+    writer = answer.writer
+    started = f", starting {answer.slot_start}" if answer.slot_start else ""
+    waiting = f"; {answer.waiting:,} of them wait, until slot {answer.waiting_until} at the latest"
+    lines = [
+        f"stream {answer.stream}, {answer.mechanism}, epoch {answer.epoch}",
+        f"slot {answer.slot}" + (started if answer.slot else ": nothing published yet"),
+        f"fresh {fresh}",
+        f"{answer.members:,} members" + (waiting if answer.waiting else ""),
+        f"writer: {'none' if writer is None else f'process {writer.pid} on {writer.host} since {writer.since}'}",
+        f"journal: {answer.bytes:,} bytes, slots from {answer.first_kept} on",
+    ]
+    if answer.pending_changes:
+        lines.append(f"{answer.pending_changes} changes of the registry wait for the next slot")
+    lines += [elsewhere_sentence(one) for one in answer.released_elsewhere]
+    if answer.backup:
+        lines.append("a backup: state --released-through SLOT before publishing from it")
+    return lines + [f"unsafe: {reason}" for reason in answer.unsafe]
+
+
+def elsewhere_sentence(slots: SlotRange) -> str:
+    """What a restore did about slots that went out elsewhere."""
+    which = f"slot {slots.last} was" if slots.first == slots.last else f"slots {slots.first} to {slots.last} were"
+    return f"{which} released elsewhere (a backup was restored): charged with the most they could have cost, not drawn"
+
+
+def _table(answer: StatusAnswer) -> Table:
+    headings = ("window", "epsilon", "users", "left", "share")
+    table = new_table("Budget left in the open window", [], headings, prose=[""])
+    for row in answer.classes:
+        bar = "█" * round(_BAR * row.share)
+        share = f"{row.share:.0%}"
+        table.add_row(
+            str(row.window), f"{row.epsilon:g}", f"{row.users:,}", f"{row.left:.3f}", share, f"{bar:░<{_BAR}}"
+        )
+    return table

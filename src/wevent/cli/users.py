@@ -3,127 +3,215 @@
 from __future__ import annotations
 
 import csv
-import json
-import sys
+import io
 from pathlib import Path
 
 import click
+import msgspec
 
+from wevent.cli.answers import (
+    ChangeAnswer,
+    ConsequencesAnswer,
+    MemberAnswer,
+    RegistryDifference,
+    UsersAnswer,
+    as_json,
+)
+from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.loudness import is_quiet
 from wevent.cli.standard_output import report
+from wevent.cli.suggesting import SuggestingGroup
 from wevent.core.budget import NANO
 from wevent.journal import open_journal
+from wevent.journal.contents import Member
+from wevent.outputs import standard_output
 from wevent.publishing import registrations
+from wevent.publishing.configuration import read_config, requirements_columns
+from wevent.publishing.importing import Difference
 
 
-@click.group("users", epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
-@click.argument("journal", type=click.Path(path_type=Path))
+class _AfterAJournal(SuggestingGroup):
+    """Takes the journal before the subcommand, or from the configuration where a subcommand comes first."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        values = [argument for argument in args if not argument.startswith("-")]
+        named = values[1:2] if args[:1] == ["--config"] else values[:1]
+        if named and named[0] in self.commands and not Path(named[0]).exists():
+            args = [*args[: args.index(named[0])], "", *args[args.index(named[0]) :]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("users", cls=_AfterAJournal, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
+@journal_flags
 @click.pass_context
-def command(context: click.Context, journal: Path) -> None:
+def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
     Changes take effect at the next slot. Who changes requirements is not counted until the old and the new window have
     passed (hold-out); who comes back to the same one is counted at once.
     """
-    context.obj = journal
+    context.obj = chosen_journal(None if journal == Path() else journal, config)
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
+@click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
-def list_users(path: Path, as_json: bool) -> None:
+def list_users(path: Path, wants_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
     with open_journal(path) as journal:
         journal.registry.check()
-        rows = [
-            {
-                "user": member.user,
-                "window": member.key[0],
-                "epsilon": member.key[1] / NANO,
-                "level": member.level,
-                "from": member.first,
-            }
-            for member in journal.registry.members()
-        ]
+        members = journal.registry.members()
         waiting = journal.registry.pending()
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
+    answer = UsersAnswer(users=[_member(one) for one in members], pending_changes=waiting)
+    if wants_json:
+        click.echo(as_json(answer))
         return
-    for row in rows:
-        level = f"  {row['level']}" if row["level"] else ""
-        click.echo(f"{row['user']}  window {row['window']}  epsilon {row['epsilon']:g}  from slot {row['from']}{level}")
-    click.echo(f"{len(rows)} users; {waiting} changes wait for the next slot", err=True)
+    for row in answer.users:
+        level = f"  {row.level}" if row.level else ""
+        click.echo(f"{row.user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
+    if not is_quiet():
+        click.echo(f"{len(answer.users)} users; {waiting} changes wait for the next slot", err=True)
+
+
+def _member(one: Member) -> MemberAnswer:
+    window, nano = one.key
+    return MemberAnswer(user=one.user, window=window, epsilon=nano / NANO, level=one.level, first=one.first)
+
+
+def _change_options(function: click.decorators.FC) -> click.decorators.FC:
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Only say what it means; nothing is stored."),
+        click.option("--json", "wants_json", is_flag=True, help="Print one object."),
+    ):
+        function = option(function)
+    return function
 
 
 def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
-        click.option("--window", required=True, help="Slots, or a word of the level table."),
-        click.option("--epsilon", help="A number; with a window in slots."),
+        click.option("--level", help="A level as `wevent levels` shows them, such as High/Large."),
+        click.option("--window", help="Slots or a duration such as 24h; with --privacy, a word of the level table."),
+        click.option("--epsilon", help="A number; with a window in slots or a duration."),
         click.option("--privacy", help="A word of the level table; with a window word."),
     ):
         function = option(function)
-    return function
+    return _change_options(function)
 
 
 @command.command("add")
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def add(path: Path, user: str, window: str, epsilon: str | None, privacy: str | None) -> None:
-    """Register a new user."""
-    _say_when(registrations.register(path, user, registrations.Asked(window, epsilon, privacy)))
+def add(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
+    """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
+    _say(registrations.register(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("set")
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def set_requirement(path: Path, user: str, window: str, epsilon: str | None, privacy: str | None) -> None:
+def set_requirement(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
-    _say_when(registrations.change(path, user, registrations.Asked(window, epsilon, privacy)))
+    _say(registrations.change(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("remove")
 @click.argument("user")
+@_change_options
 @click.pass_obj
-def remove(path: Path, user: str) -> None:
+def remove(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave; the id is kept as long as a hold-out may need it."""
-    _say_when(registrations.remove(path, user))
+    _say(registrations.remove(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("erase")
 @click.argument("user")
+@_change_options
 @click.pass_obj
-def erase(path: Path, user: str) -> None:
-    """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
-    _say_when(registrations.erase(path, user))
+def erase(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
+    """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it.
+
+    Delete the row in the requirements file, too: the next import registers whoever is in it.
+    """
+    _say(registrations.erase(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--allow-removals", is_flag=True, help="Also if more than one in ten of the registered are not in it.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="A TOML file whose [requirements_columns] names its columns."
+)
+@_change_options
 @click.pass_obj
-def import_file(path: Path, file: Path, allow_removals: bool) -> None:
+def import_file(
+    path: Path, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
+) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
-    done = registrations.import_file(path, file, allow_removals=allow_removals)
-    click.echo(f"requirements: {done}", err=True)
-    _say_when(registrations.put_in_force(path), f"{done.total} changes\n")
+    columns = {} if config is None else requirements_columns(read_config(config))
+    done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
+    if not wants_json and not is_quiet():
+        click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)
+    force = registrations.foreseen_slot(path) if dry_run else registrations.put_in_force(path)
+    if wants_json:
+        _report(_answer(force, dry_run, done), force, dry_run)
+    else:
+        report(f"{done.total} changes\n{_when(force, dry_run)}", _done(force, dry_run), asked=dry_run)
 
 
 @command.command("export")
 @click.pass_obj
 def export(path: Path) -> None:
-    """Print user,window,epsilon as CSV, as `import` reads it."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("user", "window", "epsilon"))
-    with open_journal(path) as journal:
-        journal.registry.check()
-        for member in journal.registry.members():
-            writer.writerow((member.user, member.key[0], f"{member.key[1] / NANO:.9f}".rstrip("0").rstrip(".")))
+    """Print user,window,epsilon,level as CSV, as `import` reads it; level is empty for those who chose numbers."""
+    out = io.TextIOWrapper(standard_output(), encoding="utf-8", newline="", write_through=True)  # data, on any console
+    writer = csv.writer(out, lineterminator="\n")
+    try:
+        writer.writerow(("user", "window", "epsilon", "level"))
+        with open_journal(path) as journal:
+            journal.registry.check()
+            for member in journal.registry.members():
+                epsilon = f"{member.key[1] / NANO:.9f}".rstrip("0").rstrip(".")
+                writer.writerow((member.user, member.key[0], epsilon, member.level or ""))
+    finally:
+        out.detach()
 
 
-def _say_when(force: registrations.InForce, said: str = "") -> None:
+def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
+    if wants_json:
+        _report(_answer(force, dry_run), force, dry_run)
+        return
+    said = [*force.notes, *(() if force.consequences is None else force.consequences.sentences())]
+    report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
+
+
+def _report(answer: ChangeAnswer, force: registrations.InForce, dry_run: bool) -> None:
+    report(as_json(answer), _done(force, dry_run), asked=True)
+
+
+def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | None = None) -> ChangeAnswer:
+    meant = force.consequences
+    return ChangeAnswer(
+        stored=not dry_run,
+        in_force_from=force.slot,
+        counted_from=force.counted,
+        notes=list(force.notes),
+        consequences=None if meant is None else msgspec.convert(meant.to_dict(), ConsequencesAnswer),
+        difference=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
+    )
+
+
+def _when(force: registrations.InForce, dry_run: bool) -> str:
     when = "the next slot" if force.slot is None else f"slot {force.slot}"
     later = "" if force.counted is None else f"; counted from slot {force.counted} on"
     if force.slot is None and force.user is not None:
         later = "; `users list` then says from which slot they are counted"
-    report(f"{said}in force from {when} on{later}", f"The change was made, and is in force from {when} on{later}.")
+    return (
+        f"nothing was stored; it would be in force from {when} on{later}"
+        if dry_run
+        else f"in force from {when} on{later}"
+    )
+
+
+def _done(force: registrations.InForce, dry_run: bool) -> str:
+    return "Nothing was stored." if dry_run else f"The change was made, and is {_when(force, dry_run)}."

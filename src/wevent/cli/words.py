@@ -40,8 +40,8 @@ def parse_epsilons(text: str) -> list[str]:
     return epsilons
 
 
-def parse_class(text: str) -> tuple[Requirement, int]:
-    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the default levels).
+def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, int]:
+    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the levels, the default ones if None).
 
     Raises:
         InvalidOption: for anything else.
@@ -53,7 +53,7 @@ def parse_class(text: str) -> tuple[Requirement, int]:
     level, _, users = text.rpartition("=")
     privacy, slash, window = level.partition("/")
     if users.strip().isdecimal() and slash:
-        return Levels.default().requirement(privacy.strip(), window.strip()), int(users)
+        return (levels or Levels.default()).requirement(privacy.strip(), window.strip()), int(users)
     window, colon, epsilon = level.partition(":")
     if users.strip().isdecimal() and colon and window.strip().isdecimal():
         return Requirement(int(window), epsilon.strip()), int(users)

@@ -42,6 +42,17 @@ def parse_nano(epsilon: object) -> int:
     return int(_DOWN.multiply(value, NANO).to_integral_value(rounding=ROUND_FLOOR))
 
 
+@lru_cache(maxsize=4096)
+def decimal_text(nano: int) -> str:
+    """Nano-epsilons as the decimal that they are, exactly.
+
+    >>> decimal_text(600_000_000), decimal_text(1), decimal_text(2_000_000_000)
+    ('0.6', '0.000000001', '2')
+    """
+    whole, part = divmod(nano, NANO)
+    return f"{whole}.{part:09d}".rstrip("0").rstrip(".") if part else f"{whole}"
+
+
 @lru_cache(maxsize=256)
 def noise_scale(threshold: int, sensitivity: int) -> float:
     """The smallest float s with s·θ ≥ Δ, checked in exact integers: the noise never falls short (spec 6).

@@ -48,7 +48,8 @@ _hold, _filter = _smoother("hold"), _smoother("filter")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Tracking:
-    return Tracking(Filter().outlook, unbiased=options.unbiased, sensitivity=options.sensitivity)
+    alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
+    return Tracking(Filter().outlook, unbiased=alike, sensitivity=options.sensitivity)
 
 
 def _randomized(options: Options) -> Randomized:
@@ -58,7 +59,7 @@ def _randomized(options: Options) -> Randomized:
 _ROWS = (
     Mechanism(
         "pft",
-        "personalised filtered tracking: weigh classes by their budget, choose the period, filter what was measured",
+        "personalised filtered tracking: leave nobody out, choose the period, filter what was measured",
         _tracking,
         _weighting,
         _filter,

@@ -117,6 +117,9 @@ def _legal_nano(epsilon: object, window: int) -> int:
     return nano
 
 
+_WHERE_DECLARED = "Use the words that are offered; they are declared in [levels] of the configuration file."
+
+
 def _default_privacy() -> dict[str, object]:
     return {"High": "0.1", "Medium": "0.5", "Low": "0.9"}
 
@@ -129,21 +132,36 @@ def _default_window() -> dict[str, int]:
 class Levels:
     """The words users choose from, and the numbers they stand for (spec 10; paper, section 4.3).
 
-    Higher privacy is a smaller epsilon; a larger window protects a longer span.
+    Higher privacy is a smaller epsilon; a larger window protects a longer span. A level is a word of each, "High/Large",
+    or a name of its own for such a pair.
+
+    Args:
+        privacy: word → epsilon.
+        window: word → slots.
+        combined: name → pair, such as {"strict": "High/Large"}.
+
+    Raises:
+        InvalidRequirement: if a pair is no promise, or a combined name stands for none.
 
     >>> Levels.default().requirement("High", "Large")
+    Requirement(window=120, epsilon=0.1)
+    >>> Levels(combined={"strict": "High/Large"}).choose("strict")
     Requirement(window=120, epsilon=0.1)
     """
 
     privacy: Mapping[str, object] = field(default_factory=_default_privacy)
     window: Mapping[str, int] = field(default_factory=_default_window)
+    combined: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "privacy", MappingProxyType(dict(self.privacy)))
-        object.__setattr__(self, "window", MappingProxyType(dict(self.window)))
-        for privacy in self.privacy:
-            for window in self.window:
-                self.requirement(privacy, window)
+        for name in ("privacy", "window", "combined"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        slashed = next((name for name in self.combined if "/" in name), None)
+        if slashed is not None:
+            raise InvalidRequirement(
+                "a combined level whose name has no slash", f"{slashed!r}", "A slash is for pairs.", level=slashed
+            )
+        self.offered()
 
     @classmethod
     def default(cls) -> Levels:
@@ -154,19 +172,43 @@ class Levels:
         """The requirement a pair of levels stands for."""
         return Requirement(self._pick("window", window), self._pick("privacy", privacy))
 
+    def choose(self, level: str) -> Requirement:
+        """The requirement a level stands for: a pair such as "High/Large", or a combined name.
+
+        Raises:
+            InvalidRequirement: naming the words that are offered.
+        """
+        pair = str(self.combined.get(level, level))
+        privacy, slash, window = pair.partition("/")
+        if slash and privacy in self.privacy and window in self.window:
+            return self.requirement(privacy, window)
+        names = f"{', '.join(self.combined)}, or " if self.combined else ""
+        raise InvalidRequirement(
+            f"a level: {names}a word of privacy ({', '.join(self.privacy)}), a slash, and one of window "
+            f"({', '.join(self.window)})",
+            f"{pair!r}",
+            _WHERE_DECLARED,
+            level=level,
+        )
+
+    def offered(self) -> dict[str, Requirement]:
+        """Every level and what it stands for: all pairs, then the combined names."""
+        pairs = {f"{p}/{w}": self.requirement(p, w) for p in self.privacy for w in self.window}
+        return {**pairs, **{name: self.choose(name) for name in self.combined}}
+
     def _pick(self, kind: str, name: str) -> Any:
         table: Mapping[str, object] = getattr(self, kind)
         if name not in table:
             raise InvalidRequirement(
                 f"a {kind} level out of {', '.join(table)}",
                 f"{name!r}",
-                "Use one of these words, or declare your own with Levels(privacy=…, window=…).",
+                _WHERE_DECLARED,
                 level=name,
             )
         return table[name]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Levels, (dict(self.privacy), dict(self.window))
+        return Levels, (dict(self.privacy), dict(self.window), dict(self.combined))
 
 
 class Population:

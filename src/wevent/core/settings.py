@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from wevent.core.limits import MAX_USERS
+from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption
 
 Neighbours = Literal["add_remove", "replace"]
@@ -22,9 +23,10 @@ EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
 
 
-def _about(help: str, *, permanent: bool = False, least: int = 0, most: int | None = None) -> dict[str, Any]:  # noqa: A002
-    """What people are told of an option, whether it binds a journal for life, and its range if it is a number."""
-    return {"help": help, "permanent": permanent, "least": least, "most": most}
+def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
+    """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
+    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "off": None}
+    return {"help": help, **usual, **facts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +41,14 @@ class Options:
         threshold: for `bd` and `ba`: "scale" (their default) publishes above Δ/e, "std" above √2·Δ/e.
         estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
         smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
-        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated.
+        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated; True is
+            its own, False weighs them by their budgets, which is more accurate if they are not.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
     """
 
-    mechanism: str = field(default="pbd", metadata=_about("See `wevent mechanisms`; pbd unless told otherwise."))
+    mechanism: str = field(default="pft", metadata=_about("See `wevent mechanisms`; pft unless told otherwise."))
     neighbours: Neighbours = field(
         default="add_remove", metadata=_about("add_remove (default) or replace.", permanent=True)
     )
@@ -55,15 +58,24 @@ class Options:
             "How many cells a user may be in within a slot; 1 unless told otherwise.", permanent=True, least=1
         ),
     )
-    refund: bool = field(default=False, metadata=_about("Charge publications what was really lost."))
-    threshold: ThresholdName | None = field(default=None, metadata=_about("For bd and ba: scale or std."))
+    refund: bool = field(default=False, metadata=_about("Charge publications what was really lost.", of_mechanism=True))
+    threshold: ThresholdName | None = field(
+        default=None, metadata=_about("For bd and ba: scale or std.", of_mechanism=True)
+    )
     estimator: EstimatorName | None = field(
-        default=None, metadata=_about("sampling or weighting, instead of the mechanism's own.")
+        default=None, metadata=_about("sampling or weighting, instead of the mechanism's own.", of_mechanism=True)
     )
     smoothing: SmoothingName | None = field(
-        default=None, metadata=_about("hold or filter, instead of the mechanism's own.")
+        default=None, metadata=_about("hold or filter, instead of the mechanism's own.", of_mechanism=True)
     )
-    unbiased: bool = field(default=False, metadata=_about("For pft: right even if requirement and cell correlate."))
+    unbiased: bool | None = field(
+        default=None,
+        metadata=_about(
+            "For pft: all classes count alike (its own), or by their budgets: wrong if requirement and cell correlate.",
+            of_mechanism=True,
+            off="weighted",
+        ),
+    )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
     known_total: int | None = field(
         default=None,
@@ -75,11 +87,6 @@ class Options:
     def sensitivity(self) -> int:
         """Δ: k for add_remove, 2k for replace (spec 1)."""
         return self.max_cells_per_user * (2 if self.neighbours == "replace" else 1)
-
-    @classmethod
-    def of(cls, holder: Options) -> Self:
-        """The options alone, of something that has them among its own fields."""
-        return cls(**option_values(holder))
 
     @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Self:
@@ -103,6 +110,8 @@ class Kind:
         optional: whether None is a value.
         least, most: the range of a number.
         permanent: whether it stays for the life of a journal.
+        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
+        off: the word that says no to a switch.
         help: one line for people who choose.
     """
 
@@ -112,6 +121,8 @@ class Kind:
     least: int
     most: int | None
     permanent: bool
+    of_mechanism: bool
+    off: str
     help: str
 
     def takes(self, value: Any) -> bool:
@@ -125,7 +136,9 @@ class Kind:
         return not self.choices or value in self.choices
 
     def read(self, value: Any) -> Any:
-        """A value as people write it: numbers may be text."""
+        """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
+        if self.optional and value == "none":
+            return None
         return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
 
     def __str__(self) -> str:
@@ -158,13 +171,10 @@ def check_value(name: str, value: Any) -> None:
     """
     kinds = option_kinds()
     if name not in kinds:
-        import difflib  # slow to import, seldom needed
-
-        near = difflib.get_close_matches(name, kinds, n=1)
         raise InvalidOption(
             f"an option out of {', '.join(kinds)}",
             repr(name),
-            f"Did you mean {near[0]!r}?" if near else "Use one of these names.",
+            did_you_mean(name, kinds, "Use one of these names."),
             option=name,
             value=value,
         )
@@ -187,5 +197,7 @@ def _kind(entry: Field[Any], annotation: Any) -> Kind:
         facts["least"],
         facts["most"],
         facts["permanent"],
+        facts["of_mechanism"],
+        facts["off"] or f"no-{entry.name}",
         facts["help"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from wevent.core.budget import NANO
@@ -39,6 +40,14 @@ def check_options(row: Mechanism, options: Options) -> None:
             options.known_total,
             "Under add_remove the total is what is protected: nobody may declare it.",
         )
+
+
+def complete(row: Mechanism, options: Options) -> Options:
+    """Options with what the mechanism takes for `unbiased` if nobody says: all that track weigh classes alike.
+
+    What is stored is this: a journal or a state goes on as it began, whatever a later version takes.
+    """
+    return options if options.unbiased is not None else replace(options, unbiased=row.tracks)
 
 
 def check_reach(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,43 @@ from wevent.core.arrays import IntArray, any_true
 from wevent.errors import InvalidCounts
 
 
+class Rejected(NamedTuple):
+    """Why events of a slot did not count, each under one reason; private like the counts.
+
+    Attributes:
+        unknown_cell: their cell is not declared, whoever they are of.
+        unknown_user: nobody is registered under their id.
+        held_out: their user is registered and waits until old windows have passed.
+    """
+
+    unknown_cell: int = 0
+    unknown_user: int = 0
+    held_out: int = 0
+
+    def plus(self, other: Rejected) -> Rejected:
+        """These and others."""
+        return Rejected(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+NONE_REJECTED = Rejected()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
     """Users per class and cell in one slot, as `Roster.count` makes them.
 
     Attributes:
         matrix: int64, one row per class of the population, one column per cell.
-        rejected: how many events had an unknown user or cell. Private: sum it over a run before anyone sees it.
+        reasons: how many events did not count, and why. Private: sum it over a run before anyone sees it.
     """
 
     matrix: IntArray
-    rejected: int = 0
+    reasons: Rejected = NONE_REJECTED
+
+    @property
+    def rejected(self) -> int:
+        """How many events did not count."""
+        return sum(self.reasons)
 
     def __repr__(self) -> str:
         return f"<Counts of {self.matrix.shape[0]} classes × {self.matrix.shape[1]} cells>"  # never a value

@@ -11,10 +11,13 @@ import numpy.typing as npt
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counting.cells import Cells
-from wevent.counting.counts import Counts
+from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
 from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
+
+UNKNOWN, WAITING = -1, -2
+"""What `Roster.find` says of ids that do not count: nobody has them, or somebody who is held out."""
 
 
 class Roster:
@@ -29,10 +32,12 @@ class Roster:
         unknown_row: the class that unregistered users count in; None rejects their events.
         unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
         is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
+        waiting: ids of registered users who are held out; they never count, and are told from unknown ones.
 
     Attributes:
         population: the classes and how many users hold each.
         classes: the class row of each user.
+        waiting: the ids of those who are held out.
     """
 
     def __init__(
@@ -44,6 +49,7 @@ class Roster:
         unknown_row: int | None = None,
         unknown_limit: int = 0,
         is_stranger: Callable[[list[str]], BoolArray] | None = None,
+        waiting: Spelled | None = None,
     ) -> None:
         self.population = population
         self._ids = users
@@ -51,7 +57,9 @@ class Roster:
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
         self._is_stranger = is_stranger
+        self.waiting = waiting if waiting is not None and len(waiting) else None
         self._users = Lookup(users)
+        self._held_out = None if self.waiting is None else Lookup(self.waiting)
         self._starts: tuple[int, IntArray] | None = None
         self._scratch: IntArray | None = None
         if self._users.duplicates:
@@ -149,7 +157,7 @@ class Roster:
             )
         ids = Labels.of(users)
         return self.count_rows(
-            self._users.find(ids),
+            self.find(ids),
             known.find(cells),
             len(known),
             max_cells_per_user=max_cells_per_user,
@@ -165,22 +173,23 @@ class Roster:
         max_cells_per_user: int = 1,
         unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:
-        """`count` for events whose users and cells have been looked up; -1 stands for what was not found.
+        """`count` for events whose users and cells have been looked up.
 
         Args:
-            user_rows: position in `users` per event, in time order.
-            cell_rows: column per event.
+            user_rows: what `find` says per event, in time order.
+            cell_rows: column per event, -1 for an undeclared cell.
             cells: the number of declared cells.
             max_cells_per_user: k.
             unknown: the ids of the events at these positions, asked for unregistered users only.
         """
-        rejected, strangers = 0, None
+        rejected, strangers = NONE_REJECTED, None
         if not all_below(user_rows, len(self)) or not all_below(cell_rows, cells):
-            valid = (user_rows >= 0) & (cell_rows >= 0)
+            declared = cell_rows >= 0
+            valid = (user_rows >= 0) & declared
             if self.unknown_row is not None and unknown is not None:
-                places = np.flatnonzero((user_rows < 0) & (cell_rows >= 0))
+                places = np.flatnonzero((user_rows == UNKNOWN) & declared)
                 strangers = unknown(places), cell_rows[places]
-            rejected = len(valid) - int(np.count_nonzero(valid))
+            rejected = self.rejected(user_rows, declared, int(np.count_nonzero(valid)))
             user_rows, cell_rows = user_rows[valid], cell_rows[valid]
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
             if self._scratch is None:
@@ -190,18 +199,39 @@ class Roster:
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
     def find(self, users: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
-        """The position of each id in `users`, -1 if it is not registered."""
-        return self._users.find(users)
+        """The position of each id in `users`, UNKNOWN if it is not registered, WAITING if it is and is held out."""
+        if self._held_out is None:
+            return self._users.find(users)
+        labels = Labels.of(users)
+        rows = self._users.find(labels)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            rows = rows.copy()
+            rows[missing] = np.where(self._held_out.find(labels[missing]) >= 0, WAITING, UNKNOWN)
+        return rows
+
+    def rejected(self, user_rows: IntArray, declared: BoolArray, valid: int) -> Rejected:
+        """Why events do not count.
+
+        Args:
+            user_rows: what `find` says per event.
+            declared: whether the event's cell is declared.
+            valid: how many of them have a declared cell and a user who counts.
+        """
+        cells = int(np.count_nonzero(declared))
+        held = 0 if self.waiting is None else int(np.count_nonzero((user_rows == WAITING) & declared))
+        return Rejected(len(declared) - cells, cells - valid - held, held)
 
     def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
         """Which of these ids can count in a slot, however many other events it will have.
 
         Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
         """
-        registered = self.find(users) >= 0
+        rows = self.find(users)
+        registered = rows >= 0
         if self.unknown_row is None:
             return registered
-        places = np.flatnonzero(~registered)
+        places = np.flatnonzero(rows == UNKNOWN)
         texts = [None if value is None else str(value) for value in users[places].values()]
         smallest = set(self._strangers(sorted({text for text in texts if text is not None})))
         registered[places] = [text in smallest for text in texts]
@@ -224,35 +254,7 @@ class Roster:
         rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
         matrix = counts.matrix.copy()
         matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
-        return Counts(matrix, counts.rejected - int(np.count_nonzero(kept)))
-
-    def count_everyone(self, cells: Any, domain: int | Sequence[Any] | Cells) -> Counts:
-        """Count one slot in which the cell of every registered user is at hand, in roster order.
-
-        The quickest way to count, for simulation and dense data: no ids to look up, no duplicates to drop.
-
-        Args:
-            cells: one entry per user: a cell label (an index for a numbered domain); -1, None or NaN for absent. Other
-                labels outside the domain are dropped and counted in `rejected`.
-            domain: the declared cells, as `publisher.cells`.
-        """
-        known = Cells.of(domain)
-        shape = (len(cells),) if isinstance(cells, (list, tuple)) else np.shape(cells)
-        if shape != (len(self),):
-            raise InvalidEvents(
-                f"one entry for each of the {len(self)} users",
-                f"shape {shape}",
-                "Use count(users, cells, …) for events.",
-                lengths=(shape,),
-            )
-        column = Labels.of(cells)
-        rows = known.find(column)
-        if all_below(rows, len(known)):
-            return self._tally(self._class_starts(len(known)) + rows, len(known), 0)
-        present = np.flatnonzero(rows >= 0)
-        rejected = len(self) - len(present) - int(np.count_nonzero((column.keys == -1) | (column.keys == NOBODY)))
-        flat = self._class_starts(len(known))[present] + rows[present]
-        return self._tally(flat, len(known), rejected)
+        return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
 
     def _class_starts(self, cells: int) -> IntArray:
         """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
@@ -260,7 +262,7 @@ class Roster:
             self._starts = cells, self.classes * cells
         return self._starts[1]
 
-    def _tally(self, flat: IntArray, cells: int, rejected: int) -> Counts:
+    def _tally(self, flat: IntArray, cells: int, rejected: Rejected) -> Counts:
         matrix = np.bincount(flat, minlength=len(self.population) * cells)
         return Counts(matrix.reshape(len(self.population), cells), rejected)
 

@@ -76,6 +76,23 @@ class Assigner:
         raise _unknown(self.kind)
 
 
+@dataclass(frozen=True)
+class Registered:
+    """Everybody with the requirement they asked for.
+
+    Attributes:
+        requirements: what is asked for.
+        choices: for each user of the stream, in its order, which of them.
+    """
+
+    requirements: Sequence[Requirement]
+    choices: IntArray
+
+    def assign(self, users: npt.NDArray[Any], *, seed: Sequence[int]) -> Assignment:
+        """Give the first so many users what they asked for."""
+        return _assignment(self.requirements, self.choices[: len(users)])
+
+
 def _draw(generator: np.random.Generator, values: Sequence[object]) -> object:
     return values[int(generator.integers(len(values)))]
 

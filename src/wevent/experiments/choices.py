@@ -1,4 +1,4 @@
-"""Mechanisms as experiments name them: `pbd`; with options of their own `ba:std`, `pft:unbiased`, `pbd:refund:weighting`."""
+"""Mechanisms as experiments name them: `pbd`; with options of their own `ba:std`, `pft:weighted`, `pbd:refund:weighting`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OPTIONS = tuple(name for name in option_kinds() if name != "mechanism")
 """What a publisher can be told besides its population, cells, mechanism and noise."""
 
 _WORDS: Mapping[str, tuple[str, Any]] = {
-    word: (name, True if kind.type is bool else word)
+    word: (name, word == name if kind.type is bool else word)
     for name, kind in option_kinds().items()
-    for word in ((name,) if kind.type is bool else kind.choices)
+    for word in ((name, kind.off) if kind.type is bool else kind.choices)
 }
 
 

@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
-from wevent.experiments.assign import Assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import choose
 from wevent.experiments.datasets import StreamRequest, as_stream
-from wevent.experiments.datasets.stream import Stream
-from wevent.experiments.intervals import Interval, is_beyond_noise, mean_interval, ratio_interval
+from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
+from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.processes import Finished, Job, Progress, Workers
 from wevent.experiments.scores import Scores
-from wevent.experiments.trial import TIMED_SLOTS, Assigned, milliseconds_per_slot
+from wevent.experiments.trial import TIMED_SLOTS, Assigned, Published, milliseconds_per_slot
+from wevent.experiments.wording import is_higher, is_lower
 
 SlotColumns = dict[str, npt.NDArray[Any]]
 
@@ -31,8 +32,8 @@ class Compared:
     mechanism: str
     scores: Scores
     ms_per_slot: float
-    example: FloatArray
-    """The releases of the first repeat, slots × cells, for pictures."""
+    example: Published
+    """What was given out in the first repeat, for pictures."""
 
     @property
     def amre(self) -> Interval:
@@ -66,6 +67,13 @@ class Comparison:
     truth: FloatArray
     """Of the first repeat, slots × cells."""
     cells: Sequence[Any]
+    users: int
+    """Registered ones of the first repeat."""
+    times: SlotTimes
+    """When the slots are, as far as the stream knows."""
+    seed: int
+    secure: bool
+    """Whether noise was drawn as a real publisher does, not from the seed."""
     per_slot: SlotColumns
     """Errors by stream, mechanism, repeat and slot; empty unless asked for."""
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -86,11 +94,11 @@ class Comparison:
             ratio = self.against_next(place)
             assert ratio is not None
             better, worse = self.ranked[place].mechanism, self.ranked[place + 1].mechanism
-            verdict = "beyond noise" if is_beyond_noise(ratio) else "within noise"
-            sentences.append(
-                f"{better} has {ratio.mean:.3g} times the error of {worse} "
-                f"(95 % interval {ratio.low:.3g} to {ratio.high:.3g}): {verdict}."
-            )
+            figures = f"{ratio.mean:.3g} times the error of {worse} (95 % interval {ratio.low:.3g} to {ratio.high:.3g})"
+            if is_higher(ratio):  # the mean, by which they are ranked, says something else than most repeats
+                sentences.append(f"{better} has {figures} in a typical repeat, but fewer large ones: a smaller mean.")
+            else:
+                sentences.append(f"{better} has {figures}: {'beyond' if is_lower(ratio) else 'within'} noise.")
         return sentences
 
 
@@ -98,7 +106,7 @@ def compare(
     stream: Stream | StreamRequest | str = "sin",
     mechanisms: Sequence[str] | None = None,
     *,
-    assigner: Assigner | None = None,
+    assigner: Assigner | Registered | None = None,
     options: Mapping[str, Any] | None = None,
     repeats: int = 5,
     seed: int = 1,
@@ -152,7 +160,17 @@ def compare(
     compared = [_compared(source.name, choice.label, finished, speeds[choice.label]) for choice in choices.taken]
     compared.sort(key=lambda row: float(row.scores.amre.mean()))
     columns = _slot_columns(source.name, finished) if per_slot else {}
-    return Comparison(tuple(compared), first.truth, source.cells, columns, choices.left_out)
+    return Comparison(
+        tuple(compared),
+        first.truth,
+        source.cells,
+        first.population.users,
+        times_of(source),
+        seed,
+        secure,
+        columns,
+        choices.left_out,
+    )
 
 
 def _compared(stream: str, label: str, finished: Sequence[Finished], speed: float) -> Compared:

@@ -2,83 +2,238 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray
-from wevent.experiments.canvas import panels, save
+from wevent.drawing.canvas import picture
+from wevent.drawing.looks import GAIN, GREY, INK, LOSS, look_of
+from wevent.drawing.marks import (
+    Dot,
+    Ending,
+    draw_dots,
+    heading,
+    mechanism_dot,
+    name_ends,
+    plain_numbers,
+    slot_places,
+    time_axis,
+)
 from wevent.experiments.comparison import Comparison
-from wevent.experiments.datasets.city import SLOTS_PER_DAY
-from wevent.experiments.forecast import Forecast, describe
+from wevent.experiments.forecast import Forecast, Move, describe
 from wevent.experiments.intervals import Interval
+from wevent.experiments.wording import change, change_and_interval, is_lower, short, spoken
+
+_NEXT = 2  # mechanisms in grey behind the best one
+_STRETCH = 168  # slots of a comparison that are shown: more would be a thicket
 
 
-def draw_city(comparison: Comparison, path: Path, *, best: int = 3) -> None:
-    """Truth against the releases of the `best` mechanisms, one panel for each of the two busiest districts."""
+def draw_city(comparison: Comparison, path: Path) -> None:
+    """Truth against the releases of the best mechanism, others in grey; a panel for each of the two busiest districts."""
     busiest = np.argsort(comparison.truth.mean(axis=0))[::-1][:2].tolist()
-    hours = np.arange(len(comparison.truth)) * 24 / SLOTS_PER_DAY
-    picture, axes = panels(2, 1, figsize=(9, 5.6), sharex=True)
-    for axis, cell in zip(axes[:, 0], busiest, strict=True):
-        _draw_releases(axis, comparison, cell, hours, best, "truth (never published)")
-        axis.set_ylabel(f"users in {comparison.cells[cell]}")
-        axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
-        axis.grid(alpha=0.3)
-    above, below = axes[:, 0]
-    above.legend(ncols=best + 1, fontsize="small", frameon=False, loc="upper left")
-    above.set_title("What wevent publishes, with every user's window kept within their epsilon")
-    below.set_xlabel("hours")
-    save(picture, path)
+    best = comparison.ranked[0]
+    with picture(path, 2, 1, size=(9, 6.2), sharex=True) as (drawn, axes):
+        heading(
+            drawn,
+            f"{best.mechanism} publishes within {short(float(best.scores.mae.mean()))} users of the truth, on average",
+            f"Invented city, {_facts(comparison)}; one run with secure noise. The truth is never published.",
+            _band_note(comparison),
+        )
+        ends = []
+        for axis, cell in zip(axes[:, 0], busiest, strict=True):
+            axis.set_title(f"users in {comparison.cells[cell]}")
+            ends.append((axis, _draw_releases(axis, comparison, cell)))
+        time_axis(axes[1, 0], *comparison.times)
+        name_ends(drawn, ends)
 
 
-def draw_comparison(comparison: Comparison, path: Path, *, best: int = 3) -> None:
-    """Above: truth and the releases of the best mechanisms in the busiest cell; below: errors with intervals."""
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Above: truth and releases in the busiest cell; below: the error of every mechanism with its interval."""
     cell = int(comparison.truth.mean(axis=0).argmax())
-    picture, axes = panels(2, 1, figsize=(9, 7))
-    above, below = axes[:, 0]
-    _draw_releases(above, comparison, cell, np.arange(1.0, len(comparison.truth) + 1.0), best, "truth")
-    above.set_title(f"{comparison.ranked[0].stream}: cell {comparison.cells[cell]}, first repeat")
-    above.set_xlabel("slot")
-    above.set_ylabel("users")
-    above.legend(ncols=best + 1, fontsize="small", frameon=False)
-    _draw_bars(below, [row.mechanism for row in comparison.ranked], [row.amre for row in comparison.ranked])
-    below.set_xlabel("mean squared error per slot and cell, with 95 % intervals over repeats")
-    for axis in (above, below):
-        axis.grid(alpha=0.3)
-    save(picture, path)
+    rows = comparison.ranked
+    repeats = len(rows[0].scores.amre)
+    size = (9, 4.6 + 0.27 * len(rows))
+    ratios = {"height_ratios": [2.6, 0.6 + 0.27 * len(rows)]}
+    with picture(path, 2, 1, size=size, gridspec_kw=ratios) as (drawn, axes):
+        above, below = axes[:, 0]
+        heading(
+            drawn,
+            _finding(comparison),
+            f"{rows[0].stream}, {_facts(comparison)}, {repeats} {'repeats' if repeats > 1 else 'repeat'}, "
+            f"{_origin(comparison)}. A simulation: it sees the truth.",
+            _band_note(comparison),
+        )
+        slots = len(comparison.truth)
+        part = f", the last {_STRETCH} of {slots:,} slots" if slots > _STRETCH else ""
+        above.set_title(f"users in cell {comparison.cells[cell]}, first repeat{part}")
+        time_axis(above, *comparison.times)
+        draw_dots(
+            below,
+            [
+                mechanism_dot(row.mechanism, *row.amre, f"{_with_half(row.amre)}   ({_users(row.amre.mean)})")
+                for row in rows
+            ],
+            logarithmic=True,
+        )
+        interval = "± and whisker: 95 % interval of the mean" if repeats > 1 else "one repeat, so no interval"
+        below.set_title(f"mean squared error per slot and cell, in brackets its root; {interval}")
+        plain_numbers(below.xaxis, spoken)
+        name_ends(drawn, [(above, _draw_releases(above, comparison, cell, last=_STRETCH))])
 
 
 def draw_plan(forecast: Forecast, path: Path) -> None:
-    """Left: expected errors with intervals; right: what moves between levels would change."""
-    picture, axes = panels(1, 2, figsize=(12, 4.8))
-    left, right = axes[0]
-    names = [row.mechanism for row in forecast.expected]
-    _draw_bars(left, names, [row.typical_error for row in forecast.expected])
-    left.set_xlabel("typical error, users per cell and slot")
-    left.axvline(forecast.mean_count, color="black", linestyle=":", label="mean count")
-    left.legend(frameon=False, fontsize="small")
-    labels = [f"{describe(move.source)}\n→ {describe(move.target)}" for move in forecast.moves]
-    changes = [100.0 * (move.ratio.mean - 1.0) for move in forecast.moves]
-    colours = ["#4f9d69" if change < 0 else "#c2705b" for change in changes]
-    right.barh(labels[::-1], changes[::-1], color=colours[::-1])
-    right.tick_params(axis="y", labelsize="small")
-    right.set_xlabel(f"change of the squared error of {names[0]} in % if users moved")
-    for axis in (left, right):
-        axis.grid(alpha=0.3)
-    save(picture, path)
+    """Left: expected errors with intervals; right: what every move between levels would change, with its interval."""
+    best = forecast.expected[0]
+    repeats = len(best.scores.amre)
+    height = 1.7 + max(0.27 * len(forecast.expected), 0.42 * len(forecast.moves), 1.2)
+    columns = 2 if forecast.moves else 1
+    with picture(path, 1, columns, size=(6.2 * columns, height)) as (drawn, axes):
+        heading(
+            drawn,
+            forecast.advice()[0],
+            f"{forecast.stream}, {_count(forecast.population.users, 'user')} on "
+            f"{_count(len(forecast.population), 'level')}, {_count(repeats, 'repeat')}, seed {forecast.seed}. A simulation.",
+            "Dot: mean of repeats; whisker: 95 % interval" + ("." if repeats > 1 else ": none with one repeat."),
+        )
+        left = axes[0, 0]
+        errors = [(row, row.typical_error) for row in forecast.expected]
+        draw_dots(
+            left,
+            [mechanism_dot(row.mechanism, *error, _with_ends(error)) for row, error in errors],
+            logarithmic=True,
+        )
+        left.set_title("typical error, users per cell and slot")
+        plain_numbers(left.xaxis, spoken)
+        left.axvline(forecast.mean_count, color=INK, linewidth=1, zorder=1)
+        left.annotate(
+            f"mean count {short(forecast.mean_count)}",
+            xy=(forecast.mean_count, 0.0),
+            xycoords=left.get_xaxis_transform(),
+            xytext=(3, 3),
+            textcoords="offset points",
+            fontsize=8,
+        )
+        if forecast.moves:
+            _draw_moves(axes[0, 1], forecast)
 
 
-def _draw_releases(axis: Any, comparison: Comparison, cell: int, places: FloatArray, best: int, truth: str) -> None:
-    axis.plot(places, comparison.truth[:, cell], color="black", linewidth=1.4, label=truth)
-    for row in comparison.ranked[:best]:
-        axis.step(places, row.example[:, cell], where="post", linewidth=1.0, label=row.mechanism)
+def _draw_moves(axis: Any, forecast: Forecast) -> None:
+    """On a logarithmic axis of ratios, so that half and double lie equally far from no change."""
+    rows = []
+    for move in forecast.moves:
+        name = f"{_count(move.users, 'user')}: {describe(move.source)}\n→ {describe(move.target)}"
+        colour = GAIN if move.lowers else LOSS if move.raises else GREY
+        rows.append(Dot(name, *move.ratio, colour, text=_with_change(move)))
+    draw_dots(axis, rows, logarithmic=True, size=5.5)
+    axis.set_title(f"squared error of {forecast.expected[0].mechanism} if users moved (grey: within noise)")
+    ends = np.array([[row.value, row.low, row.high] for row in rows])
+    reach = max(1.3, float(np.nanmax(np.maximum(ends, 1 / np.maximum(ends, 1e-12))))) ** 1.08
+    axis.set_xlim(1 / reach, reach)
+    axis.axvline(1.0, color=INK, linewidth=0.8, zorder=1)
+    axis.set_xticks(_ratio_ticks(reach))
+    plain_numbers(axis.xaxis, change)
 
 
-def _draw_bars(axis: Any, names: Sequence[str], intervals: Sequence[Interval]) -> None:
-    """Means with their intervals on a logarithmic axis, the first one on top."""
-    means = np.array([interval.mean for interval in intervals])
-    halves = np.nan_to_num(np.array([(interval.high - interval.low) / 2 for interval in intervals]))
-    axis.barh(names[::-1], means[::-1], xerr=np.minimum(halves, 0.99 * means)[::-1], color="#7aa6c2", capsize=3)
-    axis.set_xscale("log")
+def _ratio_ticks(reach: float) -> list[float]:
+    """Ratios to mark: evenly spread on the logarithmic axis, round, and the same on both sides of 1."""
+    for steps in (
+        (1.1, 1.2),
+        (1.25, 1.5),
+        (1.5, 2.0),
+        (2.0, 4.0),
+        (3.0, 10.0),
+        (10.0, 100.0),
+        (100.0, 1e4),
+        (1e3, 1e6),
+    ):
+        if steps[1] >= reach**0.6:
+            break
+    return sorted([1.0, *(1 / step for step in steps if step <= reach), *(step for step in steps if step <= reach)])
+
+
+def _draw_releases(axis: Any, comparison: Comparison, cell: int, *, last: int | None = None) -> list[Ending]:
+    """The truth, the best mechanism in its colour with its band, the next ones in grey; names for their right ends."""
+    seen = slice(-last if last else None, None)
+    places = slot_places(len(comparison.truth), *comparison.times)[seen]
+    truth = comparison.truth[seen, cell]
+    best, *others = comparison.ranked[: 1 + _NEXT]
+    endings = [Ending(float(truth[-1]), "truth", INK)]
+    for row in reversed(others):
+        values = row.example.releases[seen, cell]
+        axis.step(places, values, where="post", linewidth=0.8, color="#b4b4b4", zorder=2)
+        endings.append(Ending(float(values[-1]), row.mechanism, GREY))
+    look = look_of(best.mechanism)
+    example = best.example
+    if example.about_truth:
+        low, high = example.low[seen, cell], example.high[seen, cell]
+        axis.fill_between(places, low, high, step="post", color=look.colour, alpha=0.22, linewidth=0, zorder=3)
+    axis.plot(places, truth, color=INK, linewidth=1.0, zorder=4)
+    axis.step(places, example.releases[seen, cell], where="post", linewidth=1.5, color=look.colour, zorder=5)
+    endings.append(Ending(float(example.releases[-1, cell]), best.mechanism, look.colour, bold=True))
+    axis.margins(x=0.01)
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return endings
+
+
+def _band_note(comparison: Comparison) -> str:
+    best = comparison.ranked[0]
+    others = " and ".join(row.mechanism for row in comparison.ranked[1 : 1 + _NEXT])
+    grey = f" In grey: {others}, next by error." if others else ""
+    if not best.example.about_truth:
+        return f"No band: {best.mechanism} states no interval for the true count.{grey}"
+    return f"Band: the 95 % interval for the true count that {best.mechanism} states beside each value.{grey}"
+
+
+def _finding(comparison: Comparison) -> str:
+    """The best mechanism against the next, as the findings say it."""
+    best, *others = comparison.ranked
+    if not others:
+        return f"{best.mechanism}: a typical error of {_users(best.amre.mean)}"
+    ratio = comparison.against_next(0)
+    start = f"{best.mechanism} has the smallest error: {_users(best.amre.mean)} in a typical cell"
+    if ratio is None or np.isnan(ratio.high):
+        return start
+    return f"{start}, {'ahead' if is_lower(ratio) else 'but not ahead'} of {others[0].mechanism} beyond noise"
+
+
+def _facts(comparison: Comparison) -> str:
+    slots, cells = comparison.truth.shape
+    length = comparison.times.length
+    return f"{comparison.users:,} users, {_count(cells, 'cell')}, {slots:,} slots" + (
+        "" if length is None else f" of {_length(length.total_seconds())}"
+    )
+
+
+def _origin(comparison: Comparison) -> str:
+    return "secure noise" if comparison.secure else f"seed {comparison.seed}"
+
+
+def _length(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _users(squared: float) -> str:
+    return f"{spoken(float(np.sqrt(squared)))} users"
+
+
+def _with_half(interval: Interval) -> str:
+    half = (interval.high - interval.low) / 2
+    return spoken(interval.mean) + ("" if np.isnan(half) else f" ± {spoken(float(f'{half:.1e}'))}")
+
+
+def _with_ends(interval: Interval) -> str:
+    ends = "" if np.isnan(interval.low) else f"   ({spoken(interval.low)} to {spoken(interval.high)})"
+    return spoken(interval.mean) + ends
+
+
+def _with_change(move: Move) -> str:
+    mean, ends = change_and_interval(move.ratio)
+    return mean if ends == "-" else f"{mean}   ({ends})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Population, Requirement
-from wevent.experiments.intervals import Interval, is_beyond_noise, mean_interval, ratio_interval
+from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.scores import Scores
+from wevent.experiments.wording import change_and_interval, is_higher, is_lower, short
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,9 @@ class Expected:
 
     @property
     def typical_error(self) -> Interval:
-        """Root of the mean squared error: users per cell and slot, with its interval over repeats."""
-        return mean_interval(np.sqrt(self.scores.amre).tolist())
+        """Root of the mean squared error, by which plans rank: users per cell and slot, with its interval over repeats."""
+        squared = mean_interval(self.scores.amre.tolist())
+        return Interval(*(float(np.sqrt(np.maximum(end, 0.0))) for end in squared))
 
     def to_dict(self) -> dict[str, Any]:
         """In plain types."""
@@ -47,6 +50,16 @@ class Move:
     users: int
     ratio: Interval
 
+    @property
+    def lowers(self) -> bool:
+        """Whether the error falls beyond noise."""
+        return is_lower(self.ratio)
+
+    @property
+    def raises(self) -> bool:
+        """Whether the error rises beyond noise."""
+        return is_higher(self.ratio)
+
     def to_dict(self) -> dict[str, Any]:
         """In plain types."""
         return {
@@ -69,35 +82,52 @@ class Forecast:
     stream: str
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms that do not take the options, and why."""
+    seed: int = 1
 
     def advice(self) -> list[str]:
-        """In sentences."""
+        """In sentences, each of which says what the figures of the tables say."""
         best = self.expected[0]
         error = best.typical_error.mean
         share = error / self.mean_count if self.mean_count else float("inf")
         sentences = [
-            f"Use {best.mechanism}: a typical error of {error:,.3g} users per cell, "
-            f"{share:.0%} of the mean count of {self.mean_count:,.3g}."
+            f"Use {best.mechanism}: a typical error of {short(error)} users per cell, "
+            f"{short(100 * share, digits=2)}% of the mean count of {short(self.mean_count)}."
         ]
-        if len(self.expected) > 1 and len(best.scores.amre) > 1:
-            second = self.expected[1]
-            ratio = ratio_interval(best.scores.amre.tolist(), second.scores.amre.tolist())
-            if not is_beyond_noise(ratio):
-                sentences.append(f"{second.mechanism} is within noise of it: choose by other needs.")
+        if len(self.expected) > 1:
+            sentences += self._against_the_second()
         if share > 0.5:
             sentences.append(
                 "That is too much for single cells: use fewer cells, longer slots, shorter windows or larger epsilons."
             )
-        helpful = [move for move in self.moves if move.ratio.high < 0.95]
+        if self.moves:
+            sentences.append(self._on_moves())
+        return sentences
+
+    def _against_the_second(self) -> list[str]:
+        """Said only if the first is not ahead beyond noise; what is typical of a repeat may differ from the mean."""
+        best, second = self.expected[0], self.expected[1]
+        ratio = ratio_interval(best.scores.amre.tolist(), second.scores.amre.tolist())
+        if is_higher(ratio):
+            return [
+                f"In a typical repeat {second.mechanism} has the smaller error, and {best.mechanism} has fewer large ones: "
+                "choose by which of them matters."
+            ]
+        if math.isnan(ratio.high) or is_lower(ratio):
+            return []
+        return [f"{second.mechanism} is within noise of it: choose by other needs."]
+
+    def _on_moves(self) -> str:
+        helpful = [move for move in self.moves if move.lowers]
         if helpful:
             most = min(helpful, key=lambda move: move.ratio.mean)
-            sentences.append(
-                f"Most would be gained if {most.users} users moved from {describe(most.source)} to "
-                f"{describe(most.target)}: {most.ratio.mean - 1:+.0%} squared error."
+            gain, ends = change_and_interval(most.ratio)
+            return (
+                f"Most would be gained if {most.users:,} users moved from {describe(most.source)} to "
+                f"{describe(most.target)}: {gain} squared error ({ends})."
             )
-        elif self.moves:
-            sentences.append("None of the moves lowers the error by more than noise.")
-        return sentences
+        if math.isnan(self.moves[0].ratio.low):
+            return "One repeat cannot tell what a move changes from noise: plan with 5 repeats or more."
+        return "None of the moves lowers the error beyond noise."
 
     def to_dict(self) -> dict[str, Any]:
         """In plain types."""

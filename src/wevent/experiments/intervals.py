@@ -56,8 +56,3 @@ def ratio_interval(left: Sequence[float], right: Sequence[float]) -> Interval:
     logs = np.log(np.maximum(left, tiny)) - np.log(np.maximum(right, tiny))
     inner = mean_interval(logs.tolist())
     return Interval(math.exp(inner.mean), *(math.exp(min(end, 700.0)) for end in inner[1:]))
-
-
-def is_beyond_noise(ratio: Interval) -> bool:
-    """Whether the interval of a ratio leaves out 1."""
-    return ratio.high < 1.0 or ratio.low > 1.0

@@ -90,8 +90,41 @@ def plan(
         moves.append(Move(shift.source, shift.target, shift.users, ratio_interval(after, before)))
     mean_count = float(np.mean([result.mean_count for result in finished]))
     return Forecast(
-        population, tuple(expected), mean_count, tuple(moves), _warnings(population), source.name, choices.left_out
+        population,
+        tuple(expected),
+        mean_count,
+        tuple(moves),
+        population_warnings(population),
+        source.name,
+        choices.left_out,
+        seed,
     )
+
+
+def expect(
+    population: Population,
+    stream: Stream,
+    mechanism: str,
+    options: Mapping[str, Any],
+    *,
+    repeats: int = 2,
+    seed: int = 1,
+) -> Expected:
+    """What one mechanism would do on a stream that resembles yours: the first part of `plan`, in this process.
+
+    Args:
+        population: the levels that people hold, and how many users each.
+        stream: an invented one.
+        mechanism, options: as of `wevent.Publisher`.
+        repeats, seed: as of `plan`.
+    """
+    choice = Choice.parse(mechanism, options)
+    everyone = Planned(population, seed)
+    with Workers(stream, 1) as workers:
+        workers.first_trial(everyone, [choice])
+        jobs = [Job(everyone, repeat, choice, seed) for repeat in range(repeats)]
+        finished = list(workers.run(jobs, lambda label, done, total: None, total=repeats))
+    return _expectations([choice], finished)[0]
 
 
 def _expectations(choices: Sequence[Choice], finished: Sequence[Finished]) -> list[Expected]:
@@ -130,7 +163,8 @@ def _moved(population: Population) -> list[_Shift]:
     return moves
 
 
-def _warnings(population: Population) -> tuple[str, ...]:
+def population_warnings(population: Population) -> tuple[str, ...]:
+    """What to mind about class sizes, which are public."""
     found = []
     for requirement, size in population.items():
         if size == 1:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from wevent.core.arrays import BoolArray, FloatArray
+from wevent.core.arrays import BoolArray
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.scores import Scores, SlotErrors, score
-from wevent.experiments.trial import Draw, Trial, noise_seed, publish
+from wevent.experiments.trial import Draw, Published, Trial, noise_seed, publish
 from wevent.noise import SeededNoise
 
 Progress = Callable[[str, int, int], object]
@@ -39,8 +39,8 @@ class Finished:
     scores: Scores
     errors: SlotErrors
     fresh: BoolArray
-    example: FloatArray | None
-    """The releases of the first repeat, slots × cells, for pictures; None of others."""
+    example: Published | None
+    """What was given out in the first repeat, for pictures; None of others."""
     mean_count: float
     """Users per slot and cell."""
 
@@ -107,7 +107,7 @@ class _Worker:
         published = publish(job.choice, trial, noise)
         errors = SlotErrors.of(published.releases, trial.truth)
         scores = score(published, trial, errors)
-        example = published.releases if job.repeat == 0 else None
+        example = published if job.repeat == 0 else None
         return Finished(job, scores, errors, published.fresh, example, float(trial.truth.mean()))
 
 

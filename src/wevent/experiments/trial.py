@@ -15,7 +15,7 @@ import numpy.typing as npt
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
-from wevent.experiments.assign import Assigner
+from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import Choice
 from wevent.experiments.datasets.stream import Stream
 
@@ -57,7 +57,7 @@ class Draw(Protocol):
 class Assigned:
     """The users of the stream, with requirements that an assigner gives them."""
 
-    assigner: Assigner
+    assigner: Assigner | Registered
     seed: int
 
     def trial(self, stream: Stream, repeat: int) -> Trial:
@@ -76,6 +76,7 @@ class Published:
         low, high: the stated 95 % interval per slot and cell; NaN where none is stated.
         fresh: whether a slot was measured anew.
         charges: nano-epsilons per slot and class.
+        about_truth: whether every stated interval is for the true count, not for the noise alone.
     """
 
     releases: FloatArray
@@ -83,6 +84,7 @@ class Published:
     high: FloatArray
     fresh: BoolArray
     charges: IntArray
+    about_truth: bool
 
 
 def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Published:
@@ -91,7 +93,7 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
     releases = [publisher.step(counts) for counts in trial.counts.astype(np.int64)]
     low, high = np.full((2, *trial.truth.shape), np.nan)
     for slot, release in enumerate(releases):
-        interval = release.interval()
+        interval = release.noise_interval()
         if interval is not None:
             low[slot], high[slot] = interval
     return Published(
@@ -100,6 +102,7 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
         high,
         np.array([release.fresh for release in releases], dtype=np.bool_),
         np.array([release.charges for release in releases], dtype=np.int64),
+        all(release.noise is None or release.noise.law == "estimate" for release in releases),
     )
 
 

@@ -1,4 +1,4 @@
-"""What comes with an epoch, and what people asked for since it was begun: the later wish stands; pure (spec 10)."""
+"""What comes with an epoch, and what people asked for since it was begun: the later wish stands (spec 10)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, InvalidRequirement
-from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import Terms
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, Changes, check_allowed
+from wevent.publisher.catalogue import find_mechanism
 
 _log = logging.getLogger("wevent.journal.coming")
 
@@ -37,7 +37,7 @@ def check_requirement(terms: Terms, key: Key) -> None:
     if key in {(declared.window, declared.nano) for declared in terms.requirements}:
         return
     strictest = min(declared.nano for declared in terms.requirements)
-    if new_publisher(terms, None).shares_budget and key[1] < strictest:
+    if find_mechanism(terms.mechanism).shared_budget and key[1] < strictest:
         raise InvalidMembership(
             f"an epsilon of at least {strictest / NANO:g}, the smallest that was declared: "
             f"{terms.mechanism} has one budget for all",
@@ -47,7 +47,7 @@ def check_requirement(terms: Terms, key: Key) -> None:
         )
 
 
-def settle(coming: Coming, since: Iterable[Change], words: Mapping[str, str | None] | None) -> list[Change]:
+def changes_to_queue(coming: Coming, since: Iterable[Change], words: Mapping[str, str | None] | None) -> list[Change]:
     """What is queued when an epoch is stored: what was asked for since it was begun, then the changes that come with it.
 
     The rule: whoever asked for something since gets that, and none of the epoch's changes. A wish in words has the numbers
@@ -55,14 +55,16 @@ def settle(coming: Coming, since: Iterable[Change], words: Mapping[str, str | No
     the epoch's changes only new numbers for words that people hold are left: that file is the later one.
 
     ▲ A wish that the epoch's terms do not allow (it was checked against those before) becomes "remove": nobody counts under
-    a weaker requirement than the one they asked for, and no publisher ends because of it.
+    a weaker requirement than the one they asked for, and no publisher ends because of it. The log warns of it; nothing else
+    happens here.
 
     Args:
         coming: the epoch.
         since: what was asked for since it was begun, in order.
         words: the words that every member holds, if another file was imported since; None otherwise.
     """
-    wishes = [_in_numbers(coming.terms, change) for change in since]
+    table = coming.terms.level_table
+    wishes = [_in_numbers(table, change) for change in since]
     refused = {
         key for key in {change.key for change in wishes if change.key is not None} if _is_refused(coming.terms, key)
     }
@@ -77,12 +79,12 @@ def settle(coming: Coming, since: Iterable[Change], words: Mapping[str, str | No
     ]
 
 
-def _in_numbers(terms: Terms, change: Change) -> Change:
-    """A wish with the numbers that its words have under these terms."""
-    if change.level is None or terms.levels is None:
+def _in_numbers(table: Levels | None, change: Change) -> Change:
+    """A wish with the numbers that its words have in a level table."""
+    if change.level is None or table is None:
         return change
     try:
-        requirement = Levels(terms.levels["privacy"], terms.levels["window"]).requirement(*change.level.split("/", 1))
+        requirement = table.choose(change.level)
     except InvalidRequirement:
         return change._replace(level=None)
     return change._replace(key=(requirement.window, requirement.nano))

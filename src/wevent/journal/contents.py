@@ -96,6 +96,13 @@ class Member(NamedTuple):
     first: int
 
 
+class ClassSize(NamedTuple):
+    """How many people hold a requirement, and how many of them are held out yet; public."""
+
+    registered: int
+    waiting: int
+
+
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
     """Everybody who is registered: ids, requirements, and from which slot each counts."""

@@ -18,10 +18,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Member, MemberColumns, Writer, no_hook
+from wevent.journal.contents import (
+    Batch,
+    ClassSize,
+    Head,
+    Hook,
+    Loaded,
+    Marked,
+    Member,
+    MemberColumns,
+    Writer,
+    no_hook,
+)
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
-from wevent.people.holdout import HoldOut, Restore
+from wevent.people.histories import History
+from wevent.people.holdout import HoldOut, Key, Restore
 from wevent.people.membership import Change, Changes
 
 
@@ -99,17 +111,27 @@ class Registry(Protocol):
     def remembers(self, user: str) -> bool:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
 
-    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
+    def histories(self, users: Iterable[str]) -> Iterator[History]:
+        """Every membership of each of these ids, in their order, under the id or the digest of it; none: an empty one."""
+
+    def sizes(self, slot: int) -> dict[Key, ClassSize]:
+        """How many hold each requirement; queued changes are not counted in."""
+
+    def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         """Queue changes; they take effect at the next slot boundary. Returns how many.
 
         Args:
             changes: in order.
             epoch: the number of the epoch whose terms they were checked against, None if they need no check.
+            by_request: people who join by themselves, not with a requirements file: `joined_by_request` knows them.
 
         Raises:
             StaleJournal: for a backup: memberships decided after it are lost, so it takes no change (spec 10).
             InvalidMembership: for an id that nobody can have, or if a later epoch has been stored: nothing is queued.
         """
+
+    def joined_by_request(self) -> frozenset[str]:
+        """The digests (`erased_id`) of people who joined by request since a requirements file was imported, and stayed."""
 
     def pending(self) -> int:
         """How many changes are queued."""
@@ -154,7 +176,7 @@ class Epochs(Protocol):
         A journal without slots keeps them, and takes others until its first slot: a failed start binds nobody. An epoch
         of a journal with slots is stored, with everything that comes with it, in the transaction of its first slot;
         changes of the registry then take effect at the boundary after it. What people ask for meanwhile waits for the same
-        boundary and is not overridden: `wevent.journal.coming.settle` has the rule.
+        boundary and is not overridden: `wevent.journal.coming.changes_to_queue` has the rule.
 
         Args:
             terms: what to pin.
@@ -175,7 +197,7 @@ class Epochs(Protocol):
         """The digest of the requirements file that was imported last, empty if none was."""
 
     def note_imported(self, digest: bytes) -> None:
-        """Write down which requirements file was imported."""
+        """Write down which requirements file was imported: whoever is registered now is in it, nobody joined by request."""
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         """Write down what weakens the promise; it never goes away."""
@@ -227,8 +249,18 @@ class Notes(Protocol):
         """Write them, if the journal is open for writing; forced to disk or not."""
 
 
-class Emitted(Slots, Notes, Protocol):
+class Emitted(Notes, Protocol):
     """What an output looks at: committed slots, and its note."""
+
+    @property
+    def identity(self) -> str:
+        """See `Slots.identity`."""
+
+    def head(self) -> Head:
+        """See `Slots.head`."""
+
+    def releases(self, first: int = 1) -> Iterator[Record]:
+        """See `Slots.releases`."""
 
 
 class Journal(Slots, Epochs, Marks, Notes, Protocol):

@@ -5,33 +5,14 @@ Nothing random is stored and nothing is drawn: charges and measurements of commi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from wevent.core.mechanism import NoiseSource
-from wevent.core.requirements import Population, Requirement
+from wevent.core.requirements import Population
 from wevent.core.settings import option_values
 from wevent.journal.contents import Loaded
 from wevent.journal.terms import Epoch, Terms
 from wevent.noise import SecureNoise
-from wevent.people.holdout import HoldOut, Reign, Restore
-from wevent.people.membership import Unknown, unknown_class
+from wevent.people.declaring import declared_classes
 from wevent.publisher.publisher import Publisher
-
-
-def strangers_class(terms: Terms) -> Unknown | None:
-    """The class that unregistered users are counted in under these terms, None if they are rejected."""
-    return unknown_class(terms.requirements, terms.unknown_users, terms.neighbours)
-
-
-def declared_classes(terms: Terms) -> tuple[Requirement, ...]:
-    """The classes that exist with or without members: the declared ones, and that of unknown users."""
-    unknown = strangers_class(terms)
-    return tuple(sorted({*terms.requirements, *([] if unknown is None else [unknown.requirement])}))
-
-
-def holdout_of(epochs: Iterable[Epoch], restores: Iterable[Restore]) -> HoldOut:
-    """The hold-out rule for a journal with these epochs and restores."""
-    return HoldOut(tuple(_reign(epoch) for epoch in epochs), tuple(restores))
 
 
 def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
@@ -82,13 +63,6 @@ def state_interval(publisher: Publisher) -> int:
     whatever the windows are. Replaying a slot takes microseconds.
     """
     return max(512, int(publisher.ledger.windows.sum()) // 8)
-
-
-def _reign(epoch: Epoch) -> Reign:
-    terms = epoch.terms
-    unknown = strangers_class(terms)
-    key = None if unknown is None else (unknown.requirement.window, unknown.requirement.nano)
-    return Reign(epoch.first, terms.widest, key)
 
 
 def _successor(earlier: Publisher, terms: Terms, noise: NoiseSource | None) -> Publisher:

@@ -17,11 +17,27 @@ from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import Measurement, NoiseError
 from wevent.core.requirements import Population, Requirement
 from wevent.journal.terms import Epoch
+from wevent.publisher.confidence import (
+    LEVEL,
+    OutcomeWord,
+    counts_everyone,
+    interval_of,
+    is_whole_error,
+    outcome_word,
+    traits_of,
+)
 from wevent.publisher.release import Release
 
 RecordKind = Literal["published", "repeated", "nullified", "elsewhere"]
 
 KINDS: tuple[RecordKind, ...] = ("published", "repeated", "nullified", "elsewhere")
+_KIND_OF: dict[OutcomeWord, RecordKind] = {
+    "fresh": "published",
+    "repeated": "repeated",
+    "estimated": "repeated",
+    "nullified": "nullified",
+}
+_ESTIMATE = NoiseError("estimate", 0.0, 0.0)  # scale and variance are those of the standard error that is stored
 _SLOT_FIELDS = struct.Struct(
     "<QBqdQ"
 )  # slot, kind, threshold (-1: none), dissimilarity (nan: none), slot of the histogram
@@ -66,6 +82,7 @@ class Group:
     population: Population
     data: bytes
     digest: bytes
+    text: dict[str, bytes] = field(default_factory=dict)  # rendered parts, made once
 
     @classmethod
     def of(cls, population: Population, unknown: int | None = None, barred: int | None = None) -> Group:
@@ -90,13 +107,15 @@ class Record:
 
     Attributes:
         slot: its number.
-        kind: the release's outcome, or "elsewhere": released by another copy of the journal, never drawn or emitted.
+        kind: what the step came to, or "elsewhere": released by another copy of the journal, never drawn or emitted.
         epoch: the terms in force.
         group: the population in force.
         probe, publication: nano-epsilons charged to each class.
         threshold: θ, None without a plan.
         dissimilarity: the noisy distance, None if it was not measured.
         shown: the histogram; None for "elsewhere".
+        measured: the slot of the last measurement behind it, of this epoch; None before the first. Not stored: the journal
+            finds it among the slots before, or remembers it when it drops them.
     """
 
     slot: int
@@ -108,6 +127,38 @@ class Record:
     threshold: int | None
     dissimilarity: float | None
     shown: Shown | None
+    measured: int | None = None
+
+    @property
+    def outcome(self) -> OutcomeWord:
+        """What the slot came to, in the words of a release."""
+        assert self.kind != "elsewhere", "a slot released elsewhere has no release"
+        return outcome_word(self.kind, estimate=self._is_estimate())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was measured yet: zeros that say nothing."""
+        return self.shown is not None and self.measured is None and self.shown.std_error is None
+
+    def interval(self) -> tuple[FloatArray, FloatArray] | None:
+        """The 95 % interval per cell, None where no honest one is known; see `wevent.publisher.confidence`."""
+        shown, terms = self.shown, self.epoch.terms
+        if shown is None or shown.std_error is None:
+            return None
+        fresh = self.kind == "published"
+        measured = shown.measured if fresh else None
+        law = _ESTIMATE if self._is_estimate() else None if measured is None else measured.error
+        everyone = fresh and counts_everyone(self.publication, self.group.population.sizes, self.threshold)
+        if law is None or not is_whole_error(law, traits_of(terms), terms, fresh=fresh, everyone=everyone):
+            return None
+        return interval_of(shown.values, shown.std_error, law, LEVEL)
+
+    def _is_estimate(self) -> bool:
+        """Whether the numbers are a filter's; of a mechanism that is not built in, whether they came without measuring."""
+        shown, traits = self.shown, traits_of(self.epoch.terms)
+        if shown is None or shown.std_error is None:
+            return False
+        return shown.measured is None if traits is None else traits.filtered
 
     def digest(self, previous: bytes) -> bytes:
         """The next link of the chain: sha256 over the previous link and all that this slot stores."""
@@ -124,7 +175,7 @@ class Record:
 
 
 def of_release(
-    release: Release, measured: Measurement | None, epoch: Epoch, group: Group, last: Shown | None
+    release: Release, measured: Measurement | None, epoch: Epoch, group: Group, last: Record | None
 ) -> Record:
     """The record of a step: the histogram of the last slot is shared if this one shows the same.
 
@@ -133,15 +184,15 @@ def of_release(
         measured: `publisher.measured`.
         epoch: the terms in force.
         group: the population in force.
-        last: what the slot before showed.
+        last: the slot before, None for the first one of an epoch.
     """
-    shown = last
-    if measured is not None or last is None or not _same(release, last):
+    shown = None if last is None else last.shown
+    if measured is not None or shown is None or not _same(release, shown):
         values = release.histogram + 0.0  # −0.0 would not survive the way through integers
         shown = Shown(release.slot, values, release.std_error, measured)
     return Record(
         release.slot,
-        release.outcome,
+        _KIND_OF[release.outcome],
         epoch,
         group,
         release.probe_charges,
@@ -149,6 +200,7 @@ def of_release(
         release.threshold,
         release.dissimilarity,
         shown,
+        release.slot if measured is not None else None if last is None else last.measured,
     )
 
 

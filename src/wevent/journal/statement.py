@@ -8,8 +8,8 @@ from typing import Any
 
 from wevent.core.settings import option_values
 from wevent.journal.contract import Journal
-from wevent.journal.rebuild import strangers_class
 from wevent.journal.terms import Epoch, time_text
+from wevent.people.declaring import strangers_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
@@ -30,8 +30,8 @@ def privacy_statement(journal: Journal) -> dict[str, Any]:
         "sensitivity": terms.sensitivity,
         "max_cells_per_user": terms.max_cells_per_user,
         "stream": terms.stream,
-        "slot_length_us": terms.length_us,
-        "slot_origin": time_text(terms.origin_us),
+        "slot_length_us": terms.length_us if terms.has_clock else None,
+        "slot_origin": time_text(terms.origin_us) if terms.has_clock else None,
         "epochs": [_epoch(epoch) for epoch in journal.epochs()],
         "slots": head.committed,
         "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",

@@ -24,11 +24,11 @@ class Terms(Options):
 
     Attributes:
         stream: the stream's id.
-        origin_us: where slot 1 starts, microseconds since 1970 (UTC).
-        length_us: how long a slot is.
+        origin_us: where slot 1 starts, microseconds since 1970 (UTC); 0 for slots that have numbers and no times.
+        length_us: how long a slot is; 1, which no clock has, for slots that have numbers and no times.
         cells: the number of cells, or their labels.
         declared: (window, nano-epsilons) of the classes that exist from the start.
-        levels: {"privacy": {…}, "window": {…}}, None for numbers.
+        levels: {"privacy": {…}, "window": {…}}, with "combined" if such names are declared; None for numbers.
         unknown_users: how many unregistered users a slot may count; 0 rejects them.
     """
 
@@ -49,6 +49,25 @@ class Terms(Options):
     def widest(self) -> int:
         """The widest declared window."""
         return max(window for window, _ in self.declared)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether slots have times; with a slot column they have numbers alone."""
+        return (self.origin_us, self.length_us) != NO_CLOCK
+
+    def slot_span(self, slot: int) -> tuple[str | None, str | None]:
+        """Where a slot starts and where it ends, in UTC; None for both without a clock."""
+        if not self.has_clock:
+            return None, None
+        start = self.origin_us + (slot - 1) * self.length_us
+        return time_text(start), time_text(start + self.length_us)
+
+    @property
+    def level_table(self) -> Levels | None:
+        """The words that people may choose and what they stand for, None if only numbers were declared."""
+        if self.levels is None:
+            return None
+        return Levels(self.levels["privacy"], self.levels["window"], self.levels.get("combined", {}))
 
     def differing(self, other: Terms) -> list[str]:
         """The names of the settings in which two terms differ."""
@@ -76,6 +95,9 @@ class Terms(Options):
             permanent=tuple(permanent),
         )
 
+
+NO_CLOCK = (0, 1)
+"""Origin and length of slots that have numbers and no times: settings give no slot less than a millisecond."""
 
 PERMANENT = ("stream", "origin_us", "length_us", *(name for name, kind in option_kinds().items() if kind.permanent))
 """What stays for the life of a journal: its charges mean nothing under other values."""
@@ -130,10 +152,11 @@ def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:
     """A level table as it is pinned: epsilons as text, so that 0.1 stays 0.1."""
     if levels is None:
         return None
-    return {
+    plain: dict[str, dict[str, Any]] = {
         "privacy": {word: str(epsilon) for word, epsilon in levels.privacy.items()},
         "window": dict(levels.window),
     }
+    return {**plain, "combined": dict(levels.combined)} if levels.combined else plain  # as journals had it before
 
 
 _TIMES = {"length_us": "slot", "origin_us": "start"}  # the names people know
@@ -156,5 +179,8 @@ def _shown(name: str, mine: Terms, its: Terms) -> str:
         return f"{name} (differs)"
     if name in _TIMES:
         text = time_text if name == "origin_us" else _seconds_text
-        name, before, after = _TIMES[name], text(before), text(after)
+        before, after = (
+            text(value) if terms.has_clock else "slot numbers" for value, terms in ((before, mine), (after, its))
+        )
+        name = _TIMES[name]
     return f"{name} ({before!r} in the journal, {after!r} now)"

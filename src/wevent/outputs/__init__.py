@@ -47,6 +47,9 @@ class Output(Protocol):
     def close(self) -> None:
         """Nothing more follows."""
 
+    def abandon(self) -> None:
+        """Let go of what is open after a failure; nothing if it is closed. What is missing is sent by the next run."""
+
 
 def refuse_dropping(output: Output, keep: int | None) -> None:
     """Refuse to drop slots from the journal while they are nowhere else.

@@ -34,12 +34,14 @@ class Format(NamedTuple):
         header: the file's first line, empty if it has none.
         slot_of: the slot that a line belongs to; ValueError if it is no line of this format.
         opening: how every line of a slot begins, whatever was released.
+        first_version: how a file of the first version begins, which is no longer written.
     """
 
     render: Callable[[Record], bytes]
     header: bytes
     slot_of: Callable[[bytes], int]
     opening: Callable[[Terms, int], bytes]
+    first_version: bytes
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -207,7 +209,7 @@ class _Reading:
     def _pass_elsewhere(self, journal: Emitted, reached: int) -> None:
         """Behind the journal's last slot: only those that it is about to be told of as released elsewhere."""
         if reached < self._bounds.committed and self._read(1):
-            terms = journal.load().head.epoch.terms
+            terms = journal.head().epoch.terms
             for slot in range(reached + 1, self._bounds.committed + 1):
                 if self._is_torn_in(terms, slot):
                     return

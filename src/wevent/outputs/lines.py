@@ -1,6 +1,7 @@
 """A record as it is emitted: the same bytes every time, whenever and by whom it is rendered.
 
-NDJSON has one line per slot, CSV one line per slot and cell. Both are functions of the stored record alone.
+NDJSON has one line per slot, CSV one line per slot and cell. Both are functions of the stored record alone. Every field is
+described in docs/reference/releases.md.
 """
 
 from __future__ import annotations
@@ -10,70 +11,120 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from wevent.core.arrays import FloatArray
-from wevent.journal.record import Record, Shown
-from wevent.journal.terms import Terms, time_text
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.budget import decimal_text
+from wevent.journal.record import Group, Record
+from wevent.journal.terms import Terms
 
-CSV_HEADER = b"slot,time,cell,value,std_error,outcome,fresh,mechanism\n"
+FORMAT = 2
+"""The version of what is written. The first one had a time, a flag `fresh` and nano-epsilons, and no intervals."""
+
+COLUMNS = ("slot", "start", "end", "cell", "value", "low", "high", "std_error", "outcome", "measured", "mechanism")
+"""The columns of CSV and Parquet; no other version has the same."""
+
+CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
 
 
 def ndjson_line(record: Record) -> bytes:
     """One slot as a JSON object on a line of its own."""
-    shown = record.shown
-    assert shown is not None, "a slot released elsewhere is never emitted"
     terms = record.epoch.terms
-    charges = (record.probe + record.publication).tolist()
-    start = msgspec.json.encode(
-        {
-            "slot": record.slot,
-            "time": slot_time(terms, record.slot),
-            "mechanism": terms.mechanism,
-            "outcome": record.kind,
-            "fresh": record.kind == "published",
-        }
+    about = {"mechanism": terms.mechanism, "outcome": record.outcome, "measured": record.measured}
+    charges = _numbers(record.probe + record.publication)
+    threshold = "null" if record.threshold is None else decimal_text(record.threshold)
+    end = b'"charges":%s,"threshold":%s,"dissimilarity":%s}\n' % (
+        charges,
+        threshold.encode(),
+        msgspec.json.encode(record.dissimilarity),
     )
-    end = msgspec.json.encode(
-        {
-            "classes": [[requirement.window, requirement.nano] for requirement in record.group.population.classes],
-            "charges": charges,
-            "threshold": record.threshold,
-            "dissimilarity": record.dissimilarity,
-        }
-    )
-    return start[:-1] + b"," + _json_part(shown, terms) + b"," + end[1:] + b"\n"
+    parts = (msgspec.json.encode(about)[1:-1], _json_part(record), _json_classes(record.group), end)
+    return ndjson_opening(terms, record.slot) + b",".join(parts)
+
+
+def ndjson_opening(terms: Terms, slot: int) -> bytes:
+    """How the line of a slot begins, whatever was released."""
+    start, end = terms.slot_span(slot)
+    known = {"format": FORMAT, "slot": slot, "start": start, "end": end}
+    return msgspec.json.encode(known)[:-1] + b","
 
 
 def csv_lines(record: Record) -> bytes:
     """One slot as lines of CSV, a line per cell."""
-    shown = record.shown
-    assert shown is not None, "a slot released elsewhere is never emitted"
     terms = record.epoch.terms
-    if "csv" not in shown.text:
-        errors: Iterable[Any] = [""] * len(shown.values) if shown.std_error is None else _plain(shown.std_error)
-        parts = zip(_labels(terms, len(shown.values)), _plain(shown.values), errors, strict=True)
-        shown.text["csv"] = "\n".join(f"{_quoted(cell)},{value},{error}" for cell, value, error in parts).encode()
-    before = f"{record.slot},{slot_time(terms, record.slot)},".encode()
-    after = f",{record.kind},{'true' if record.kind == 'published' else 'false'},{terms.mechanism}\n".encode()
-    return b"".join(before + line + after for line in shown.text["csv"].split(b"\n"))
+    before = csv_opening(terms, record.slot)
+    measured = "" if record.measured is None else record.measured
+    after = f",{record.outcome},{measured},{terms.mechanism}\n".encode()
+    part = _csv_part(record)
+    return before + part.replace(b"\n", after + before) + after if part else b""
 
 
-def slot_time(terms: Terms, slot: int) -> str:
-    """Where a slot starts, in UTC."""
-    return time_text(terms.origin_us + (slot - 1) * terms.length_us)
+def csv_opening(terms: Terms, slot: int) -> bytes:
+    """How every line of a slot begins, whatever was released."""
+    start, end = terms.slot_span(slot)
+    return f"{slot},{start or ''},{end or ''},".encode()
 
 
-def _json_part(shown: Shown, terms: Terms) -> bytes:
-    if "json" not in shown.text:
-        fields: dict[str, Any] = {} if isinstance(terms.cells, int) else {"cells": terms.cells}
-        fields["histogram"] = _plain(shown.values)
-        fields["std_error"] = None if shown.std_error is None else _plain(shown.std_error)
-        shown.text["json"] = msgspec.json.encode(fields, enc_hook=str)[1:-1]
-    return shown.text["json"]
+def _json_part(record: Record) -> bytes:
+    """Cells, values and errors: made once for all slots that show the same."""
+    shown, bounds = record.shown, record.interval()
+    assert shown is not None, "a slot released elsewhere is never emitted"
+    key = "json" if bounds is None else "json with an interval"
+    if record.is_empty:
+        key = "json before the first measurement"
+    if key not in shown.text:
+        low, high = (None, None) if bounds is None else bounds
+        fields = {
+            "cells": record.epoch.terms.cells,
+            "histogram": None if record.is_empty else _plain(shown.values),
+            "std_error": _maybe_plain(shown.std_error),
+            "low": _maybe_plain(low),
+            "high": _maybe_plain(high),
+        }
+        shown.text[key] = msgspec.json.encode(fields, enc_hook=str)[1:-1]
+    return shown.text[key]
+
+
+def _json_classes(group: Group) -> bytes:
+    if "json" not in group.text:
+        rows = (f'{{"window":{held.window},"epsilon":{decimal_text(held.nano)}}}' for held in group.population.classes)
+        group.text["json"] = f'"classes":[{",".join(rows)}]'.encode()
+    return group.text["json"]
+
+
+def _csv_part(record: Record) -> bytes:
+    """cell,value,low,high,std_error of every cell: made once for all slots that show the same."""
+    shown, bounds = record.shown, record.interval()
+    assert shown is not None, "a slot released elsewhere is never emitted"
+    key = "csv" if bounds is None else "csv with an interval"
+    if record.is_empty:
+        key = "csv before the first measurement"
+    if key not in shown.text:
+        number = len(shown.values)
+        low, high = (None, None) if bounds is None else bounds
+        values = None if record.is_empty else shown.values
+        columns = (_maybe_plain(column) or [""] * number for column in (values, low, high, shown.std_error))
+        labels = (_quoted(cell) for cell in _labels(record.epoch.terms, number))
+        rows = zip(labels, *columns, strict=True)
+        lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
+        shown.text[key] = "\n".join(lines).encode()
+    return shown.text[key]
+
+
+def _numbers(nanos: IntArray) -> bytes:
+    """Nano-epsilons as a JSON array of exact decimals."""
+    return f"[{','.join(map(decimal_text, nanos.tolist()))}]".encode()
+
+
+def _maybe_plain(values: FloatArray | None) -> list[Any] | None:
+    return None if values is None else _plain(values)
 
 
 def _plain(values: FloatArray) -> list[Any]:
     """Whole numbers without a decimal point."""
+    if bool((np.abs(values) < 2.0**53).all() and (values == np.floor(values)).all()):  # all of them, at once
+        whole: list[Any] = values.astype(np.int64).tolist()
+        return whole
     return [int(value) if value.is_integer() and math.fabs(value) < 2**53 else value for value in values.tolist()]
 
 
@@ -82,6 +133,7 @@ def _labels(terms: Terms, number: int) -> Iterable[Any]:
 
 
 def _quoted(label: Any) -> str:
-    """A label as a CSV field on one line: line breaks are shown as escapes."""
+    """A label as a CSV field on one line: line breaks are shown as escapes; an empty one is quoted, unlike nothing."""
     text = str(label).replace("\r", "\\r").replace("\n", "\\n")
-    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"') else text
+    quoted = not text or any(sign in text for sign in ',"')
+    return '"' + text.replace('"', '""') + '"' if quoted else text

@@ -13,7 +13,7 @@ from wevent.errors import WeventError
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.whole_file import made_whole
-from wevent.outputs.lines import CSV_HEADER, csv_lines
+from wevent.outputs.lines import CSV_HEADER, FORMAT, csv_lines
 from wevent.outputs.refusals import (
     ahead,
     clear_errors,
@@ -21,21 +21,30 @@ from wevent.outputs.refusals import (
     foreign,
     no_longer_kept,
     of_another_journal,
+    outdated,
     refuse_special,
     unrelated,
     unwritable,
 )
 
-_COLUMNS = {
+TYPES = {
     "slot": "BIGINT",
-    "time": "TIMESTAMPTZ",
+    "start": "TIMESTAMPTZ",
+    "end": "TIMESTAMPTZ",
     "cell": "VARCHAR",
     "value": "DOUBLE",
+    "low": "DOUBLE",
+    "high": "DOUBLE",
     "std_error": "DOUBLE",
     "outcome": "VARCHAR",
-    "fresh": "BOOLEAN",
+    "measured": "BIGINT",
     "mechanism": "VARCHAR",
 }
+FORMAT_KEY = "wevent_format"
+"""Under this key the file's own metadata have the version of the format."""
+
+FIRST_VERSION = ["slot", "time", "cell", "value", "std_error", "outcome", "fresh", "mechanism"]
+"""The columns of the first version, which had no metadata of its own."""
 
 
 class ParquetOutput:
@@ -74,7 +83,7 @@ class ParquetOutput:
             record = next(journal.releases(slot), None) if slot else None
             if record is not None and record.slot == slot and record.shown is not None:
                 values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
-                if [row[0] for row in values] != record.shown.values.tolist():
+                if [row[0] for row in values] != _values(record):
                     raise of_another_journal(self.path, slot)
 
     def _judge(self, journal: Emitted, first: int, last: int, committed: int) -> WeventError:
@@ -85,7 +94,7 @@ class ParquetOutput:
         for record in journal.releases(first):
             if record.shown is None or record.slot not in held:
                 continue
-            if held[record.slot] != record.shown.values.tolist():
+            if held[record.slot] != _values(record):
                 return doubtful(self.path, record.slot, last, committed)
             fresh = fresh or record.kind == "published"
         return (ahead if fresh else unrelated)(self.path, last, committed)
@@ -114,14 +123,17 @@ class ParquetOutput:
                 for record in self._journal.releases(self._first):
                     if record.shown is not None:
                         file.write(csv_lines(record))
-            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _COLUMNS.items())
+            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in TYPES.items())
             target = str(made).replace("'", "''")
             self._write(
-                f"COPY (SELECT * FROM read_csv(?, header = true, columns = {{{columns}}})) TO '{target}'"
-                " (FORMAT parquet)",
+                f"COPY (SELECT * FROM read_csv(?, header = true, columns = {{{columns}}}, allow_quoted_nulls = false))"
+                f" TO '{target}' (FORMAT parquet, KV_METADATA {{{FORMAT_KEY}: '{FORMAT}'}})",
                 table,
             )
         self._journal = None
+
+    def abandon(self) -> None:
+        """Nothing: what was there stays."""
 
     def _write(self, statement: str, table: Path) -> None:
         import duckdb
@@ -137,7 +149,10 @@ class ParquetOutput:
     def _span(self) -> tuple[int, int]:
         """The first and the last slot in the file, 0 if it has none."""
         found = self._rows("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))")
-        if [row[0] for row in found] != list(_COLUMNS):
+        names = [row[0] for row in found]
+        if names == FIRST_VERSION:
+            raise outdated(self.path)
+        if names != list(TYPES):
             raise foreign(self.path)
         first, last = self._rows("SELECT coalesce(min(slot), 0), coalesce(max(slot), 0) FROM read_parquet(?)")[0]
         return first, last
@@ -149,6 +164,12 @@ class ParquetOutput:
             return list(_connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
         except duckdb.Error:
             raise foreign(self.path) from None
+
+
+def _values(record: Record) -> list[float | None]:
+    """The column `value` of a slot."""
+    assert record.shown is not None
+    return [None] * len(record.shown.values) if record.is_empty else list(record.shown.values.tolist())
 
 
 def _connect() -> Any:

@@ -60,12 +60,38 @@ def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> 
             )
 
 
+def refuse_existing(path: Path) -> None:
+    """Refuse a file that is there already, for a part of the releases: only the whole can be gone on with.
+
+    Raises:
+        InvalidOutput: if it is not empty.
+    """
+    if path.exists() and path.stat().st_size:
+        raise InvalidOutput(
+            "a new file for a part of the releases",
+            f"one that is there already ({path})",
+            "Choose another file, or move it away; it is untouched.",
+            path=str(path),
+        )
+
+
 def foreign(path: Path) -> InvalidOutput:
     """What is said about a file that holds something else."""
     return InvalidOutput(
         f"releases in {path}",
         "something else",
         "Choose another file, or move it away; it is untouched.",
+        path=str(path),
+    )
+
+
+def outdated(path: Path) -> InvalidOutput:
+    """What is said about a file of releases in the first version of the format."""
+    return InvalidOutput(
+        f"releases in format 2 in {path}",
+        "releases in format 1, which an earlier wevent wrote",
+        "Move it away and run the same command again: a new file gets every release that the journal keeps, in format 2 "
+        "(wevent releases JOURNAL --out NEW does it without publishing). It is untouched.",
         path=str(path),
     )
 

@@ -42,3 +42,6 @@ class StreamOutput:
 
     def close(self) -> None:
         """Leave it open: it is not ours."""
+
+    def abandon(self) -> None:
+        """Leave it open: it is not ours."""

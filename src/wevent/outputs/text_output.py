@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,10 +21,9 @@ import msgspec
 
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
-from wevent.journal.terms import Terms
 from wevent.outputs.comparing import LONGEST, Bounds, Format, Found, Written, compare, known_as, read_written
-from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line, slot_time
-from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, refuse_special, replaced
+from wevent.outputs.lines import CSV_HEADER, csv_lines, csv_opening, ndjson_line, ndjson_opening
+from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, outdated, refuse_special, replaced
 
 _log = logging.getLogger("wevent.outputs.text_output")
 _TAIL = 1 << 16
@@ -101,6 +101,13 @@ class FileOutput:
                 self._file.close()
             self._file = None
 
+    def abandon(self) -> None:
+        """Close the file as it is; the next run compares it with the journal."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
     def _is_in_place(self) -> bool:
         """Whether the path still leads to the file that is written to."""
         assert self._file is not None
@@ -171,6 +178,8 @@ class FileOutput:
         start = _read(file, 0, min(size, len(header)))
         if len(start) < len(header) and header.startswith(start):
             return Found(self._after, 0, b"", hashlib.sha256())
+        if _read(file, 0, len(self._form.first_version)) == self._form.first_version:
+            raise outdated(self.path)
         if start != header:
             raise foreign(self.path)
         whole, line = _last_line(file, size)
@@ -238,17 +247,9 @@ def _ndjson_slot(line: bytes) -> int:
         raise ValueError("no release") from None
 
 
-def _ndjson_opening(terms: Terms, slot: int) -> bytes:
-    return b'{"slot":%d,"time":"%s",' % (slot, slot_time(terms, slot).encode())
-
-
 def _csv_slot(line: bytes) -> int:
     return int(line.split(b",", 1)[0])
 
 
-def _csv_opening(terms: Terms, slot: int) -> bytes:
-    return b"%d,%s," % (slot, slot_time(terms, slot).encode())
-
-
-NDJSON = Format(ndjson_line, b"", _ndjson_slot, _ndjson_opening)
-CSV = Format(csv_lines, CSV_HEADER, _csv_slot, _csv_opening)
+NDJSON = Format(ndjson_line, b"", _ndjson_slot, ndjson_opening, b'{"slot":')
+CSV = Format(csv_lines, CSV_HEADER, _csv_slot, csv_opening, b"slot,time,")

@@ -268,6 +268,7 @@ def make_roster(
     declared: Iterable[Requirement],
     unknown: Unknown | None = None,
     barred: Barred | None = None,
+    waiting: Spelled | None = None,
 ) -> Roster:
     """The roster of one slot: its members, and a population in which every declared class stays, empty or not.
 
@@ -277,6 +278,7 @@ def make_roster(
         declared: classes that stay with size 0.
         unknown: where unregistered users are counted; None: nowhere.
         barred: who is never one of them.
+        waiting: members who are held out in this slot.
     """
     column = keys if isinstance(keys, KeyColumn) else KeyColumn.of(keys)
     rows = column.codes
@@ -298,6 +300,7 @@ def make_roster(
         unknown_row=row,
         unknown_limit=unknown.number if unknown else 0,
         is_stranger=None if barred is None else barred.admits,
+        waiting=waiting,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from wevent.core.mechanism import Mechanism
+from wevent.core.nearest import nearest
 from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption, UnknownMechanism
 
@@ -55,15 +56,13 @@ def find_mechanism(name: str) -> Mechanism:
     known = _all()
     if isinstance(name, str) and name in known:
         return known[name]
-    import difflib  # slow to import, seldom needed
-
-    close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.0)
+    near = nearest(str(name), known, always=True)
     raise UnknownMechanism(
         f"a mechanism out of {', '.join(known)}",
         f"{name!r}",
-        f"Did you mean {close[0]!r}?",
+        f"Did you mean {near!r}?",
         name=name,
-        suggestion=close[0],
+        suggestion=near,
         known=tuple(known),
     )
 

@@ -16,13 +16,14 @@ from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
 from wevent.core.settings import Options, option_values
 from wevent.core.step import Outcome, Pieces, advance, first_history, step
-from wevent.core.suitability import check_options, check_reach
+from wevent.core.suitability import check_options, check_reach, complete
 from wevent.counting.cells import Cells
 from wevent.counting.counts import checked_matrix
 from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
 from wevent.publisher import state as state_format
 from wevent.publisher.catalogue import find_mechanism
+from wevent.publisher.confidence import counts_everyone, is_whole_error, outcome_word, traits_of
 from wevent.publisher.release import Release
 
 
@@ -54,7 +55,7 @@ class Publisher:
         self,
         population: Population,
         cells: int | Sequence[Any],
-        mechanism: str = "pbd",
+        mechanism: str = "pft",
         *,
         noise: NoiseSource | None = None,
         **options: Any,
@@ -63,10 +64,12 @@ class Publisher:
         row = find_mechanism(mechanism)
         chosen = Options.checked({**options, "mechanism": row.name})
         check_options(row, chosen)
+        chosen = complete(row, chosen)
         self._polish = Polish.of(chosen)
         self._polishes = self._polish != Polish()
         self._row = row
         self._options = chosen
+        self._traits = traits_of(chosen)
         self._declared = population.classes
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
@@ -106,11 +109,6 @@ class Publisher:
         return bool(getattr(self._noise, "seeded", True))
 
     @property
-    def shares_budget(self) -> bool:
-        """Whether the mechanism has one budget for all declared classes."""
-        return self._row.shared_budget
-
-    @property
     def measured(self) -> Measurement | None:
         """The measurement behind the last step's release, None if it repeats; public, what a journal replays."""
         return self._measured
@@ -128,18 +126,28 @@ class Publisher:
         outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
         history, estimate = advance(self._history, outcome, self._pieces, self.ledger)
         probe_charges, publication_charges = self._class_charges(outcome)
+        threshold = None if outcome.plan is None else outcome.plan.threshold
+        fresh = outcome.measurement is not None
         release = Release(
             self._history.slot,
             self._polish(estimate.values) if self._polishes else estimate.values,
             self.cells,
             self._row.name,
-            outcome.kind,
+            outcome_word(outcome.kind, estimate=estimate.error is not None and estimate.error.law == "estimate"),
             probe_charges,
             publication_charges,
             estimate.std_error,
-            None if outcome.plan is None else outcome.plan.threshold,
+            threshold,
             outcome.dissimilarity,
             estimate.error,
+            history.last_fresh or None,
+            is_whole_error(
+                estimate.error,
+                self._traits,
+                self._options,
+                fresh=fresh,
+                everyone=fresh and counts_everyone(publication_charges, self.population.sizes, threshold),
+            ),
         )
         self.ledger.commit(outcome.reservation, outcome.charges)
         self._history = history

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
-
-import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.mechanism import NoiseError
-from wevent.core.step import OutcomeKind
 from wevent.errors import InvalidOption
+from wevent.publisher.confidence import LEVEL, OutcomeWord, interval_of
+
+COLUMNS = ("slot", "cell", "value", "low", "high", "std_error", "outcome", "measured", "mechanism")
+"""One row per slot and cell; outputs have these and the times of a slot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,10 +22,11 @@ class Release:
 
     Attributes:
         slot: its number; the first is 1.
-        histogram: published value per cell, read-only float64.
+        histogram: published value per cell, read-only float64; zeros, which say nothing, before the first measurement.
         cells: the cell labels.
         mechanism: the mechanism's name.
-        outcome: "published", "repeated" or "nullified".
+        outcome: "fresh" (measured in this slot), "repeated" (the numbers of slot `measured`), "estimated" (a filter's
+            prediction for this slot) or "nullified" (a slot that `pba` or `ba` pays back; the numbers repeat).
         probe_charges: nano-epsilons charged to each class for the dissimilarity.
         publication_charges: nano-epsilons charged to each class for the publication.
         std_error: standard error per cell, None before the first measurement. With a filter (`pft`): of the estimate.
@@ -35,58 +35,67 @@ class Release:
         threshold: θ of this slot's publication plan in nano-epsilons, None if there was none.
         dissimilarity: the noisy distance to the last fresh release, None if it was not measured.
         noise: the law of the noise behind `std_error`.
+        measured: the slot of the last measurement behind these numbers, None before the first.
+        honest: whether `std_error` is the whole error, so that an interval for the true counts can be stated.
     """
 
     slot: int
     histogram: FloatArray
     cells: Sequence[Any]
     mechanism: str
-    outcome: OutcomeKind
+    outcome: OutcomeWord
     probe_charges: IntArray
     publication_charges: IntArray
     std_error: FloatArray | None = None
     threshold: int | None = None
     dissimilarity: float | None = None
     noise: NoiseError | None = None
+    measured: int | None = None
+    honest: bool = False
 
     @property
     def fresh(self) -> bool:
         """Whether this slot was measured anew."""
-        return self.outcome == "published"
+        return self.outcome == "fresh"
 
     @property
     def charges(self) -> IntArray:
         """Nano-epsilons charged to each class in this slot."""
         return self.probe_charges + self.publication_charges
 
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray] | None:
-        """Lower and upper bounds per cell with this probability; None before the first measurement.
+    def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray] | None:
+        """Lower and upper bounds per cell that hold the true count with this probability; None where none are known.
 
-        With a filter (`pft`) they are for the true count. Otherwise they cover the noise only: sampling and the age of a
-        repeated release are not in them.
+        None are known before the first measurement, for what is repeated, where people were sampled or weighed
+        differently, in the local model, and with a known total.
+        """
+        bounds = self.noise_interval(level)
+        return bounds if self.honest else None
+
+    def noise_interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray] | None:
+        """Bounds that cover the stated error alone, also where it is not the whole error; None before a measurement.
+
+        Sampling and the age of a repeated release are not in them: for the truth ask `interval`.
         """
         if not 0.0 < level < 1.0:
             raise InvalidOption("a level between 0 and 1", f"{level!r}", "0.95 is common.", option="level", value=level)
         if self.noise is None or self.std_error is None:
             return None
-        if self.noise.law == "laplace":
-            reach: Any = laplace_quantile(self.noise.scale, level)
-        else:
-            reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.std_error
-        if self.noise.law == "estimate":  # counts are whole and not negative
-            return np.floor(np.maximum(self.histogram - reach, 0.0)), np.ceil(self.histogram + reach)
-        return self.histogram - reach, self.histogram + reach
+        return interval_of(self.histogram, self.std_error, self.noise, level)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types, ready for JSON."""
+        """Plain types, ready for JSON; charges and threshold in nano-epsilons."""
+        low, high = self._bounds()
         return {
             "slot": self.slot,
             "mechanism": self.mechanism,
             "outcome": self.outcome,
-            "fresh": self.fresh,
+            "measured": self.measured,
             "cells": list(self.cells),
-            "histogram": self.histogram.tolist(),
+            "histogram": None if self._is_empty() else self.histogram.tolist(),
             "std_error": None if self.std_error is None else self.std_error.tolist(),
+            "low": low,
+            "high": high,
             "probe_charges": self.probe_charges.tolist(),
             "publication_charges": self.publication_charges.tolist(),
             "charges": self.charges.tolist(),
@@ -94,43 +103,46 @@ class Release:
             "dissimilarity": self.dissimilarity,
         }
 
+    def _is_empty(self) -> bool:
+        """Whether nothing was measured yet."""
+        return self.measured is None and self.std_error is None
+
+    def _bounds(self) -> tuple[list[float] | None, list[float] | None]:
+        bounds = self.interval()
+        return (None, None) if bounds is None else (bounds[0].tolist(), bounds[1].tolist())
+
     def __repr__(self) -> str:
         shown = ", ".join(f"{label}: {value:g}" for label, value in zip(self.cells, self.histogram[:3], strict=False))
         more = ", …" if len(self.histogram) > 3 else ""
-        return f"<Release slot {self.slot} {self.mechanism} {self.outcome} {{{shown}{more}}}>"
+        text = "nothing measured yet" if self._is_empty() else f"{{{shown}{more}}}"
+        return f"<Release slot {self.slot} {self.mechanism} {self.outcome} {text}>"
 
     def _repr_html_(self) -> str:
-        errors = [""] * len(self.histogram) if self.std_error is None else [f"±{e:.3g}" for e in self.std_error]
+        values = ["–" if self._is_empty() else f"{value:g}" for value in self.histogram]
+        errors = [""] * len(values) if self.std_error is None else [f"±{e:.3g}" for e in self.std_error]
         rows = "".join(
-            f"<tr><td>{html.escape(str(label))}</td><td style='text-align:right'>{value:g}</td><td>{error}</td></tr>"
-            for label, value, error in zip(self.cells, self.histogram, errors, strict=True)
+            f"<tr><td>{html.escape(str(label))}</td><td style='text-align:right'>{value}</td><td>{error}</td></tr>"
+            for label, value, error in zip(self.cells, values, errors, strict=True)
         )
         title = f"slot {self.slot} · {html.escape(self.mechanism)} · {self.outcome}"
         return f"<table><caption>{title}</caption><tr><th>cell</th><th>value</th><th>std error</th></tr>{rows}</table>"
 
 
-def laplace_quantile(scale: float, level: float) -> int:
-    """The smallest m with P(|X| ≤ m) ≥ level: P(|X| > m) = 2·q^(m+1)/(1 + q), q = exp(−1/scale)."""
-    q = math.exp(-1.0 / scale)
-    return max(0, math.ceil(-scale * math.log((1.0 - level) * (1.0 + q) / 2.0)) - 1)
-
-
 def to_columns(releases: Iterable[Release]) -> dict[str, list[Any]]:
     """One row per slot and cell, as columns that pandas.DataFrame and polars.DataFrame both take.
 
-    >>> to_columns([])
-    {'slot': [], 'cell': [], 'value': [], 'std_error': [], 'outcome': [], 'fresh': [], 'mechanism': []}
+    Values are None before the first measurement, `low` and `high` (95 %) where no honest interval is known.
+
+    >>> list(to_columns([]))
+    ['slot', 'cell', 'value', 'low', 'high', 'std_error', 'outcome', 'measured', 'mechanism']
     """
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("slot", "cell", "value", "std_error", "outcome", "fresh", "mechanism")
-    }
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for release in releases:
-        cells = len(release.histogram)
-        columns["slot"] += [release.slot] * cells
-        columns["cell"] += list(release.cells)
-        columns["value"] += release.histogram.tolist()
-        columns["std_error"] += [None] * cells if release.std_error is None else release.std_error.tolist()
-        columns["outcome"] += [release.outcome] * cells
-        columns["fresh"] += [release.fresh] * cells
-        columns["mechanism"] += [release.mechanism] * cells
+        facts = release.to_dict()
+        cells = len(facts["cells"])
+        columns["cell"] += facts["cells"]
+        for name, fact in (("value", "histogram"), ("low", "low"), ("high", "high"), ("std_error", "std_error")):
+            columns[name] += [None] * cells if facts[fact] is None else facts[fact]
+        for name in ("slot", "outcome", "measured", "mechanism"):
+            columns[name] += [facts[name]] * cells
     return columns

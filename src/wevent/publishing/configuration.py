@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
-from wevent.errors import InvalidSettings
+from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
-from wevent.streams.files.requirements_file import read_column
+from wevent.streams.files.requirements_file import COLUMNS, read_column
 from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.windows import WindowReader
 
 _CHOICES = {
     "engine": ("auto", "duckdb", "numpy"),
@@ -32,7 +33,10 @@ _MOST_BYTES = 1 << 20  # of a configuration file
 _CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
 _OF_THE_COMMAND = (
     "config",
+    "json",
     "log",
+    "quiet",
+    "verbose",
     "declare",
     "new_epoch",
     "allow_removals",
@@ -42,7 +46,7 @@ _OF_THE_COMMAND = (
     "keep",
 )
 """Options that are said for one run: none of them is a setting of the stream."""
-KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", *sorted(_CHECKED))
+KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", "requirements_columns", *sorted(_CHECKED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,44 +58,64 @@ class Settings(Options, StreamSettings):
         out: where releases go: a path, or "-" and None for standard output.
         requirements: the requirements file.
         levels: what the words in the requirements file stand for; None: the default ones.
+        requirements_columns: what its columns are called, where they have names of their own.
+        notes: what was made of the settings and is not obvious: a sentence each.
         unknown_users: how many unregistered users may count; 0 rejects their events.
         stream: the stream's name, pinned by the journal.
+        said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
     journal: Path | None = None
     out: str | None = None
     requirements: Path | None = None
     levels: Levels | None = None
+    requirements_columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     unknown_users: int = 0
     stream: str = "default"
+    said: frozenset[str] = frozenset()
+
+    @property
+    def slot_length_us(self) -> int | None:
+        """How long a slot is, None for slots that have numbers and no times."""
+        return None if self.slot_column is not None else self.slot_us
 
 
-def load_settings(config: Path | str | None, options: Mapping[str, Any]) -> Settings:
+PUBLISHING = ("journal", "requirements", "start", "end")
+"""What publishing needs besides what every use of settings does."""
+
+
+def load_settings(config: Path | str | None, options: Mapping[str, Any], also: Collection[str] = ()) -> Settings:
     """The settings of a TOML file, with options on top.
 
     Args:
         config: the file; paths in it are relative to its folder. None: options only.
         options: values by key, as written on the command line; None is the same as not given.
+        also: which of `PUBLISHING` must be there, as far as no journal, live input or `start = "auto"` does without.
 
     Raises:
-        InvalidSettings: for an unknown key, a missing or meaningless value; naming the key.
+        InvalidSettings: for missing values, naming all of them; for an unknown key or a meaningless value, naming it.
         InvalidInput: for a cells file that cannot be read.
     """
     values = dict(read_config(config)) if config is not None else {}
     given = {key: value for key, value in options.items() if value is not None and value != ()}
     _check_keys(given, "an option")
     values.update(given)
-    for key in ("inputs", "cells"):
-        if key not in values:
-            raise _missing(key)
+    values = _without_blanks(values)
+    _refuse_missing(values, also)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
+    clock = _clock(values, checked.pop("timezone", None))
+    windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
     return Settings(
         inputs=_inputs(values["inputs"]),
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
-        levels=_levels(values["levels"]) if "levels" in values else None,
-        **_clock(values, checked.pop("timezone", None)),
+        levels=_levels(values["levels"], windows) if "levels" in values else None,
+        requirements_columns=requirements_columns(values),
+        notes=windows.notes,
+        said=frozenset(values),
+        **clock,
         **checked,
     )
 
@@ -114,13 +138,14 @@ def read_config(config: Path | str) -> dict[str, Any]:
             "a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.", key="config"
         ) from None
     _check_keys(values, f"{str(path)!r}")
+    values = _without_blanks(values)
     folder = path.parent
     for key in _PATHS:
         if isinstance(values.get(key), str):
             values[key] = str(folder / values[key])
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
-    if isinstance(values.get("cells"), str) and not values["cells"].isdecimal():
+    if cells_file(values.get("cells"), folder) is not None:
         values["cells"] = str(folder / values["cells"])
     if "inputs" in values:
         values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
@@ -155,11 +180,10 @@ def _check_keys(values: Mapping[str, Any], where: str) -> None:
                 key=key,
             )
         if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1)
             raise InvalidSettings(
                 "settings that wevent knows",
                 f"{key!r} in {where}",
-                f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(sorted(KEYS))}.",
+                did_you_mean(key, KEYS, f"Known are {', '.join(sorted(KEYS))}."),
                 key=key,
             )
 
@@ -169,7 +193,9 @@ def _checked(key: str, value: Any) -> Any:
         return _option(key, value)
     if key in _CHOICES:
         if value not in _CHOICES[key]:
-            raise _invalid(key, f"one of {', '.join(_CHOICES[key])}", value, "Use one of these words.")
+            known = _CHOICES[key]
+            remedy = did_you_mean(str(value), known, "Use one of these words.")
+            raise _invalid(key, f"one of {', '.join(known)}", value, remedy)
         return value
     if key in _FLAGS:
         if not isinstance(value, bool):
@@ -192,6 +218,8 @@ def _option(key: str, value: Any) -> Any:
     value = kind.read(value)
     if not kind.takes(value) or value == "":
         remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
+        if kind.choices:
+            remedy = did_you_mean(str(value), kind.choices, remedy)
         raise _invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
     return value
 
@@ -203,8 +231,6 @@ def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]
     clock["grace_us"] = parse_length(values.get("grace", "0s"), "grace")
     if values.get("slot_column") is not None:
         return {**clock, **_slotted(values, auto)}
-    if "slot" not in values:
-        raise _missing("slot")
     clock["slot_us"] = parse_length(values["slot"])
     for key in ("start", "end"):
         value = values.get(key)
@@ -238,32 +264,113 @@ def _inputs(value: Any) -> tuple[str, ...]:
     return names
 
 
+def cells_file(value: Any, folder: Path = Path()) -> Path | None:
+    """The file that `cells` names; None if it is a number of cells, or their labels: `a,b,c` where no such file is."""
+    if not isinstance(value, (str, Path)) or str(value).isdecimal():
+        return None
+    return None if "," in str(value) and not (folder / value).exists() else Path(value)
+
+
 def _cells(value: Any) -> Cells:
-    if isinstance(value, (str, Path)) and not str(value).isdecimal():
-        return Cells.of(read_column(value, "cell"))
-    return Cells.of(int(value) if isinstance(value, str) else value)
+    file = cells_file(value)
+    if file is None:
+        if isinstance(value, str):
+            return Cells.of([part.strip() for part in value.split(",") if part.strip()] if "," in value else int(value))
+        return Cells.of(value)
+    if not file.exists():
+        raise InvalidInput(
+            "cells as a number, as labels with commas between (a,b,c), or as a file with labels",
+            f"{str(value)!r}, and no such file",
+            "Check the path, or write the labels.",
+            path=str(value),
+        )
+    return Cells.of(read_column(file, "cell"))
 
 
-def _levels(value: Any) -> Levels:
-    if not isinstance(value, Mapping) or set(value) != {"privacy", "window"}:
-        raise _invalid("levels", "two tables, [levels.privacy] and [levels.window]", value, "Give both.")
-    for name in ("privacy", "window"):
-        if not isinstance(value[name], Mapping) or not value[name]:
+def _levels(value: Any, windows: WindowReader) -> Levels:
+    if not isinstance(value, Mapping) or {*value, "combined"} != {"privacy", "window", "combined"}:
+        raise _invalid(
+            "levels",
+            "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]",
+            value,
+            "Give both.",
+        )
+    for name, table in value.items():
+        if not isinstance(table, Mapping) or not table:
             raise _invalid(
-                f"levels.{name}",
-                "a table of words and numbers",
-                value[name],
-                f"Write [levels.{name}] and a line for each.",
+                f"levels.{name}", "a table of words and values", table, f"Write [levels.{name}] and a line for each."
             )
-    return Levels(dict(value["privacy"]), dict(value["window"]))
+        for word in table:
+            if not word or word != word.strip() or "/" in word:
+                raise _invalid(f"levels.{name}", "words without a slash, nor blanks at their ends", word, "Rename it.")
+    for word, window in value["window"].items():
+        if isinstance(window, str) and window.strip().isdecimal():
+            raise _invalid(
+                f"levels.window.{word}", "a number of slots, or a duration", window, "Write a number without quotes."
+            )
+    try:
+        slots = {word: windows.read(window) for word, window in value["window"].items()}
+        return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
+    except InvalidRequirement as error:
+        raise InvalidSettings(f"in [levels] {error.expected}", error.received, error.remedy, key="levels") from None
+
+
+def requirements_columns(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """What the columns of the requirements file are called, of the raw values of a configuration.
+
+    Raises:
+        InvalidSettings: if it is no table of column names.
+    """
+    value = values.get("requirements_columns", {})
+    names = list(value.values()) if isinstance(value, Mapping) else [None]
+    if not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
+        raise _invalid("requirements_columns", "a table of different column names", value, 'Write user = "id".')
+    unknown = sorted({*value} - {*COLUMNS})
+    if unknown:
+        raise _invalid(
+            "requirements_columns", f"a table with keys out of {', '.join(COLUMNS)}", unknown[0], "Correct the key."
+        )
+    return MappingProxyType({key: name for key, name in value.items() if name != key or key != "user"})
 
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
     return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
 
 
-def _missing(key: str) -> InvalidSettings:
-    option = "EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}"
-    return InvalidSettings(
-        f"{key} to be set", "nothing", f"Give {option}, or {key} = … in the configuration file.", key=key
+_NAMED = ("time_column", "user_column", "cell_column", "timezone")  # a blank one is no default
+_BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
+
+
+def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or value not in ("", [], ())}
+
+
+def _refuse_missing(values: Mapping[str, Any], also: Collection[str]) -> None:
+    """Name everything that is missing at once, with the option for each."""
+    wanted = ["inputs", "cells", *(() if values.get("slot_column") is not None else ("slot",))]
+    journal = values.get("journal")
+    begun = isinstance(journal, str | Path) and Path(journal).is_file()
+    live = values.get("inputs") in ("-", ["-"], ("-",))
+    free = {
+        "journal": False,
+        "requirements": begun,
+        "start": begun or live or values.get("slot_column") is not None,
+        "end": live or values.get("start") == "auto",
+    }
+    wanted += [key for key in PUBLISHING if key in also and not free[key]]
+    missing = [key for key in wanted if key not in values]
+    missing += [key for key in _NAMED if values.get(key) == ""]
+    if not missing:
+        return
+    options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
+    keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
+    raise InvalidSettings(
+        f"{_listed(missing)} to be set",
+        "nothing",
+        f"Give {_listed(options)}, or {keys} in the configuration file.",
+        key=missing[0],
     )
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,78 +17,144 @@ from wevent.core.requirements import Levels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal.coming import check_requirement
-from wevent.journal.contract import Journal
+from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Terms, levels_to_plain
-from wevent.people.holdout import Key
+from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
+from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.streams.files.requirements_file import read_requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
 
 
+class AskingFile(NamedTuple):
+    """A requirements file, and how it is read: see `read_requirements`."""
+
+    path: Path
+    levels: Levels | None = None
+    slot_us: int | None = None
+    columns: Mapping[str, str] = MappingProxyType({})
+
+
 class WantedRegistry(NamedTuple):
-    """Who should be registered, as a requirements file says."""
+    """Who should be registered, as a requirements file says.
+
+    Attributes:
+        users: the ids.
+        keys: the requirement of each.
+        digest: tells whether the file says something new.
+        words: the levels that people chose, None for numbers.
+        notes: what was made of the file and is not obvious.
+    """
 
     users: Sequence[str] | npt.NDArray[np.int64] | Spelled
     keys: Sequence[Key]
     digest: bytes
     words: Sequence[str | None] | None = None
+    notes: tuple[str, ...] = ()
 
 
-class Difference(NamedTuple):
-    """What importing a requirements file means: how many people join, change and leave; public numbers."""
+@dataclass(frozen=True)
+class Difference:
+    """What importing a requirements file means; public numbers.
+
+    Attributes:
+        joining: how many people join.
+        changing: how many change their requirement, or the words it is in.
+        leaving: how many leave.
+        requested: how many of those who leave had joined by request (`users add`), not with a file.
+        relevelled: how many have new numbers because the level table changed.
+        consequences: who waits until when.
+        notes: what was made of the file and is not obvious.
+    """
 
     joining: int = 0
     changing: int = 0
     leaving: int = 0
+    requested: int = 0
+    relevelled: int = 0
+    consequences: Consequences = field(default_factory=Consequences)
+    notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """How many changes that is."""
-        return sum(self)
+        return self.joining + self.changing + self.leaving + self.relevelled
 
     def __str__(self) -> str:
-        return f"{self.joining} join, {self.changing} change, {self.leaving} leave"
+        levels = f", {self.relevelled} get the new numbers of their level" if self.relevelled else ""
+        return f"{self.joining} join, {self.changing} change, {self.leaving} leave{levels}"
+
+    def sentences(self) -> list[str]:
+        """What it means beyond the numbers."""
+        said = [*self.notes]
+        if self.requested == 1:
+            said.append("1 person added by `users` is not in the file and leaves.")
+        elif self.requested:
+            said.append(f"{self.requested} people added by `users` are not in the file and leave.")
+        if self.total and not self.consequences.waits:
+            said.append("Nobody has to wait.")
+        return [*said, *self.consequences.sentences()] if self.total else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        names = ("joining", "changing", "leaving", "requested", "relevelled")
+        return {
+            **{name: getattr(self, name) for name in names},
+            **self.consequences.to_dict(),
+            "notes": list(self.notes),
+        }
 
 
-def wanted_users(path: Path, levels: Levels | None) -> WantedRegistry:
+def wanted_users(file: AskingFile) -> WantedRegistry:
     """What a requirements file says, and a digest that tells whether it says something new.
 
     Raises:
         InvalidInput: if the file was replaced while it was read: the digest of one would stand for the people of another.
         WeventError: as of `read_requirements`.
     """
-    digest = requirements_digest(path, levels)
-    asked = read_requirements(path, levels)
-    if requirements_digest(path, levels) != digest:
+    digest = requirements_digest(file)
+    asked = read_requirements(file.path, file.levels, slot_us=file.slot_us, columns=file.columns)
+    if requirements_digest(file) != digest:
         raise InvalidInput(
             "a requirements file that stays as it is while it is read",
-            f"{str(path)!r}, which changed meanwhile",
+            f"{str(file.path)!r}, which changed meanwhile",
             "Nothing was imported: run the same command again.",
-            path=str(path),
+            path=str(file.path),
         )
-    return WantedRegistry(asked.users, asked.keys, digest, asked.words)
+    return WantedRegistry(asked.users, asked.keys, digest, asked.words, asked.notes)
 
 
-def requirements_digest(path: Path, levels: Levels | None) -> bytes:
-    """Tells whether a requirements file, read with these levels, says something new.
+def requirements_digest(file: AskingFile) -> bytes:
+    """Tells whether a requirements file, read with these levels and columns, says something new.
 
     Raises:
         InvalidInput: if it is not there or cannot be read.
     """
+    path = file.path
     if not path.is_file():
         raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
-    table = msgspec.json.encode(levels_to_plain(levels))
+    table = msgspec.json.encode(levels_to_plain(file.levels))
+    if file.columns:
+        table += msgspec.json.encode(dict(file.columns), order="sorted")
     try:
-        with path.open("rb") as file:
-            return hashlib.sha256(table + hashlib.file_digest(file, "sha256").digest()).digest()
+        with path.open("rb") as opened:
+            return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
     except OSError:
         raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
 
 
-def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False) -> Difference:
+def import_users(
+    journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False, dry_run: bool = False
+) -> Difference:
     """Make the registry say what a file says; a file that was imported already changes nothing.
+
+    Args:
+        journal: the journal.
+        wanted: who should be registered.
+        allow_removals: whether many may leave at once.
+        dry_run: only say what that means; nothing is stored.
 
     Raises:
         InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
@@ -95,8 +163,10 @@ def import_users(journal: Journal, wanted: WantedRegistry, *, allow_removals: bo
         return Difference()
     epoch = journal.head().epoch
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
-    journal.registry.ask(changes, epoch.number)
-    journal.note_imported(wanted.digest)
+    done = replace(done, consequences=foresee(journal, changes))
+    if not dry_run:
+        journal.registry.ask(changes, epoch.number)
+        journal.note_imported(wanted.digest)
     return done
 
 
@@ -130,7 +200,7 @@ def import_changes(
     everybody = Enrolment(users, keys, wanted.words)
     current = registered(journal, asked)
     if not current:
-        return everybody, Difference(joining=len(everybody))
+        return everybody, Difference(joining=len(everybody), notes=wanted.notes)
     changes = differences(
         current, {joining.user: (joining.key, joining.level) for joining in everybody if joining.key is not None}
     )
@@ -138,7 +208,16 @@ def import_changes(
     joining = sum(change.user not in current for change in changes)
     if not allow_removals and not journal.is_new and journal.head().pinned is not None:
         _refuse_many_leaving(leaving, len(current))
-    return changes, Difference(joining, len(changes) - leaving - joining, leaving)
+    requested = 0 if journal.is_new else _joined_by_request(journal.registry, changes)
+    return changes, Difference(joining, len(changes) - leaving - joining, leaving, requested, notes=wanted.notes)
+
+
+def _joined_by_request(registry: Registry, changes: Iterable[Change]) -> int:
+    """How many of those who leave had joined by request."""
+    requested, salt = registry.joined_by_request(), registry.salt
+    if not requested:
+        return 0
+    return sum(change.action == "remove" and erased_id(change.user, salt) in requested for change in changes)
 
 
 def _refuse_many_leaving(leaving: int, registered: int) -> None:

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from wevent.core.mechanism import NoiseSource
-from wevent.core.requirements import Population, Requirement
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, InvalidOption, InvalidPopulation
+from wevent.errors import InvalidInput, InvalidOption
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
-from wevent.journal.record import Group, Record, Shown, of_release
+from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
-from wevent.publisher.publisher import Publisher
 from wevent.publishing.member_view import MemberView
 from wevent.publishing.stopping import Stop
 from wevent.streams.clock import SECOND_US
@@ -103,9 +99,9 @@ class Publication:
         if self.publisher.seeded:
             journal.note_unsafe((SEEDED,))
         self._emitted = loaded.head.emitted
-        self._shown: Shown | None = None
+        self._last: Record | None = None  # of this epoch
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
-            self._shown = loaded.last.shown
+            self._last = loaded.last
         self._roster: Roster | None = None
         self._group = Group.of(self.publisher.population)
         self._since_state = len(loaded.since)
@@ -122,7 +118,7 @@ class Publication:
         with Stop(self._source.stop) as stop:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
-        self._journal.commit(Batch((), None, None, self._emitted, self._pending()))
+        self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
         return Summary(first, self.publisher.slot - 1, sent_again, stop.asked)
 
     def _send_again(self) -> int:
@@ -180,7 +176,7 @@ class Publication:
         if not records:
             return False
         self._running.at("stepped")
-        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._pending()))
+        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
         self._emit(records)
         self._running.progress(records[-1].slot, self._running.last)
         if self._running.keep is not None and records[-1].slot % 256 < len(records):
@@ -194,8 +190,8 @@ class Publication:
                 f"slot {self.publisher.slot} from the source", f"slot {counted.slot}", "Sources count every slot once."
             )
         release = self.publisher.step(counted.counts)
-        record = of_release(release, self.publisher.measured, self._epoch, self._group, self._shown)
-        self._shown = record.shown
+        record = of_release(release, self.publisher.measured, self._epoch, self._group, self._last)
+        self._last = record
         return record
 
     def _commit(self, batch: Batch) -> None:
@@ -225,61 +221,9 @@ class Publication:
                 "cells or slots have changed): they are not counted (private: do not publish this line)"
             )
 
-    def _pending(self) -> bytes:
-        return self._source.pending()
-
     def _due_state(self, records: int) -> bytes | None:
         self._since_state += records
         if self._since_state < state_interval(self.publisher):
             return None
         self._since_state = 0
         return self.publisher.state()
-
-
-def charge_elsewhere(journal: Journal, through: int, noise: NoiseSource | None = None) -> Batch:
-    """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
-
-    ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
-    ends in M held at most ε. So no suffix of them cost more than what M's window has left when only the known charges
-    are counted. All of that is charged in slot M itself, the last to leave any later window: every later window that
-    holds some of the unknown slots holds M. The earlier ones are marked and charged nothing, so no window exceeds ε.
-
-    Args:
-        journal: opened for writing.
-        through: M, the last slot that ever went out.
-        noise: the kind of noise the journal runs with; nothing is drawn.
-
-    Returns:
-        What `Journal.take_over` stores; without records if the journal knows every slot up to M.
-    """
-    loaded = journal.load()
-    publisher = rebuild_publisher(loaded, journal.epochs(), noise)
-    first = publisher.slot
-    if through < first:
-        return Batch((), None, None, through)
-    sizes = dict(publisher.population.items())
-    held = (Requirement.from_nano(*member.key) for member in journal.registry.members())
-    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
-    group = Group.of(publisher.population)
-    nothing = np.zeros(len(publisher.population), dtype=np.int64)
-    records = []
-    for slot in range(first, through + 1):
-        most = publisher.ledger.remaining() if slot == through else nothing
-        records.append(Record(slot, "elsewhere", loaded.head.epoch, group, nothing, most, None, None, None))
-        publisher.replay(nothing, most, None)
-    return Batch(records, None, publisher.state(), through)
-
-
-def _charged_rows(publisher: Publisher, held: Iterable[Requirement]) -> list[Requirement]:
-    """Classes that may have had members elsewhere: all the ledger knows and all that people hold or wait for.
-
-    As far as the mechanism can take them: a class that it cannot waits a window (`Restore.charged`).
-    """
-    known = []
-    for row in sorted({*publisher.ledger.rows, *held}):
-        try:
-            publisher.check_population(Population({row: 0}))
-        except InvalidPopulation:
-            continue
-        known.append(row)
-    return known

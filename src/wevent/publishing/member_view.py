@@ -9,8 +9,8 @@ import numpy as np
 
 from wevent.counting.roster import Roster
 from wevent.journal.contract import Registry
-from wevent.journal.rebuild import declared_classes, holdout_of, strangers_class
 from wevent.journal.terms import Epoch
+from wevent.people.declaring import declared_classes, holdout_of, strangers_class
 from wevent.people.holdout import HoldOut
 from wevent.people.membership import Barred, make_roster
 
@@ -81,6 +81,7 @@ class MemberView:
         """The roster of everybody whose time has come, and of the strangers, if theirs has."""
         rows = self._registry.rows()
         ahead = rows.firsts[rows.firsts > slot].tolist()
+        waiting = rows.users.where(np.flatnonzero(rows.firsts > slot)) if ahead else None
         if ahead:
             rows = rows[np.flatnonzero(rows.firsts <= slot)]
         unknown, barred = self._unknown, None
@@ -92,5 +93,5 @@ class MemberView:
             ahead += doubts.values()
             barred = Barred(self._registry.apart(slot), self._registry.salt, doubts)
         self._until = min(ahead, default=_FAR)
-        roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred)
+        roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred, waiting)
         return SlotRoster(roster, self._until - slot, None if barred is None else len(barred))

@@ -1,20 +1,41 @@
-"""From settings to a running publication: the journal opened, its terms compared, its registry brought up to date."""
+"""The terms of a journal: made from settings, compared with those in force, and begun with the people who come along."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
 from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import option_values
+from wevent.core.settings import Options, option_kinds, option_values
+from wevent.core.suitability import complete
 from wevent.errors import InvalidJournal, InvalidMembership
 from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
-from wevent.journal.terms import PERMANENT, SEEDED, Terms, levels_to_plain
+from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.membership import Change, Changes
+from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
+from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
+
+_KEPT = ("stream", "unknown_users")  # besides the options
+
+
+def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
+    """Settings in which whatever was not said is as the journal has it: defaults are for new journals.
+
+    If another mechanism is said, the options that belong to a mechanism start from that one's own again.
+
+    Args:
+        settings: what was asked for.
+        pinned: the terms in force, None for a new journal.
+    """
+    if pinned is None:
+        return settings
+    other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
+    kept = [name for name, kind in option_kinds().items() if not (other and kind.of_mechanism)]
+    return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 
 def make_terms(
@@ -30,13 +51,13 @@ def make_terms(
         clock: origin and length of the slots, microseconds.
         keys: (window, nano-epsilons) of classes to declare.
         pinned: the terms in force, None for a new journal.
+
+    Raises:
+        UnknownMechanism: if there is no such mechanism.
     """
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
-        for privacy in settings.levels.privacy:
-            for window in settings.levels.window:
-                requirement = settings.levels.requirement(privacy, window)
-                declared.add((requirement.window, requirement.nano))
+        declared |= {(requirement.window, requirement.nano) for requirement in settings.levels.offered().values()}
     return Terms(
         stream=settings.stream,
         origin_us=clock[0],
@@ -45,7 +66,7 @@ def make_terms(
         declared=sorted(declared),
         levels=levels_to_plain(settings.levels),
         unknown_users=settings.unknown_users,
-        **option_values(settings),
+        **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
 
 
@@ -130,7 +151,7 @@ def begin(
         allow_removals: whether many may leave at once.
 
     Returns:
-        What the registry was told to change for `wanted`.
+        What the registry was told to change for `wanted` and for an edited level table.
 
     Raises:
         SettingsDiffer, InvalidOption: as of `must_begin`.
@@ -144,20 +165,33 @@ def begin(
     changes: Changes = []
     done = Difference()
     asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
-    pinned = pinned_terms(journal)
-    if pinned is not None and terms.levels is not None and pinned.levels != terms.levels:
-        changes = list(_relevelled(journal, terms.levels))
+    pinned, table = pinned_terms(journal), terms.level_table
+    if pinned is not None and table is not None and pinned.levels != terms.levels:
+        changes = list(_relevelled(journal, table))
+    relevelled = len(changes)
     if wanted is not None:
         more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
         changes = [*changes, *more] if len(changes) else more
+    if len(changes):
+        done = replace(done, relevelled=relevelled, consequences=_consequences(journal, changes, terms))
     journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
     return done
 
 
-def _relevelled(journal: Journal, levels: dict[str, dict[str, Any]]) -> Iterable[Change]:
-    """An edited level table is a change for everybody who holds the level (spec 10)."""
-    table = Levels(levels["privacy"], levels["window"])
-    for user, (_, words) in registered(journal).items():
+def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Consequences:
+    """What comes with an epoch is in force from the slot after its first one on."""
+    if pinned_terms(journal) is None:
+        return foresee(journal, changes, [Epoch(1, 1, terms)])
+    committed, epochs = journal.head().committed, journal.epochs()
+    coming = Epoch(len(epochs) + 1, committed + 1, terms)
+    return foresee(journal, changes, [*epochs, coming], committed + 2)
+
+
+def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:
+    """An edited level table is a change for everybody whose level has other numbers now (spec 10)."""
+    for user, (held, words) in registered(journal).items():
         if words is not None:
-            requirement = table.requirement(*words.split("/", 1))
-            yield Change("set", user, (requirement.window, requirement.nano), words)
+            requirement = table.choose(words)
+            key = requirement.window, requirement.nano
+            if key != held:
+                yield Change("set", user, key, words)

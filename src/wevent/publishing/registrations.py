@@ -6,7 +6,7 @@ here at once if nobody publishes. So it takes effect exactly between two slots (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,19 +15,25 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked
 from wevent.journal import Journal, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
-from wevent.journal.rebuild import holdout_of
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
-from wevent.publishing.importing import Difference, import_users, wanted_users
+from wevent.publishing.foreseeing import Consequences, foresee
+from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.staleness import known_released, refuse_stale
+from wevent.streams.windows import WindowReader
 
 
 class Asked(NamedTuple):
-    """A requirement as people state it: a window in slots with an epsilon, or a word for each of the level table."""
+    """A requirement as people state it: a level, a word for each of window and privacy, or a window with an epsilon.
 
-    window: str
+    A window with an epsilon is a number of slots or a duration.
+    """
+
+    window: str | None = None
     epsilon: str | None = None
     privacy: str | None = None
+    level: str | None = None
 
 
 class InForce(NamedTuple):
@@ -37,40 +43,64 @@ class InForce(NamedTuple):
         slot: the slot; None: the publisher's next one.
         user: of whom a requirement was set, None otherwise.
         counted: the slot from which the user is counted, if that is later and known.
+        consequences: what the change means, if it takes effect at the next slot; None if that was not asked.
+        notes: what was made of the wish and is not obvious.
     """
 
     slot: int | None
     user: str | None = None
     counted: int | None = None
+    consequences: Consequences | None = None
+    notes: tuple[str, ...] = ()
 
 
-def register(path: Path, user: str, asked: Asked) -> InForce:
+def register(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
     """Register somebody new.
+
+    Args:
+        path: the journal.
+        user: the id.
+        asked: the requirement.
+        dry_run: only say what that means; nothing is stored.
 
     Raises:
         InvalidMembership: if they are registered already, or may not hold such a requirement.
         StaleJournal: if the journal is a backup, or behind what was released.
     """
-    return _set(path, user, asked, known=False)
+    return _set(path, user, asked, known=False, dry_run=dry_run)
 
 
-def change(path: Path, user: str, asked: Asked) -> InForce:
+def change(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
     """Change somebody's requirement; as `register`, for those who are registered."""
-    return _set(path, user, asked, known=True)
+    return _set(path, user, asked, known=True, dry_run=dry_run)
 
 
-def remove(path: Path, user: str) -> InForce:
+def remove(path: Path, user: str, *, dry_run: bool = False) -> InForce:
     """Let somebody leave; the id is kept as long as a hold-out may need it. Returns and raises as `register`."""
-    return _leave(path, Change("remove", user))
+    return _leave(path, Change("remove", user), dry_run=dry_run)
 
 
-def erase(path: Path, user: str) -> InForce:
+def erase(path: Path, user: str, *, dry_run: bool = False) -> InForce:
     """Let somebody leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
-    return _leave(path, Change("erase", user))
+    return _leave(path, Change("erase", user), dry_run=dry_run)
 
 
-def import_file(path: Path, file: Path, *, allow_removals: bool = False) -> Difference:
+def import_file(
+    path: Path,
+    file: Path,
+    *,
+    allow_removals: bool = False,
+    columns: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> Difference:
     """Queue what makes the registry say what a requirements file says; `put_in_force` follows.
+
+    Args:
+        path: the journal.
+        file: the requirements file.
+        allow_removals: whether many may leave at once.
+        columns: what the file's columns are called, where they have names of their own.
+        dry_run: only say what that means; nothing is stored.
 
     Raises:
         InvalidInput: if the file cannot be read, or changes while it is.
@@ -78,9 +108,9 @@ def import_file(path: Path, file: Path, *, allow_removals: bool = False) -> Diff
         StaleJournal: if the journal is a backup, or behind what was released.
     """
     with _changeable(path) as journal:
-        levels = _levels(journal.head().epoch.terms)
-        wanted = wanted_users(file, levels)
-        return import_users(journal, wanted, allow_removals=allow_removals)
+        terms = journal.head().epoch.terms
+        wanted = wanted_users(AskingFile(file, terms.level_table, _slot_us(terms), columns or {}))
+        return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
 
 
 def put_in_force(path: Path, user: str | None = None) -> InForce:
@@ -99,6 +129,12 @@ def put_in_force(path: Path, user: str | None = None) -> InForce:
     return InForce(None, user)
 
 
+def foreseen_slot(path: Path) -> InForce:
+    """From when on a change would be in force that is asked for now."""
+    with _changeable(path) as journal:
+        return InForce(None if journal.writer() is not None else journal.head().committed + 1)
+
+
 @contextmanager
 def _changeable(path: Path) -> Iterator[Journal]:
     """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
@@ -110,45 +146,75 @@ def _changeable(path: Path) -> Iterator[Journal]:
         yield journal
 
 
-def _set(path: Path, user: str, asked: Asked, *, known: bool) -> InForce:
+def _set(path: Path, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:
     check_id(user)
     if not known:  # who is registered under such an id, by an older version, can still change and leave
         check_countable(user)
     with _changeable(path) as journal:
         epoch = journal.head().epoch
-        key, level = _requirement(epoch.terms, asked)
+        windows = WindowReader(_slot_us(epoch.terms))
+        key, level = _requirement(epoch.terms, asked, windows)
         check_requirement(epoch.terms, key)
         _check_known(journal.registry, user, known=known)
-        journal.registry.ask([Change("set", user, key, level)], epoch.number)
-    return put_in_force(path, user)
+        wish = Change("set", user, key, level)
+        foreseen = _foreseen(journal, wish, windows.notes)
+        if dry_run:
+            return foreseen
+        journal.registry.ask([wish], epoch.number, by_request=not known)
+    return put_in_force(path, user)._replace(consequences=foreseen.consequences, notes=foreseen.notes)
 
 
-def _leave(path: Path, leaving: Change) -> InForce:
+def _leave(path: Path, leaving: Change, *, dry_run: bool) -> InForce:
     check_id(leaving.user)
     with _changeable(path) as journal:
         if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
             _check_known(journal.registry, leaving.user, known=True)
+        foreseen = _foreseen(journal, leaving)
+        if dry_run:
+            return foreseen
         journal.registry.ask([leaving])
-    return put_in_force(path)
+    return put_in_force(path)._replace(consequences=foreseen.consequences)
 
 
-def _requirement(terms: Terms, asked: Asked) -> tuple[Key, str | None]:
+def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
+    """What a wish means if it takes effect at the next slot."""
+    slot = journal.head().committed + 1
+    consequences = foresee(journal, [wish])
+    alone = not journal.registry.pending()  # otherwise who waits may be somebody whose change is queued
+    counted = consequences.waits[0].slot if wish.action == "set" and alone and consequences.waits else None
+    return InForce(slot, wish.user if wish.action == "set" else None, counted, consequences, notes)
+
+
+def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:
     """The requirement that is asked for, and the words it comes from."""
-    if (asked.epsilon is None) == (asked.privacy is None):
+    table = terms.level_table or Levels.default()
+    ways = [
+        asked.level is not None,
+        asked.privacy is not None and asked.window is not None,
+        asked.epsilon is not None and asked.window is not None,
+    ]
+    given = [part is not None for part in asked]
+    if ways.count(True) != 1 or sum(given) > (1 if asked.level is not None else 2):
         raise InvalidMembership(
-            "either --epsilon (with a window in slots) or --privacy (with a window word)",
-            "both" if asked.epsilon else "neither",
-            "Give one of them.",
+            "--level, or --window (in slots, or a duration) with --epsilon, or --window with --privacy (words)",
+            ", ".join(f"--{name}" for name, value in asked._asdict().items() if value is not None) or "none of them",
+            "Give one of these; `wevent levels` shows the words.",
         )
-    if asked.privacy is not None:
-        requirement = (_levels(terms) or Levels.default()).requirement(asked.privacy, asked.window)
-        return (requirement.window, requirement.nano), f"{asked.privacy}/{asked.window}"
-    requirement = Requirement(int(asked.window) if asked.window.isdecimal() else 0, asked.epsilon)
-    return (requirement.window, requirement.nano), None
+    if asked.level is not None:
+        requirement, words = table.choose(asked.level), asked.level
+    elif asked.privacy is not None:
+        requirement, words = table.requirement(asked.privacy, str(asked.window)), f"{asked.privacy}/{asked.window}"
+    else:
+        return _key(Requirement(windows.read(asked.window), asked.epsilon)), None
+    return _key(requirement), words
 
 
-def _levels(terms: Terms) -> Levels | None:
-    return None if terms.levels is None else Levels(terms.levels["privacy"], terms.levels["window"])
+def _key(requirement: Requirement) -> Key:
+    return requirement.window, requirement.nano
+
+
+def _slot_us(terms: Terms) -> int | None:
+    return terms.length_us if terms.has_clock else None
 
 
 def _check_known(registry: Registry, user: str, *, known: bool) -> None:

@@ -15,8 +15,10 @@ from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import open_output, refuse_dropping, refuse_same_file
-from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.configuration import PUBLISHING, Settings, cells_file, load_settings, read_config
+from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
+    AskingFile,
     Difference,
     WantedRegistry,
     import_changes,
@@ -25,7 +27,7 @@ from wevent.publishing.importing import (
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, declared_clock, open_source
@@ -63,7 +65,7 @@ class RunReport:
 
     Attributes:
         summary: the slots it published; public.
-        imported: what the requirements file changed, None without one or on a new journal; public.
+        imported: what the requirements file, or an edited level table, changed; None without one or on a new journal; public.
         totals: events that were not counted, of the whole run: private, for the operator's eyes only.
         malformed: where the first malformed records were; private.
     """
@@ -80,11 +82,13 @@ class Watch:
 
     Attributes:
         imported: told what the requirements file changes in a journal that exists, before the first slot.
+        told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
         begun: told the first slot and the last there will be (None: no end).
         progress: told after every commit.
     """
 
     imported: Callable[[Difference], None] = lambda difference: None
+    told: Callable[[str], None] = lambda sentence: None
     begun: Callable[[int, int | None], None] = lambda first, last: None
     progress: Progress = lambda slot, last: None
 
@@ -102,7 +106,7 @@ def publish(config: Path | str | None = None, *, intent: Intent | None = None, *
     Raises:
         WeventError: one clear sentence; nothing is lost or half-written.
     """
-    chosen = load_settings(config, settings)
+    chosen = load_settings(config, settings, PUBLISHING)
     read = settings_files(config, settings.get("cells"))
     return run(chosen, intent or Intent(), read)
 
@@ -123,11 +127,14 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
     with open_journal(path, write=True, start_over=intent.start_over) as journal:
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
-        plan = _plan(journal, intent)
-        # 3. The settings agree with those that are pinned. Nothing is stored.
-        clock, last = declared_clock(settings, _pinned_clock(journal))
-        wanted, terms = _terms(journal, settings, clock, intent)
-        must_begin(journal, terms, new_epoch=intent.new_epoch)
+        plan = plan_settlement(journal, intent)
+        # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
+        settings = keep_pinned(settings, pinned_terms(journal))
+        clock, last = declared_clock(settings, pinned_clock(journal))
+        wanted, terms = asked_terms(journal, settings, clock, intent)
+        must_begin(
+            journal, terms, new_epoch=intent.new_epoch
+        )  # `begin` asks again: people may ask for things meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
@@ -149,24 +156,31 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
             unsafe=("start auto",) if settings.start_auto else (),
             allow_removals=intent.allow_removals,
         )
-        imported = difference if resumed and wanted is not None else None
+        imported = difference if resumed and (wanted is not None or difference.relevelled) else None
+        for sentence in settings.notes:
+            watch.told(sentence)
         if imported is not None:
             watch.imported(imported)
+        else:
+            for sentence in (*difference.notes, *alone_sentences(difference.consequences.alone)):
+                watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
         running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
         publication = Publication(journal, source, output, running=running, noise=SecureNoise())
         watch.begun(publication.publisher.slot, last)
-        summary = publication.run()
-        output.close()
+        try:
+            summary = publication.run()
+            output.close()
+        finally:
+            output.abandon()
     return RunReport(summary, imported, source.totals(), source.first_malformed())
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
     """The files that settings are read from, and what each is."""
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
-    labels = isinstance(cells, str | Path) and not str(cells).isdecimal()
-    files = [("the configuration file", config), ("the file of cells", cells if labels else None)]
+    files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
 
 
@@ -191,8 +205,12 @@ def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, P
     return [*files, *read, *people]
 
 
-def _plan(journal: Journal, intent: Intent) -> Settlement | None:
-    """What is to be charged to an old copy, None if it is none; nothing is stored."""
+def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
+    """What is to be charged to an old copy, None if it is none; nothing is stored.
+
+    Raises:
+        StaleJournal: if it may be one and nobody says what went out.
+    """
     if not journal.is_new:
         return plan_or_refuse(journal, intent.released_through, intent.widest_window)
     if intent.released_through is not None:
@@ -212,21 +230,33 @@ def _known_slots(journal: Journal, plan: Settlement | None) -> int:
     return 0 if journal.is_new else journal.head().committed
 
 
-def _pinned_clock(journal: Journal) -> SlotClock | None:
+def pinned_clock(journal: Journal) -> SlotClock | None:
+    """The clock that binds a journal, None before its first slot."""
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
 
 
-def _terms(
-    journal: Journal, settings: Settings, clock: SlotClock, intent: Intent
+def asked_terms(
+    journal: Journal | None, settings: Settings, clock: SlotClock, intent: Intent
 ) -> tuple[WantedRegistry | None, Terms]:
-    """Who the requirements file wants, and the terms that the settings ask for."""
-    pinned = pinned_terms(journal)
-    wanted = _wanted(settings, None if pinned is None else journal.imported())
+    """Who the requirements file wants, and the terms that the settings ask for; stores nothing.
+
+    Args:
+        journal: None before there is one.
+        settings: of the stream.
+        clock: of its slots.
+        intent: what the operator says for this run alone.
+
+    Raises:
+        InvalidSettings: if nobody is registered and there is no requirements file.
+        WeventError: as of `wanted_users`.
+    """
+    pinned = None if journal is None else pinned_terms(journal)
+    wanted = _wanted(settings, None if journal is None or pinned is None else journal.imported())
     keys = {_declared(text) for text in intent.declare}
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
-        if wanted is None or (not journal.is_new and journal.imported() == wanted.digest):
+        if journal is not None and (wanted is None or (not journal.is_new and journal.imported() == wanted.digest)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(
@@ -243,9 +273,11 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
     if settings.requirements is None:
         return None
-    if imported is not None and requirements_digest(settings.requirements, settings.levels) == imported:
+    columns = settings.requirements_columns
+    file = AskingFile(settings.requirements, settings.levels, settings.slot_length_us, columns)
+    if imported is not None and requirements_digest(file) == imported:
         return None
-    return wanted_users(settings.requirements, settings.levels)
+    return wanted_users(file)
 
 
 def _declared(text: str) -> tuple[int, int]:

@@ -9,14 +9,20 @@ noticed: journal and side file copied, or rolled back, together.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from wevent.errors import StaleJournal
+import numpy as np
+
+from wevent.core.requirements import Population, Requirement
+from wevent.errors import InvalidPopulation, StaleJournal
 from wevent.journal.contents import Batch
 from wevent.journal.contract import Journal
+from wevent.journal.rebuild import rebuild_publisher
+from wevent.journal.record import Group, Record
 from wevent.people.holdout import Restore
-from wevent.publishing.loop import charge_elsewhere
+from wevent.publisher.publisher import Publisher
 
 _log = logging.getLogger("wevent.publishing.staleness")
 
@@ -96,7 +102,7 @@ def plan_settling(journal: Journal, released_through: int, widest_window: int | 
         )
     if released_through < known:
         raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
-    batch = charge_elsewhere(journal, released_through)
+    batch = _charge_elsewhere(journal, released_through)
     return Settlement(batch, _restore(journal, batch, widest_window) if batch.records else None)
 
 
@@ -177,3 +183,53 @@ def _stale(expected: str, received: str, committed: int, released: int | None) -
         committed=committed,
         released=released,
     )
+
+
+def _charge_elsewhere(journal: Journal, through: int) -> Batch:
+    """Charges for the slots that another copy of the journal released, which are never drawn (spec 10).
+
+    ▲ What they cost is unknown, but the gate held there too: whatever the slots up to M charged a class, a window that
+    ends in M held at most ε. So no suffix of them cost more than what M's window has left when only the known charges
+    are counted. All of that is charged in slot M itself, the last to leave any later window: every later window that
+    holds some of the unknown slots holds M. The earlier ones are marked and charged nothing, so no window exceeds ε.
+
+    Args:
+        journal: opened for writing.
+        through: M, the last slot that ever went out.
+
+    Returns:
+        What `Journal.take_over` stores; without records if the journal knows every slot up to M.
+    """
+    loaded = journal.load()
+    publisher = rebuild_publisher(loaded, journal.epochs(), None)
+    first = publisher.slot
+    if through < first:
+        return Batch((), None, None, through)
+    sizes = dict(publisher.population.items())
+    held = (Requirement.from_nano(*member.key) for member in journal.registry.members())
+    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
+    group = Group.of(publisher.population)
+    nothing = np.zeros(len(publisher.population), dtype=np.int64)
+    epoch, last = loaded.head.epoch, loaded.last
+    measured = last.measured if last is not None and last.epoch.number == epoch.number else None
+    records = []
+    for slot in range(first, through + 1):
+        most = publisher.ledger.remaining() if slot == through else nothing
+        records.append(Record(slot, "elsewhere", epoch, group, nothing, most, None, None, None, measured))
+        publisher.replay(nothing, most, None)
+    return Batch(records, None, publisher.state(), through)
+
+
+def _charged_rows(publisher: Publisher, held: Iterable[Requirement]) -> list[Requirement]:
+    """Classes that may have had members elsewhere: all the ledger knows and all that people hold or wait for.
+
+    As far as the mechanism can take them: a class that it cannot waits a window (`Restore.charged`).
+    """
+    known = []
+    for row in sorted({*publisher.ledger.rows, *held}):
+        try:
+            publisher.check_population(Population({row: 0}))
+        except InvalidPopulation:
+            continue
+        known.append(row)
+    return known

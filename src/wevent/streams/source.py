@@ -59,7 +59,7 @@ class Source(Protocol):
         ...
 
     def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only: events, rejected, malformed, late."""
+        """Totals of this run by name (`wevent.streams.uncounted`), for the operator only."""
         ...
 
     def first_malformed(self) -> list[str]:

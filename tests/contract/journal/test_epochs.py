@@ -13,8 +13,8 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
 from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
-from wevent.journal.rebuild import holdout_of
 from wevent.outputs import open_output
+from wevent.people.declaring import holdout_of
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_changes, import_users
 from wevent.publishing.loop import Publication, Running

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.errors import InvalidMembership
 from wevent.journal import Registry
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import HoldOut, Reign, erased_id
 from wevent.people.membership import Change
+from wevent.publishing.foreseeing import foresee
 from wevent.publishing.member_view import MemberView
 
 FOUR, EIGHT, THREE = CLASSES
@@ -148,3 +152,75 @@ def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
         later = view.at(13)
         assert len(later.roster) == 1
         assert later.barred == 0
+
+
+def test_histories_come_in_the_order_asked_for_with_what_was_erased(registry: Registry) -> None:
+    ask(registry, 1, *(Change("set", user, THREE) for user in ("ann", "bob", "kim")))
+    ask(registry, 6, Change("erase", "ann"), Change("set", "bob", EIGHT, "High/Large"))
+    found = list(registry.histories(iter(["kim", "nobody", "ann", "bob"])))
+    assert [[(row.key, row.level, row.first, row.last) for row in rows] for rows in found] == [
+        [(THREE, None, 1, None)],
+        [],
+        [(THREE, None, 1, 5)],
+        [(THREE, None, 1, 5), (EIGHT, "High/Large", 13, None)],
+    ]
+    assert list(registry.histories([])) == []
+
+
+def test_sizes_tell_who_waits(registry: Registry) -> None:
+    assert registry.sizes(1) == {}
+    ask(registry, 1, *(Change("set", user, THREE) for user in ("ann", "bob", "kim")))
+    ask(registry, 6, Change("set", "bob", EIGHT), Change("remove", "kim"))
+    registry.ask([Change("remove", "ann")])  # queued: it is not in force
+    assert registry.sizes(6) == {THREE: (1, 0), EIGHT: (1, 1)}
+    assert registry.sizes(13) == {THREE: (1, 0), EIGHT: (1, 0)}
+
+
+def test_who_joined_by_request_is_known_until_they_leave_or_a_file_has_them(kept: Kept) -> None:
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        registry = journal.registry
+        digests = {user: erased_id(user, registry.salt) for user in ("ann", "bob", "kim")}
+        assert registry.joined_by_request() == frozenset()
+        registry.ask([Change("set", user, FOUR) for user in digests], by_request=True)
+        registry.ask([Change("set", "zoe", FOUR)])
+        registry.ask([Change("set", "ann", THREE)])  # a change by whomever makes no difference
+        assert registry.joined_by_request() == frozenset(digests.values())
+        registry.ask([Change("erase", "bob")])
+        assert registry.joined_by_request() == {digests["ann"], digests["kim"]}
+    with kept.open() as journal:
+        assert len(journal.registry.joined_by_request()) == 2
+        journal.note_imported(b"file")
+        assert journal.registry.joined_by_request() == frozenset()
+
+
+@pytest.mark.parametrize("strangers", [0, 5])
+def test_what_is_foreseen_is_what_comes(kept: Kept, strangers: int) -> None:
+    people, generator = [f"u{number}" for number in range(150)], random.Random(7)
+    with kept.open() as journal:
+        journal.begin(make_terms(unknown_users=strangers))
+        for slot in (1, 4, 6, 7, 13, 30):
+            changes = [
+                Change("set", user, generator.choice(CLASSES)) if action == "set" else Change(action, user)
+                for user in generator.sample(people, 120)
+                for action in generator.choices(("set", "set", "set", "remove", "erase"), k=generator.choice((1, 1, 2)))
+            ]
+            asked, queued = changes[20:], changes[:20]
+            journal.registry.ask(queued)
+            before = {member.user: member.key for member in journal.registry.members()}
+            past = zip(people, journal.registry.histories(people), strict=True)
+            known = {user for user, rows in past if any(row.last is None or row.last > slot - 8 for row in rows)}
+            seen = foresee(journal, asked, slot=slot)
+            assert journal.registry.queued() == queued  # nothing was stored
+            journal.registry.ask(asked)
+            journal.registry.apply(slot, holdout_of(journal.epochs(), ()))
+            after = {member.user: member for member in journal.registry.members()}
+            moved = [member for user, member in after.items() if before.get(user) != member.key]
+            waits = Counter(member.first for member in moved if member.first > slot)
+            sizes = Counter(member.key for member in after.values())
+            assert {wait.slot: wait.people for wait in seen.waits} == waits
+            assert seen.registered == len(after)
+            assert seen.returning == sum(user in known and user not in before for user in after)
+            assert set(seen.alone) <= {key for key, size in sizes.items() if size == 1}
+            if slot == 6:
+                assert seen.waiting > 20

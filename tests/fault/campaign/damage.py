@@ -81,7 +81,7 @@ class Victim:
         releases, listed = self._commands.run(("releases", JOURNAL), LIST)
         self._witness = Witness()
         self._witness.hear(must(releases, "releases").out)
-        self._people = json.loads(must(listed, "users list").out)
+        self._people = json.loads(must(listed, "users list").out)["users"]
         self._rows = self._commands.run(parquet_rows)[0].value
         self._restore(self._begun)
 
@@ -147,7 +147,7 @@ class Victim:
             raise Unnoticed(f"`releases` shows other bytes{' (audit names it)' if named else ''}: {error}") from None
 
     def _check_people(self, listed: Ended) -> None:
-        if listed.code == 0 and json.loads(listed.out) != self._people:
+        if listed.code == 0 and json.loads(listed.out)["users"] != self._people:
             raise Unnoticed(
                 "registry: publish goes on and the audit is clean with another registry than was acknowledged"
             )

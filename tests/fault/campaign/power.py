@@ -220,7 +220,7 @@ class Cuts:
 
 
 def _check_registry(listed: Ended, *, acknowledged: bool) -> None:
-    held = {row["user"]: (row["window"], round(row["epsilon"] * 1e9)) for row in json.loads(listed.out)}
+    held = {row["user"]: (row["window"], round(row["epsilon"] * 1e9)) for row in json.loads(listed.out)["users"]}
     asked = {**USERS, "1": (4, 500_000_000)}
     if held not in ([asked] if acknowledged else [USERS, asked]):
         raise Broken("an acknowledged change of the registry is gone, or half of one is there")

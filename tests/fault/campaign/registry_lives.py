@@ -50,7 +50,7 @@ class Users(Life):
         ran, listed = self.commands.run(publish(self.end, people=first), LIST)
         must(ran, "publish")
         self.observe(ran)
-        rows = json.loads(must(listed, "users list").out)
+        rows = json.loads(must(listed, "users list").out)["users"]
         self.witness.counted(rows)
         held = {row["user"]: (row["window"], round(row["epsilon"] * 1e9)) for row in rows}
         if held not in allowed:

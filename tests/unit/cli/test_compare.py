@@ -12,19 +12,6 @@ from wevent.cli.group import cli
 
 pytestmark = pytest.mark.slow
 
-KEYS = [
-    "stream",
-    "mechanism",
-    "amre",
-    "amre_std",
-    "ajsd",
-    "mre",
-    "mae",
-    "fresh",
-    "ms_per_slot",
-    "worst_window_share",
-    "repeats",
-]
 SMALL = ["compare", "--users", "200", "--slots", "60", "--windows", "4,8", "--repeats", "3"]
 
 
@@ -34,14 +21,15 @@ def run(*arguments):
     return result
 
 
-def test_json_has_the_keys_in_order_and_is_ranked():
-    rows = json.loads(run("--mechanisms", "bd,bd:std,ba,pbd,pba", "--json").stdout)
-    assert [list(row) for row in rows] == [KEYS] * 5
+def test_json_has_everything_and_is_ranked():
+    answer = json.loads(run("--mechanisms", "bd,bd:std,ba,pbd,pba", "--json").stdout)
+    rows = answer["mechanisms"]
+    assert (answer["stream"], answer["repeats"], answer["users"], answer["slots"]) == ("sin", 3, 200, 60)
+    assert len(answer["findings"]) == 4
     assert {row["mechanism"] for row in rows} == {"bd", "bd:std", "ba", "pbd", "pba"}
     assert [row["amre"] for row in rows] == sorted(row["amre"] for row in rows)
     for row in rows:
-        assert row["stream"] == "sin"
-        assert row["repeats"] == 3
+        assert row["amre_low"] < row["amre"] < row["amre_high"]
         assert 0 < row["worst_window_share"] <= 1
         assert row["amre_std"] > 0
         assert row["ms_per_slot"] > 0
@@ -51,7 +39,7 @@ def test_the_same_seed_gives_the_same_bytes_but_for_the_time():
     def without_time(seed):
         rows = json.loads(
             run("--json", "--seed", seed, "--stream", "tlns", "--mechanisms", "pft,pbd,ba,sample,plbu").stdout
-        )
+        )["mechanisms"]
         return json.dumps([{key: value for key, value in row.items() if key != "ms_per_slot"} for row in rows])
 
     assert without_time("4") == without_time("4")
@@ -82,7 +70,9 @@ def test_every_mechanism_takes_part_by_default_and_the_table_names_noise():
 )
 def test_every_option_of_the_publisher_changes_the_figures(flags):
     def errors(*options):
-        rows = json.loads(run("--json", "--mechanisms", "pbd", "--users", "20", "--repeats", "1", *options).stdout)
+        rows = json.loads(run("--json", "--mechanisms", "pbd", "--users", "20", "--repeats", "1", *options).stdout)[
+            "mechanisms"
+        ]
         return rows[0]["amre"]
 
     assert errors(*flags) != errors()
@@ -90,14 +80,14 @@ def test_every_option_of_the_publisher_changes_the_figures(flags):
 
 def test_mechanisms_that_do_not_take_an_option_are_named():
     result = run("--unbiased", "--json", "--repeats", "1")
-    assert [row["mechanism"] for row in json.loads(result.stdout)] == ["pft"]
+    assert [row["mechanism"] for row in json.loads(result.stdout)["mechanisms"]] == ["pft"]
     shown = run("--threshold", "std", "--repeats", "1").stderr
     assert "Left out: pbd. Expected threshold for bd and ba only" in shown
 
 
 def test_processes_change_nothing_but_the_time():
     def without_time(jobs):
-        rows = json.loads(run("--json", "--mechanisms", "pba,sample", "--jobs", jobs).stdout)
+        rows = json.loads(run("--json", "--mechanisms", "pba,sample", "--jobs", jobs).stdout)["mechanisms"]
         return [{**row, "ms_per_slot": None} for row in rows]
 
     assert without_time("2") == without_time("1")
@@ -109,25 +99,35 @@ def test_one_repeat_claims_nothing():
 
 @pytest.mark.parametrize("assign", ["equal", "independent", "ratio:0.5"])
 def test_other_assignments(assign):
-    assert json.loads(run("--json", "--mechanisms", "pbd", "--assign", assign).stdout)[0]["fresh"] > 0
+    assert json.loads(run("--json", "--mechanisms", "pbd", "--assign", assign).stdout)["mechanisms"][0]["fresh"] > 0
 
 
 def test_an_own_file_with_requirements_a_plot_and_errors_per_slot(tmp_path):
     events, wanted = tmp_path / "events.csv", tmp_path / "wanted.csv"
-    rows = [f"{slot},u{user},{'ab'[(slot + user) % 2]}\n" for slot in range(30) for user in range(20)]
+    rows = [f"{slot},u{user},{'ab'[(slot + user) % 2]}\n" for slot in range(1, 31) for user in range(20)]
     events.write_text("slot,user,cell\n" + "".join(rows))
     wanted.write_text("user,window,epsilon\n" + "".join(f"u{user},5,1.0\n" for user in range(20)))
     plot, per_slot = tmp_path / "out" / "plot.png", tmp_path / "errors.parquet"
     source = ["compare", "--stream", f"file:{events}", "--assign", f"csv:{wanted}", "--mechanisms", "pba,sample"]
     targets = ["--repeats", "2", "--plot", str(plot), "--per-slot", str(per_slot), "--json"]
     result = CliRunner().invoke(cli, [*source, *targets], catch_exceptions=False)
-    assert [row["stream"] for row in json.loads(result.stdout)] == ["file:events.csv"] * 2
+    answer = json.loads(result.stdout)
+    assert (answer["stream"], answer["plot"], answer["per_slot"]) == ("file:events.csv", str(plot), str(per_slot))
     assert plot.read_bytes().startswith(b"\x89PNG")
     table = duckdb.sql(f"SELECT mechanism, repeat, count(*), avg(squared_error) FROM '{per_slot}' GROUP BY ALL")
     found = table.fetchall()
     assert sorted(row[:3] for row in found) == [("pba", 1, 30), ("pba", 2, 30), ("sample", 1, 30), ("sample", 2, 30)]
-    amre = {row["mechanism"]: row["amre"] for row in json.loads(result.stdout)}
+    amre = {row["mechanism"]: row["amre"] for row in answer["mechanisms"]}
     assert sum(row[3] for row in found if row[0] == "pba") / 2 == pytest.approx(amre["pba"])
+
+
+def test_errors_per_slot_are_csv_if_the_name_says_so(tmp_path):
+    path = tmp_path / "errors.csv"
+    run("--mechanisms", "sample", "--repeats", "1", "--per-slot", str(path))
+    header, first, *_ = path.read_text().splitlines()
+    assert header.startswith("stream,mechanism,repeat,slot,fresh,squared_error")
+    assert first.split(",")[1:4] == ["sample", "1", "1"]
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
@@ -143,6 +143,7 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
         (["--windows", "4,x"], "40,80,120"),
         (["--epsilons", "0"], "an epsilon above 0"),
         (["--slot-length", "soon"], "5m"),
+        (["--per-slot", "errors.txt"], "ending in .parquet, .csv"),
     ):
         with pytest.raises(SystemExit) as ended:
             main([*SMALL, *arguments])

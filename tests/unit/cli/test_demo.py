@@ -28,7 +28,7 @@ def test_every_mechanism_is_in_the_table_and_a_picture_is_drawn(tmp_path, capsys
 
 def test_json_for_programs(tmp_path, capsys):
     assert run("--json", "--plot", str(tmp_path / "demo.svg")) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["mechanisms"]
     assert {row["mechanism"] for row in rows} == set(mechanisms())
     errors = [row["mean_squared_error"] for row in rows]
     assert errors == sorted(errors)

@@ -22,7 +22,7 @@ def test_the_example_can_be_published_at_once(tmp_path: Path, capsys: pytest.Cap
     assert "Next: wevent publish --config" in capsys.readouterr().out
     settings = load_settings(tmp_path / "new folder" / "wevent.toml", {})
     assert settings.requirements is not None
-    ids, keys, _ = read_requirements(settings.requirements, settings.levels)
+    ids, keys, *_ = read_requirements(settings.requirements, settings.levels)
     windows, nanos = zip(*keys, strict=True)
     roster = Roster.from_columns(ids, windows, np.array(nanos) / 1e9)
     clock, last = declared_clock(settings)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from wevent import experiments
+from wevent import drawing, experiments
 from wevent.cli import main
 
 
@@ -18,10 +18,12 @@ class _Nowhere:
 
 @pytest.fixture
 def hidden_matplotlib(monkeypatch):
-    mine = ("wevent.experiments.canvas", "wevent.experiments.figures")
+    mine = ("wevent.drawing.canvas", "wevent.drawing.marks", "wevent.experiments.figures")
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib" or name in mine]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(experiments, "figures", raising=False)
+    for name in ("canvas", "marks"):
+        monkeypatch.delattr(drawing, name, raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Nowhere(), *sys.meta_path])
 
 

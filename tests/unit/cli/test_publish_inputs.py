@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +60,7 @@ def test_a_bad_line_takes_nobody_along(run: RunCommand, line: str, engine: str) 
     Path("events.csv").write_bytes((HEADER + line + "\n" + everyone()).encode("latin-1"))
     code, _, err = publish(run, "events.csv", more=("--engine", engine))
     assert (code, released()) == (0, [[0, USERS], [0, 0]])
-    assert "1 malformed, 0 late; the first malformed: events.csv line 2 (not a record)." in err
+    assert "1 malformed (1 not a record), 0 late; the first malformed: events.csv line 2 (not a record)." in err
 
 
 @pytest.mark.parametrize(
@@ -202,3 +204,12 @@ def test_a_damaged_file_changes_nothing_in_a_journal_that_is_resumed(run: RunCom
     assert (code, "damaged or cut off" in err) == (2, True)
     status = json.loads(run("status", "run.journal", "--json")[1])
     assert status["mechanism"] == "uniform"
+
+
+def test_a_run_that_fails_leaves_no_file_open(run: RunCommand) -> None:
+    Path("events.csv").write_text(HEADER + "2026-01-01T00:01:10Z,1,0\nnonsense\n")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        assert publish(run, "events.csv", more=("--strict",))[0] == 2
+        gc.collect()
+    assert [str(one.message) for one in warned if "out.ndjson" in str(one.message)] == []

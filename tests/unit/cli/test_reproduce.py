@@ -2,11 +2,15 @@
 
 import csv
 import json
+import shutil
+from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from wevent.cli import main
+from wevent.cli.answers import ReproduceAnswer
 from wevent.cli.group import cli
 from wevent.experiments.reproduce import runner
 
@@ -80,6 +84,20 @@ def test_two_processes_give_what_one_gives(tmp_path):
     assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+def test_pictures_are_drawn_again_from_the_tables_alone(tmp_path, capsys):
+    run(tmp_path, "--mechanisms", "bd,pft", "--figures", "amre-window")
+    before = {name: (tmp_path / name).read_bytes() for name in ("amre-window.png", "README.md", "report.html")}
+    shutil.rmtree(tmp_path / "runs")
+    for name in ("amre-window.png", "report.html"):
+        (tmp_path / name).unlink()
+    run(tmp_path, "--redraw")
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    with pytest.raises(SystemExit) as ended:
+        main([*TINY, "--out", str(tmp_path / "nowhere"), "--redraw"])
+    assert ended.value.code == 2
+    assert "a finished reproduction" in capsys.readouterr().err
+
+
 def test_other_settings_do_not_mix_with_old_results(tmp_path, capsys):
     options = ["--mechanisms", "sample", "--figures", "amre-window"]
     run(tmp_path, *options)
@@ -102,5 +120,8 @@ def test_mistakes_are_named(tmp_path, capsys):
 
 
 def test_claims_for_programs(tmp_path):
-    rows = json.loads(run(tmp_path, "--mechanisms", "bd,pbd", "--figures", "amre-epsilon", "--json").stdout)
+    printed = run(tmp_path, "--mechanisms", "bd,pbd", "--figures", "amre-epsilon", "--json").stdout
+    answer = msgspec.json.decode(printed, type=ReproduceAnswer)
+    assert Path(answer.report).exists()
+    rows = json.loads(printed)["claims"]
     assert list(rows[0]) == ["claim", "paper", "baseline", "measured", "verdict"]

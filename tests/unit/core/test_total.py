@@ -91,7 +91,7 @@ def test_a_smoother_that_fails_between_measurements_repeats_the_last() -> None:
     row = replace(find_mechanism("sample"), name="guarded", smoother=lambda options: Forgetful())
     wevent.register(row)
     releases = list(Publisher(ONE, 2, "guarded", noise=ScriptedNoise([])).run([COUNTS] * 4))
-    assert [release.outcome for release in releases] == ["published", "repeated"] * 2
+    assert [release.outcome for release in releases] == ["fresh", "repeated"] * 2
     assert all(release.histogram.tolist() == [10, 20] for release in releases)
 
 

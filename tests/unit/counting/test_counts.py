@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from wevent import Counts, InvalidCounts, Population, Publisher, Requirement, SeededNoise
-from wevent.counting.counts import checked_matrix
+from wevent.counting.counts import Rejected, checked_matrix
 
 SECRET = 987654
 SIZES = np.array([SECRET + 10, 20])
@@ -66,7 +66,7 @@ def test_the_secret_would_be_found_if_it_were_shown() -> None:
 
 
 def test_a_counts_object_does_not_show_its_values() -> None:
-    counts = Counts(np.array([[SECRET, 1]]), SECRET)
+    counts = Counts(np.array([[SECRET, 1]]), Rejected(SECRET))
     assert str(SECRET) not in repr(counts)
     assert str(SECRET) not in str(counts)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wevent.experiments.intervals import is_beyond_noise, mean_interval, ratio_interval, t_quantile
+from wevent.experiments.intervals import mean_interval, ratio_interval, t_quantile
+from wevent.experiments.wording import is_lower
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 29, 30, 31, 60, 1000])
@@ -24,6 +25,6 @@ def test_a_mean_and_its_interval():
 def test_a_paired_ratio_sees_what_means_do_not():
     ratio = ratio_interval([10.0, 100.0, 1000.0], [20.0, 210.0, 1900.0])
     assert ratio.mean == pytest.approx(0.5, abs=0.01)
-    assert is_beyond_noise(ratio)
-    assert not is_beyond_noise(ratio_interval([10.0, 100.0, 1000.0], [20.0, 50.0, 1000.0]))
+    assert is_lower(ratio)
+    assert not is_lower(ratio_interval([10.0, 100.0, 1000.0], [20.0, 50.0, 1000.0]))
     assert ratio_interval([0.0, 0.0], [1.0, 2.0]).mean < 1e-200

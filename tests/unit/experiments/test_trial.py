@@ -22,7 +22,7 @@ def test_what_is_published_is_what_the_publisher_releases(label):
         assert published.releases[slot].tolist() == release.histogram.tolist()
         assert published.charges[slot].tolist() == release.charges.tolist()
         assert published.fresh[slot] == release.fresh
-        interval = release.interval()
+        interval = release.noise_interval()
         if interval is None:
             assert np.isnan(published.low[slot]).all()
         else:

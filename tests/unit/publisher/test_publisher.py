@@ -56,7 +56,7 @@ def test_the_names_of_the_issue() -> None:
     release = made.step(counts)
     assert release.slot == 1
     assert release.mechanism == made.mechanism == "pba"
-    assert release.outcome in ("published", "repeated", "nullified")
+    assert release.outcome in ("fresh", "repeated", "nullified")
     assert list(release.cells) == ["north", "south"]
     assert made.ledger.remaining().tolist() == [
         one.nano - spent for one, spent in zip(roster.population.classes, made.ledger.spent().tolist(), strict=True)
@@ -65,9 +65,10 @@ def test_the_names_of_the_issue() -> None:
     assert "pba" in repr(made)
 
 
-def test_the_default_mechanism_is_pbd_with_secure_noise() -> None:
+def test_the_default_mechanism_is_pft_with_all_classes_alike_and_secure_noise() -> None:
     made = Publisher(POPULATION, cells=100)
-    assert made.mechanism == "pbd"
+    assert made.mechanism == "pft"
+    assert made._options.unbiased is True
     assert not made.seeded
     assert publisher().seeded
     assert isinstance(made._noise, SecureNoise)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.scripted import ScriptedNoise
 from wevent import InvalidOption, Population, Publisher, Release, Requirement, SeededNoise, to_columns
 from wevent.core.mechanism import NoiseError
-from wevent.publisher.release import laplace_quantile
+from wevent.publisher.confidence import laplace_quantile
 
 POPULATION = Population({Requirement(4, 1): 50, Requirement(5, 2): 50})
 
@@ -30,7 +30,9 @@ def test_before_the_first_fresh_release_there_are_zeros_and_no_error() -> None:
     first = releases()[0]
     assert first.outcome == "repeated"
     assert first.histogram.tolist() == [0, 0]
-    assert first.std_error is None
+    assert (first.std_error, first.measured, first.to_dict()["histogram"]) == (None, None, None)
+    assert repr(first) == "<Release slot 1 pbd repeated nothing measured yet>"
+    assert first._repr_html_().count("–") == 2
     assert first.interval(0.95) is None
     assert not first.fresh
 
@@ -42,7 +44,9 @@ def test_a_repeated_release_repeats_values_and_error() -> None:
     assert repeated.histogram.tolist() == [8, 10]
     assert repeated.std_error.tolist() == fresh.std_error.tolist()
     assert repeated.publication_charges.tolist() == [0, 0]
-    low, high = repeated.interval(0.95)
+    assert (fresh.measured, repeated.measured) == (2, 2)
+    assert repeated.interval(0.95) is None  # how far the truth has moved since is not known
+    low, high = repeated.noise_interval(0.95)
     assert (low < repeated.histogram).all()
     assert (high - repeated.histogram).tolist() == (repeated.histogram - low).tolist()
 
@@ -60,7 +64,7 @@ def test_arrays_are_read_only() -> None:
 def test_a_release_is_plain_json() -> None:
     for release in releases():
         assert json.loads(json.dumps(release.to_dict())) == release.to_dict()
-    assert set(release.to_dict()) >= {"slot", "histogram", "cells", "mechanism", "outcome", "fresh", "charges"}
+    assert set(release.to_dict()) >= {"slot", "histogram", "low", "high", "cells", "mechanism", "outcome", "charges"}
 
 
 def test_columns_feed_both_frame_libraries() -> None:
@@ -68,8 +72,12 @@ def test_columns_feed_both_frame_libraries() -> None:
     for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
         assert list(frame["cell"]) == ["north", "south"] * 3
         assert list(frame["slot"]) == [1, 1, 2, 2, 3, 3]
-        assert list(frame["value"]) == [0, 0, 8, 10, 8, 10]
-        assert list(frame["fresh"]) == [False, False, True, True, False, False]
+        assert list(frame["value"])[2:] == [8, 10, 8, 10]
+        assert list(frame["outcome"]) == ["repeated"] * 2 + ["fresh"] * 2 + ["repeated"] * 2
+        assert list(frame["measured"])[2:] == [2, 2, 2, 2]
+    assert columns["value"][:2] == columns["measured"][:2] == [None, None]
+    assert columns["low"][:2] == columns["low"][4:] == [None, None]
+    assert columns["low"][2] < 8 < columns["high"][2]  # everybody was counted in full
     assert len(pd.DataFrame(to_columns([]))) == 0
     assert len(pl.DataFrame(to_columns(iter(releases("s"))))) == 2
 
@@ -78,7 +86,7 @@ def test_the_reprs() -> None:
     noise = ScriptedNoise([])
     publisher = Publisher(Population({Requirement(4, 1): 50}), ["<b>&", "b", "c", "d"], "uniform", noise=noise)
     release = publisher.step([[1, 2, 3, 4]])
-    assert repr(release) == "<Release slot 1 uniform published {<b>&: 1, b: 2, c: 3, …}>"
+    assert repr(release) == "<Release slot 1 uniform fresh {<b>&: 1, b: 2, c: 3, …}>"
     page = release._repr_html_()
     assert "<b>&" not in page
     assert "&lt;b&gt;&amp;" in page
@@ -103,7 +111,8 @@ def test_the_interval_is_the_smallest_that_holds_the_noise(scale: float, level: 
 def test_the_interval_of_the_local_model_is_normal() -> None:
     publisher = Publisher(POPULATION, 2, "plbu", noise=SeededNoise(1))
     release = publisher.step([[3, 4], [5, 6]])
-    low, high = release.interval(0.95)
+    assert release.interval() is None  # the part of the error that depends on the counts is not stated
+    low, high = release.noise_interval(0.95)
     assert (high - low).tolist() == pytest.approx((2 * 1.959964 * release.std_error).tolist(), rel=1e-6)
 
 
@@ -121,7 +130,7 @@ def test_a_release_can_be_built_by_hand() -> None:
         np.array([1.0]),
         ["a"],
         "own",
-        "published",
+        "fresh",
         np.array([0]),
         np.array([5]),
         np.array([2.0]),

@@ -8,7 +8,7 @@ import pytest
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import KEYS, Settings, load_settings, read_config
+from wevent.publishing.configuration import KEYS, PUBLISHING, Settings, load_settings, read_config
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
@@ -88,6 +88,10 @@ def test_data_already_slotted_has_numbers_for_a_clock() -> None:
         ("unknown_users", -1),
         ("mechanism", ""),
         ("levels", {"privacy": {}}),
+        ("levels", {"privacy": {"a": 1}, "window": {"b": "soon"}}),
+        ("levels", {"privacy": {"a": 1}, "window": {"b": 4}, "combined": {"c": "b/a"}}),
+        ("requirements_columns", {"users": "id"}),
+        ("requirements_columns", {"user": "id", "window": "id"}),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_its_key(key: str, value: Any) -> None:
@@ -125,6 +129,13 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text("id,cell\n1,north\n2,south\n")
     assert list(load_settings(None, {**OPTIONS, "cells": tmp_path / "cells.csv"}).cells) == ["north", "south"]
     assert list(load_settings(None, {**OPTIONS, "cells": ["a", "b"]}).cells) == ["a", "b"]
+    assert list(load_settings(None, {**OPTIONS, "cells": "north, south,east"}).cells) == ["north", "south", "east"]
+    (tmp_path / "a,b.txt").write_text("west\n")
+    assert list(load_settings(None, {**OPTIONS, "cells": str(tmp_path / "a,b.txt")}).cells) == ["west"]
+    (tmp_path / "stream.toml").write_text('cells = "north,south"\ninputs = "e.csv"\nslot = "1h"\n')
+    assert list(load_settings(tmp_path / "stream.toml", {}).cells) == ["north", "south"]
+    with pytest.raises(InvalidInput, match="labels with commas"):
+        load_settings(None, {**OPTIONS, "cells": "north"})
     with pytest.raises(InvalidInput):
         load_settings(None, {**OPTIONS, "cells": "missing.csv"})
     (tmp_path / "twice.txt").write_text("north\nnorth\n")
@@ -132,7 +143,59 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
         load_settings(None, {**OPTIONS, "cells": tmp_path / "twice.txt"})
 
 
+def test_windows_of_levels_may_be_durations_and_are_rounded_up() -> None:
+    table = {"privacy": {"High": "0.1"}, "window": {"day": "24h", "ten": 10}, "combined": {"strict": "High/day"}}
+    settings = load_settings(None, {**OPTIONS, "slot": "100min", "levels": table})
+    assert settings.levels is not None
+    assert dict(settings.levels.window) == {"day": 15, "ten": 10}
+    assert settings.levels.choose("strict").window == 15
+    assert settings.notes == ("Window 24h is no whole number of slots: it covers 15 slots (1 day 1 hour).",)
+    assert load_settings(None, {**OPTIONS, "levels": table}).notes == ()
+    with pytest.raises(InvalidSettings, match="slot_column") as caught:
+        load_settings(None, {"inputs": "e.csv", "cells": 4, "slot_column": "slot", "end": "12", "levels": table})
+    assert caught.value.key == "levels"
+
+
+def test_columns_of_requirements_have_names_of_their_own() -> None:
+    columns = {"user": "customer", "level": "plan"}
+    assert load_settings(None, {**OPTIONS, "requirements_columns": columns}).requirements_columns == columns
+    assert load_settings(None, {**OPTIONS, "requirements_columns": {"user": "user"}}).requirements_columns == {}
+
+
 def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3] / "docs/reference/configuration.md"
     text = page.read_text(encoding="utf-8")
     assert [key for key in KEYS if f"`{key}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "also", "named"),
+    [
+        ({}, (), "Give EVENTS, --cells and --slot,"),
+        ({"inputs": "e.csv", "cells": "", "slot": ""}, (), "Give --cells and --slot,"),
+        ({}, PUBLISHING, "Give EVENTS, --cells, --slot, --journal, --requirements, --start and --end,"),
+        ({"inputs": "-", "cells": 2, "slot": "1s"}, PUBLISHING, "Give --journal and --requirements,"),
+        ({"inputs": "e.csv", "cells": 2, "slot_column": "s"}, PUBLISHING, "--journal, --requirements and --end,"),
+        ({"inputs": "e.csv", "cells": 2, "slot": "1s", "start": "auto"}, PUBLISHING, "--journal and --requirements,"),
+    ],
+)
+def test_all_that_is_missing_is_named_at_once(given: dict[str, Any], also: tuple[str, ...], named: str) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(None, given, also)
+    assert named in str(caught.value)
+
+
+def test_a_journal_that_exists_knows_its_people_and_its_start(tmp_path: Path) -> None:
+    (tmp_path / "run.journal").touch()
+    given = {"inputs": "e.csv", "cells": 2, "slot": "1s", "journal": str(tmp_path / "run.journal")}
+    with pytest.raises(InvalidSettings, match="end to be set"):
+        load_settings(None, given, PUBLISHING)
+
+
+def test_blanks_in_a_file_are_named_together(tmp_path: Path) -> None:
+    config = tmp_path / "wevent.toml"
+    config.write_text(
+        'inputs = ["e.csv"]\ncells = ""\nslot = "1m"\nstart = ""\nend = ""\njournal = "j"\nrequirements = "r"\n'
+    )
+    with pytest.raises(InvalidSettings, match="cells, start and end to be set"):
+        load_settings(config, {}, PUBLISHING)

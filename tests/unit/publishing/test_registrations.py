@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from wevent.errors import InvalidInput, InvalidMembership, StaleJournal
 from wevent.journal import back_up, open_journal
 from wevent.people.membership import Change
 from wevent.publishing import registrations
+from wevent.publishing.importing import AskingFile, requirements_digest
 from wevent.publishing.registrations import Asked
 from wevent.streams.files import requirements_file
 
@@ -85,8 +87,8 @@ def test_a_file_is_imported_as_its_differences(path: Path, tmp_path: Path) -> No
     with open_journal(path) as journal:
         rows = [f"{member.user},{member.key[0]},{member.key[1] / 10**9}" for member in journal.registry.members()]
     users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
-    assert registrations.import_file(path, users) == (1, 0, 0)
-    assert registrations.import_file(path, users) == (0, 0, 0)
+    assert str(registrations.import_file(path, users)) == "1 join, 0 change, 0 leave"
+    assert registrations.import_file(path, users).total == 0
     assert registrations.put_in_force(path).slot == 6
     users.write_text("\n".join(["user,window,epsilon", *rows[:4]]) + "\n")
     with pytest.raises(InvalidMembership, match="cut"):
@@ -101,14 +103,15 @@ def replaced_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     rows = [f"u{user},{window},{nano / 10**9}" for user in range(9) for window, nano in [CLASSES[user % 3]]]
     users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
     later.write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
-    check_rows = requirements_file._check_rows
+    read_rows = requirements_file.read_rows
 
-    def replace_after(*arguments: Any) -> None:
-        check_rows(*arguments)
+    def replace_after(*arguments: Any) -> Any:
+        rows = read_rows(*arguments)
         if later.exists():
             later.replace(users)
+        return rows
 
-    monkeypatch.setattr(requirements_file, "_check_rows", replace_after)
+    monkeypatch.setattr(requirements_file, "read_rows", replace_after)
     return users
 
 
@@ -117,7 +120,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_imported(path: Path, replac
         registrations.import_file(path, replaced_while_read)
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
-    assert registrations.import_file(path, replaced_while_read) == (0, 0, 0)
+    assert registrations.import_file(path, replaced_while_read).total == 0
     assert registrations.put_in_force(path).slot == 6
     assert "ann" not in held(path)
 
@@ -147,3 +150,15 @@ def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StaleJournal):
         registrations.register(copy, "ann", LARGE)
     assert "ann" not in held(copy)
+
+
+def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Path) -> None:
+    users = tmp_path / "users.csv"
+    users.write_text("user,privacy,window\nann,High,Small\n")
+    levels = wevent.Levels({"High": "0.1"}, {"Small": 4})
+    table = b'{"privacy":{"High":"0.1"},"window":{"Small":4}}'
+    content = hashlib.sha256(users.read_bytes()).digest()
+    assert requirements_digest(AskingFile(users, levels)) == hashlib.sha256(table + content).digest()
+    assert requirements_digest(AskingFile(users)) == hashlib.sha256(b"null" + content).digest()
+    renamed = AskingFile(users, levels, columns={"user": "id"})
+    assert requirements_digest(renamed) != requirements_digest(AskingFile(users, levels))

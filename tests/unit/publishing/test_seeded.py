@@ -23,7 +23,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A journal of the command, continued with seeded noise by a program; its state knows where the seed stands."""
     monkeypatch.setattr(loop, "state_interval", lambda publisher: 1)
     write_stream(tmp_path)
-    assert publish(tmp_path, 5).code == 0
+    assert publish(tmp_path, 5, "--mechanism", "pbd").code == 0
     with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
         output = open_output(str(tmp_path / "out.ndjson"))
         source = SyntheticSource(8, cells=4)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.experiments.datasets.stream import SlotTimes
 
 SLOTS_PER_DAY = 288  # five minutes each
 DISTRICTS = ("Harbour", "Old Town", "Station", "University", "Market", "Hospital", "Park", "Airport")
@@ -34,6 +36,11 @@ class City:
     def user_labels(self) -> npt.NDArray[Any]:
         """0, 1, …, n − 1."""
         return np.arange(self.users)
+
+    @property
+    def times(self) -> SlotTimes:
+        """Days without a date."""
+        return SlotTimes(None, timedelta(days=1) / SLOTS_PER_DAY)
 
     def walk(self, generator: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:
         """Who is on the map in each slot, and in which district."""

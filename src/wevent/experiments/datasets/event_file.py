@@ -6,6 +6,7 @@ CSV is read line by line as `wevent publish` does: a malformed line is counted a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,24 @@ from wevent.core.arrays import IntArray
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams.files.inputs import open_text, read_lines, require_columns
 from wevent.streams.files.sql import file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
 from wevent.streams.records.fields import Fields, Mask
 from wevent.streams.records.times import SlotReader, TimeReader
 
+_EARLIEST = -(2**62)  # any time there is
+_MOST_SLOTS = 10_000_000  # of a simulation, which counts every one of them
 _FULL_RANGE = 100_000  # whole-number cells below this stand for 0 … largest
 
 
 def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per_user: int = 1) -> Recorded:
     """The events of a file; the last one of a user and slot wins, rows that cannot be read are counted in `remarks`.
 
-    Slots run from the file's first to its last: in a simulation they may be discovered. Cells that are whole numbers
-    from 0 on stand for 0 … largest; others are those that occur.
+    Slots of times run from the file's first to its last: in a simulation they may be discovered. Slot numbers are what
+    `wevent publish` takes them for: slot 1 is the first, whether anybody is in it or not, and there is none before it.
+    Cells that are whole numbers from 0 on stand for 0 … largest; others are those that occur.
 
     Args:
         path: `.parquet`, `.csv`, `.tsv`, or one of the last two with `.gz`.
@@ -39,19 +44,18 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
 
     Raises:
         InvalidOption: if there is no such file, or no slot length for times.
-        InvalidEvents: if columns are missing or no row can be read.
+        InvalidEvents: if columns are missing, no row can be read, or slot numbers are beyond any simulation.
     """
     if not path.is_file():
         raise InvalidOption(
             "an existing file", f"{str(path)!r}", "Check the path after file:.", option="stream", value=str(path)
         )
     with duckdb.connect() as connection:
-        if _kind(path) == "parquet":
-            _load_parquet(connection, path, slot_length_s)
-        else:
-            _load_text(connection, path, slot_length_s)
+        load = _load_parquet if _kind(path) == "parquet" else _load_text
+        numbered = load(connection, path, slot_length_s) == "slot"
+        readable = "slot + length(who || place) IS NOT NULL"
         connection.execute(
-            "CREATE TEMP VIEW readable AS SELECT * FROM events WHERE slot + length(who || place) IS NOT NULL"
+            f"CREATE TEMP VIEW readable AS SELECT * FROM events WHERE {readable} AND slot >= {1 if numbered else _EARLIEST}"
         )
         users = _numbered(connection, "who", whole_range=False)
         cells = _numbered(connection, "place", whole_range=True)
@@ -61,19 +65,43 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
             QUALIFY row_number() OVER (PARTITION BY slot, user_row ORDER BY max(n) DESC) <= ?""",
             [max_cells_per_user],
         ).fetchnumpy()
-        counted = connection.execute("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM readable)").fetchone()
+        counted = connection.execute(
+            f"SELECT count(*), count(*) FILTER ({readable}), (SELECT count(*) FROM readable) FROM events"
+        ).fetchone()
     assert counted is not None
-    if not counted[1]:
+    if not counted[2]:
         raise InvalidEvents(
-            "at least one row with a slot or time, a user and a cell", "none", "Check the file.", lengths=(0,)
+            "at least one row with a slot (from 1 on) or time, a user and a cell",
+            "none",
+            "Check the file.",
+            lengths=(0,),
         )
     remarks = {
         "unreadable rows": counted[0] - counted[1],
-        "earlier events of a user in a slot": counted[1] - len(found["slot"]),
+        "rows before slot 1": counted[1] - counted[2],
+        "earlier events of a user in a slot": counted[2] - len(found["slot"]),
     }
-    first = int(found["slot"].min())
+    first = 1 if numbered else int(found["slot"].min())
+    if int(found["slot"].max()) - first >= _MOST_SLOTS:
+        raise InvalidEvents(
+            f"at most {_MOST_SLOTS:,} slots" + (", numbered from 1 on" if numbered else ""),
+            "a file with more",
+            "Number the slots from 1 on, as wevent publish needs them." if numbered else "Choose a longer slot.",
+            path=str(path),
+        )
     slot, user, cell = by_user_and_slot(found["slot"] - first, found["user_row"], found["cell"])
-    return Recorded(f"file:{path.name}", users, cells.tolist(), int(slot.max()) + 1, slot, user, cell, remarks=remarks)
+    times = _times(first, slot_length_s) if not numbered and slot_length_s is not None else SlotTimes()
+    slots = int(slot.max()) + 1
+    return Recorded(f"file:{path.name}", users, cells.tolist(), slots, slot, user, cell, remarks=remarks, times=times)
+
+
+def _times(first: int, slot_length_s: float) -> SlotTimes:
+    """When slots are that were counted from 1970 on; without dates if calendars do not have them."""
+    length = timedelta(seconds=slot_length_s)
+    try:
+        return SlotTimes(datetime.fromtimestamp(0, UTC) + first * length, length)
+    except OverflowError:
+        return SlotTimes(None, length)
 
 
 def _numbered(connection: duckdb.DuckDBPyConnection, column: str, *, whole_range: bool) -> npt.NDArray[Any]:
@@ -115,13 +143,14 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
-    """The table `events`: n, slot, who, place; NULL for what cannot be read."""
+def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
+    """The table `events`: n, slot, who, place; NULL for what cannot be read. The column that slots come from."""
     reader = f"read_parquet({file_list([str(path)])}, hive_partitioning = false)"
     try:
         columns = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
         slot = "try_cast(slot AS BIGINT)"
-        if _time_name(path, list(columns), slot_length_s) == "time":
+        time_name = _time_name(path, list(columns), slot_length_s)
+        if time_name == "time":
             seconds = "coalesce(try_cast(time AS DOUBLE), epoch(try_cast(time AS TIMESTAMP)))"
             if columns["time"].startswith(("TIMESTAMP", "DATE")):
                 seconds = "CASE WHEN isfinite(time) THEN epoch(time) END"
@@ -134,9 +163,10 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length
         raise InvalidEvents(
             "a readable Parquet file", f"{path.name!r} ({type(error).__name__})", "Check the file.", path=str(path)
         ) from None
+    return time_name
 
 
-def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> None:
+def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
     """The table `events`, as of `_load_parquet`."""
     text = open_text(str(path), _kind(path))
     time_name = _time_name(path, text.columns, slot_length_s)
@@ -161,12 +191,14 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
         bad = len(table.broken) + int(np.count_nonzero(~valid))
         connection.execute("INSERT INTO events SELECT NULL, NULL, NULL, NULL FROM range(?)", [bad])
         done += len(columns["n"])
+    return time_name
 
 
 def _slots(times: Fields, slot_length_s: float | None) -> tuple[IntArray, Mask]:
     """The slot of each row, and which have one; times without an offset are taken for UTC."""
     if slot_length_s is None:
-        return SlotReader().fields(times)
+        numbers, valid = SlotReader().fields(times)
+        return numbers + 1, valid  # it reads them as times, from 0 on
     reader = TimeReader(0, "s")
     found, valid = reader.fields(times)
     days = np.flatnonzero(~valid & (times.lengths() == len("2024-01-31")))

@@ -91,6 +91,13 @@ def write_parquet(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
         connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} (FORMAT parquet)")
 
 
+def write_csv(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Columns to a CSV file with a header that appears whole or not at all."""
+    with appearing_whole(path) as unfinished, duckdb.connect() as connection:
+        connection.register("columns_to_write", dict(columns))
+        connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} (FORMAT csv, HEADER)")
+
+
 def by_user_and_slot(slot: Any, user: Any, cell: Any) -> Positions:
     """Positions as int64 arrays sorted by user, then slot."""
     columns = [np.asarray(column).astype(np.int64) for column in (slot, user, cell)]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.experiments.datasets.stream import SlotTimes
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Recorded:
         carried: whether a user without a record stays in the last cell (and starts in the first one). ▲ Then a promise
             covers the carried positions, not the raw records (spec 13).
         remarks: what was left out while reading, by reason.
+        times: when the slots are, if the records say so.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Recorded:
     cell: IntArray
     carried: bool = False
     remarks: Mapping[str, int] = field(default_factory=dict)
+    times: SlotTimes = field(default_factory=SlotTimes)
 
     def count(self, rows: IntArray, classes: int, *, seed: Sequence[int] = ()) -> npt.NDArray[np.int32]:
         """Users per slot, class and cell."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -38,3 +39,24 @@ class Stream(Protocol):
 
     def resized(self, users: int, *, seed: Sequence[int]) -> Stream:
         """The same stream with as many users as wanted; a recorded one draws whose records they live."""
+
+
+class SlotTimes(NamedTuple):
+    """When the first slot begins and how long slots are; None for what a stream does not know."""
+
+    start: datetime | None = None
+    length: timedelta | None = None
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A stream whose slots have a length."""
+
+    @property
+    def times(self) -> SlotTimes:
+        """When its slots are."""
+
+
+def times_of(stream: Stream) -> SlotTimes:
+    """When the slots of a stream are, as far as it knows."""
+    return stream.times if isinstance(stream, Timed) else SlotTimes()

@@ -16,7 +16,7 @@ WINDOWS = (40, 80, 120, 160, 200)
 RATIOS = ("0.1", "0.3", "0.5", "0.7", "0.9")
 DEFAULT_EPSILON, DEFAULT_WINDOW = "0.6", 120
 
-MECHANISMS = ("bd", "ba", "plbu", "pbd", "pba", "uniform", "sample", "pbu", "bd:std", "ba:std")
+MECHANISMS = ("pft", "bd", "ba", "plbu", "pbd", "pba", "uniform", "sample", "pbu", "bd:std", "ba:std")
 STREAMS = ("taxi", "foursquare", "tlns", "sin", "log")
 
 
@@ -78,7 +78,7 @@ _HORIZONTAL: dict[Axis, str] = {
     "ratio-window": "ratio of users with window 40 (others 120)",
 }
 _MEASURES: dict[Measure, tuple[str, str]] = {
-    "amre": ("AMRE (mean squared error)", "ln(AMRE)"),
+    "amre": ("AMRE (mean squared error)", "AMRE"),
     "ajsd": ("AJSD (raw counts, as in the authors' code)", "AJSD"),
     "ms_per_slot": ("Running time", "ms per slot, one run"),
 }

@@ -10,6 +10,7 @@ from wevent.core.arrays import FloatArray
 from wevent.experiments.intervals import Interval, mean_interval
 from wevent.experiments.reproduce.campaign import Axis
 from wevent.experiments.reproduce.results import Results, keys_on
+from wevent.experiments.wording import change, change_and_interval
 
 Verdict = Literal["holds", "partly", "does not hold", "not tested"]
 
@@ -42,10 +43,10 @@ def summary_of(checks: Sequence[Check]) -> str:
 
 
 def percent(logs: FloatArray) -> tuple[str, Interval]:
-    """A mean of log ratios as a change in percent with its 95 % interval."""
+    """A mean of log ratios as a change with its 95 % interval, in percent or times."""
     interval = mean_interval(logs.tolist())
-    shown = [f"{math.expm1(value):+.0%}" for value in interval if not math.isnan(value)]
-    return (f"{shown[0]} ({shown[1]} to {shown[2]})" if len(shown) == 3 else f"{shown[0]} (one repeat)"), interval
+    mean, ends = change_and_interval(Interval(*(math.exp(value) for value in interval)))
+    return f"{mean} ({'one repeat' if ends == '-' else ends})", interval
 
 
 def is_below(
@@ -64,7 +65,7 @@ def is_below(
             text, interval = percent(logs)
             plain = results.reduction(stream, settings, left, right, measure)
             holds = None if math.isnan(interval.high) else interval.high < 0.0
-            checks.append(Check(f"{label}: {text}, ratio of means {-plain:+.0%}", holds))
+            checks.append(Check(f"{label}: {text}, ratio of means {change(1.0 - plain)}", holds))
     return checks
 
 
@@ -125,8 +126,15 @@ def changes(
     *,
     falls: bool,
     measure: str = "amre",
+    at_most: float = math.inf,
 ) -> list[Check]:
-    """Whether the value falls (or rises) from the first setting to the last, per stream and mechanism."""
+    """Whether the value falls (or rises) from the first setting to the last, per stream and mechanism.
+
+    Args:
+        results, streams, mechanisms, ends, measure: what is compared.
+        falls: whether it should fall, beyond noise; else rise.
+        at_most: how many times the first value the last one may typically be.
+    """
     checks = []
     for stream in streams:
         for mechanism in mechanisms:
@@ -136,7 +144,8 @@ def changes(
                 continue
             text, interval = percent(logs)
             beyond = interval.high < 0.0 if falls else interval.low > 0.0
-            checks.append(Check(f"{stream}, {mechanism}: {text}", None if math.isnan(interval.low) else beyond))
+            holds = beyond and interval.mean <= math.log(at_most)
+            checks.append(Check(f"{stream}, {mechanism}: {text}", None if math.isnan(interval.low) else holds))
     return checks
 
 

@@ -7,9 +7,11 @@ import csv
 import html
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from wevent.errors import InvalidOption
 from wevent.experiments.appearing import write_text
 from wevent.experiments.reproduce.campaign import FIGURES, Figure
 from wevent.experiments.reproduce.claims import Judged, judge
@@ -19,33 +21,72 @@ from wevent.experiments.reproduce.store import Store
 
 def write_report(store: Store, figures: Sequence[str], absent: Mapping[str, str], command: str) -> Path:
     """CSV and PNG per figure, `claims.csv`, `README.md` and `report.html` in the store's folder; returns the page."""
-    from wevent.experiments.reproduce.drawing import draw_figure  # needs matplotlib
-
     results = Results(store.results())
     settings = store.settings()
-    chosen = [figure for figure in FIGURES if figure.name in figures]
-    pictures = {}
-    for figure in chosen:
+    tables = {}
+    for figure in (figure for figure in FIGURES if figure.name in figures):
         rows = results.rows(figure)
         if rows:
             _write_csv(store.folder / f"{figure.name}.csv", rows, settings)
-            pictures[figure.name] = store.folder / f"{figure.name}.png"
-            draw_figure(figure, rows, pictures[figure.name])
+            tables[figure] = rows
     judged = judge(results)
     _write_csv(store.folder / "claims.csv", [vars(claim) for claim in judged], settings)
-    write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, list(pictures)))
+    return _write_pages(store, tables, judged, absent, command)
+
+
+def redraw_report(store: Store, figures: Sequence[str], absent: Mapping[str, str]) -> Path:
+    """Pictures and pages once more, from the CSV files of a finished reproduction; nothing is run.
+
+    Raises:
+        InvalidOption: if the folder has no reproduction.
+    """
+    folder = store.folder
+    if not all((folder / name).is_file() for name in ("settings.json", "claims.csv", "README.md")):
+        raise InvalidOption(
+            "a folder with a finished reproduction (settings.json, claims.csv, README.md and a CSV file per figure)",
+            f"{str(folder)!r}",
+            "Name it with --out, or run it first.",
+            option="out",
+            value=str(folder),
+        )
+    with (folder / "claims.csv").open(encoding="utf-8", newline="") as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    judged = [Judged(**{field.name: row[field.name] for field in fields(Judged)}) for row in rows]
+    tables = {}
+    for figure in (figure for figure in FIGURES if figure.name in figures):
+        path = folder / f"{figure.name}.csv"
+        if path.is_file():
+            tables[figure] = _read_csv(path, figure)
+    command = (folder / "README.md").read_text(encoding="utf-8").partition("`")[2].partition("`")[0]
+    return _write_pages(store, tables, judged, absent, command)
+
+
+def _write_pages(
+    store: Store,
+    tables: Mapping[Figure, Sequence[Mapping[str, Any]]],
+    judged: Sequence[Judged],
+    absent: Mapping[str, str],
+    command: str,
+) -> Path:
+    from wevent.experiments.reproduce.figure_panels import draw_figure  # needs matplotlib
+
+    settings = store.settings()
+    pictures = []
+    for figure, rows in tables.items():
+        path = store.folder / f"{figure.name}.png"
+        draw_figure(figure, rows, path, settings)
+        pictures.append((figure, path))
+    names = [figure.name for figure in tables]
+    write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, names))
     page = store.folder / "report.html"
-    write_text(
-        page,
-        _page(
-            judged,
-            settings,
-            absent,
-            command,
-            [(figure, pictures[figure.name]) for figure in chosen if figure.name in pictures],
-        ),
-    )
+    write_text(page, _page(judged, settings, absent, command, pictures))
     return page
+
+
+def _read_csv(path: Path, figure: Figure) -> list[dict[str, Any]]:
+    numbers = (figure.axis, figure.measure, "low", "high")
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{**row, **{name: float(row[name]) for name in numbers}} for row in csv.DictReader(file)]
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
@@ -68,12 +109,12 @@ def _facts(settings: Mapping[str, Any]) -> str:
 
 
 _NOTES = (
-    "AMRE is the mean squared error per slot and cell: the paper's formula, which it calls relative; figures show its "
-    "natural logarithm. Intervals are 95 % over repeats (Student's t). Percentages in the claims table are typical "
-    "changes (mean of log ratios, repeat by repeat on the same people), followed by the ratio of means, which is how "
-    "the paper averages. A claim holds if every comparison agrees beyond noise, partly if some do. The published BA "
-    "and PBA errors came from code that did not record the spent budget; honest ones are larger, so absolute "
-    "numbers are not compared here."
+    "AMRE is the mean squared error per slot and cell: the paper's formula, which it calls relative; pictures have a "
+    "logarithmic axis where the paper draws ln(AMRE). Intervals are 95 % over repeats (Student's t). Changes in the "
+    "claims table are typical ones (mean of log ratios, repeat by repeat on the same people), followed by the ratio of "
+    "means, which is how the paper averages. A claim holds if every comparison agrees beyond noise, partly if some do. "
+    "The published BA and PBA errors came from code that did not record the spent budget; honest ones are larger, so "
+    "absolute numbers are not compared here."
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from wevent.journal.record import KINDS, Record, decode_charges
 from wevent.journal.sqlite.shelf import Shelf
@@ -16,6 +17,11 @@ from wevent.journal.terms import Epoch
 
 SHOWN_ANCHOR = "anchor_shown"
 """The fact that keeps the digest of the histogram which the first kept slot shows, if that slot did not make it."""
+
+MEASURED_ANCHOR = "anchor_measured"
+"""The fact that keeps the last measured slot among those that were dropped, and its epoch."""
+
+_Measured = tuple[int, int]  # a slot that was measured, and the number of its epoch
 
 _SELECT = "SELECT slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link FROM slots"
 
@@ -48,10 +54,13 @@ class SlotChain:
                 link, row = row[9], next(rows, None)
             else:
                 link = self._anchor(row[0])
-        known = row[0] if row is not None else 0
+            known = row[0] if row is not None else 0
+            measured = self.measured_before(known)
         while row is not None:
             with readable(self._path):
-                record = self._record(row)
+                record = self._record(row, measured)
+                if record.measured is not None:
+                    measured = record.measured, record.epoch.number
                 link = record.digest(link)
                 if link != row[9]:
                     raise damaged(self._path)
@@ -77,10 +86,27 @@ class SlotChain:
         row = maybe_row(self._database, query, (first, first))
         return None if row is None else hashlib.sha256(row[0]).digest()
 
-    def _record(self, row: tuple[Any, ...]) -> Record:
-        slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown, _ = row
+    def measured_before(self, slot: int) -> _Measured | None:
+        """The last slot before this one that was measured, and its epoch; None if none was, or it is no longer known.
+
+        A journal that dropped slots before this fact was kept knows it only of a histogram that still shows it.
+        """
+        query = "SELECT slot, epoch FROM slots WHERE slot < ? AND kind = ? ORDER BY slot DESC LIMIT 1"
+        row = maybe_row(self._database, query, (slot, KINDS.index("published")))
+        if row is not None:
+            return row[0], row[1]
+        kept = maybe_row(self._database, "SELECT value FROM facts WHERE name = ?", (MEASURED_ANCHOR,))
+        return None if kept is None else msgspec.json.decode(kept[0], type=_Measured)
+
+    def _record(self, row: tuple[Any, ...], before: _Measured | None = None) -> Record:
+        """A row as a record; `before` is the last slot measured before it, and its epoch."""
+        slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown_at, _ = row
         population = self._shelf.group(group)
         classes = len(population.population)
+        shown = self._shelf.shown(shown_at) if shown_at else None
+        measured = before[0] if before is not None and before[1] == epoch else None
+        if KINDS[kind] == "published" or (measured is None and shown is not None and shown.measured is not None):
+            measured = shown_at
         return Record(
             slot,
             KINDS[kind],
@@ -90,7 +116,8 @@ class SlotChain:
             decode_charges(self._shelf.charges(publication), classes),
             threshold,
             dissimilarity,
-            self._shelf.shown(shown) if shown else None,
+            shown,
+            measured,
         )
 
     def _anchor(self, slot: int) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import apsw
 
-from wevent.journal.coming import Coming, settle
-from wevent.journal.rebuild import holdout_of
+from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import only_row
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
-from wevent.people.membership import Enrolment
+from wevent.people.declaring import holdout_of
+from wevent.people.membership import Change, Enrolment
 
 
 class EpochTable:
@@ -58,9 +60,9 @@ class EpochTable:
             words = {member.user: member.level for member in self._registry.members()}
             coming = coming._replace(imported=None)
         if since or words is not None:
-            self._registry.replace_held_back(settle(coming, since, words))
+            self._registry.replace_held_back(changes_to_queue(coming, since, words))
             coming = coming._replace(changes=())
-        self._store(epoch, coming)
+        self._store(epoch, coming, since)
 
     def committed(self) -> None:
         """What `store_planned` stored is there to stay."""
@@ -92,8 +94,8 @@ class EpochTable:
         """The widest window of any epoch."""
         return max(epoch.terms.widest for epoch in self.all())
 
-    def _store(self, epoch: Epoch, coming: Coming) -> None:
-        """An epoch and what comes with it."""
+    def _store(self, epoch: Epoch, coming: Coming, since: Iterable[Change] = ()) -> None:
+        """An epoch and what comes with it; `since` was asked for after it was begun."""
         terms = encode_terms(epoch.terms).decode()
         self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
         self._facts.add_unsafe(coming.unsafe)
@@ -105,3 +107,4 @@ class EpochTable:
             self._registry.ask(changes)
         if coming.imported is not None:
             self._facts["imported"] = coming.imported
+            self._registry.file_imported(since)

@@ -13,7 +13,8 @@ from wevent.errors import InvalidJournal
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import Place
 from wevent.journal.sqlite.lock import WriterLock, has_second_name
-from wevent.journal.sqlite.lost import STARTED_OVER, check_lost
+from wevent.journal.sqlite.lost import STARTED_OVER, check_lost, refuse_lost
+from wevent.journal.sqlite.side_mark import lock_path, read_mark
 from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log, only_row
 
 
@@ -58,6 +59,8 @@ class JournalFile:
                 _refuse_second_name(path)
                 if self._made or not path.stat().st_size:
                     check_lost(path, self.lock.before, None, start_over=start_over)
+            elif not path.exists() or not path.stat().st_size:
+                refuse_lost(path, read_mark(lock_path(path)))
             self.database, self.is_new = connect(path, create=write)
             undo.callback(self.database.close)
             if self.lock is not None:

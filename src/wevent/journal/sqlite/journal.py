@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from wevent.errors import JournalLocked, WeventError
 from wevent.journal.coming import Coming
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
-from wevent.journal.rebuild import holdout_of
 from wevent.journal.record import KINDS, Record
 from wevent.journal.sqlite import schema
-from wevent.journal.sqlite.chain import SHOWN_ANCHOR, SlotChain
+from wevent.journal.sqlite.chain import MEASURED_ANCHOR, SHOWN_ANCHOR, SlotChain
 from wevent.journal.sqlite.copying import copy_journal
 from wevent.journal.sqlite.epoch_table import EpochTable
 from wevent.journal.sqlite.facts import Facts
@@ -38,6 +38,7 @@ from wevent.journal.sqlite.storage import (
     transaction,
 )
 from wevent.journal.terms import Epoch, Terms
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import Restore
 from wevent.people.membership import Changes
 
@@ -147,6 +148,8 @@ class SqliteJournal:
         with clear_errors(self.path), self._transaction():
             if (shown := self._chain.keep_shown(first)) is not None:
                 self._facts[SHOWN_ANCHOR] = shown
+            if (measured := self._chain.measured_before(first)) is not None:
+                self._facts[MEASURED_ANCHOR] = msgspec.json.encode(measured)
             self._slots.drop_before(first, anchor)
         self._shelf.forget()
         return first
@@ -198,6 +201,7 @@ class SqliteJournal:
         """See `Epochs.note_imported`."""
         with clear_errors(self.path), self._transaction():
             self._facts["imported"] = digest
+            self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
         """See `Epochs.note_unsafe`."""

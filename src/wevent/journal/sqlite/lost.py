@@ -41,6 +41,16 @@ def check_lost(path: Path, mark: Mark, identity: str | None, *, start_over: bool
         )
 
 
+def refuse_lost(path: Path, mark: Mark) -> None:
+    """Tell who wants to read a journal that is not there what became of it, if its side file knows.
+
+    Raises:
+        StaleJournal: with both ways out.
+    """
+    if mark.readable and is_lost(mark, None):
+        raise _lost(path, mark, None)
+
+
 def _lost(path: Path, mark: Mark, identity: str | None) -> StaleJournal:
     released = mark.committed if mark.readable else None
     known = "some slot" if released is None else f"slot {released}"

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import Member, MemberColumns
+from wevent.journal.contents import ClassSize, Member, MemberColumns
 from wevent.journal.sqlite.evidence import Revision
 from wevent.journal.sqlite.facts import Facts
-from wevent.journal.sqlite.fingerprint import Fingerprint, charged_text
+from wevent.journal.sqlite.fingerprint import SELECT_ROWS, Fingerprint, charged_text
 from wevent.journal.sqlite.registry_work import Work
 from wevent.journal.sqlite.storage import clear_errors, damaged, maybe_row, only_row, readable, transaction
-from wevent.people.holdout import HoldOut, Restore
+from wevent.people.histories import History, Membership
+from wevent.people.holdout import ERASED, HoldOut, Key, Restore, erased_id
 from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, check_id
 
 _COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of the cost of a row each
@@ -28,6 +31,10 @@ _COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of 
     " group_concat(window || ' ' || nano || ' ' || first, ' '), max(user) FROM"
     " (SELECT user, window, nano, first FROM members WHERE last IS NULL AND user > ? ORDER BY user LIMIT 65536)"
 )
+
+_AT_ONCE = 1 << 14
+_REQUEST = "by request "  # facts of this name and a digest: people who joined by themselves
+_REQUESTED = "name > 'by request ' AND name < 'by request!'"
 
 Note = Callable[[Iterable[int] | None, Revision, Revision], None]
 """Told which buckets of ids (None: any) change from which revision to which, before that is committed."""
@@ -114,9 +121,37 @@ class SqliteRegistry:
         """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
         return maybe_row(self._database, "SELECT 1 FROM members WHERE user = ?", (user,)) is not None
 
-    def ask(self, changes: Iterable[Change], epoch: int | None = None) -> int:
+    def histories(self, users: Iterable[str]) -> Iterator[History]:
+        """See `Registry.histories`; some thousands at a time."""
+        rows = SELECT_ROWS
+        if int(self._database.pragma("user_version")) < 2:  # when the registry learnt of an id was not written down
+            rows = SELECT_ROWS.replace("since", "min(first, max((SELECT committed FROM head), 1))")
+        erased = maybe_row(self._database, "SELECT 1 FROM members WHERE user GLOB ? LIMIT 1", (f"{ERASED}*",))
+        salt = None if erased is None else self.salt
+        asking = iter(users)
+        while names := list(itertools.islice(asking, _AT_ONCE)):
+            digests = [] if salt is None else [erased_id(name, salt) for name in names]
+            found: dict[str, list[Membership]] = {name: [] for name in (*names, *digests)}
+            asked = msgspec.json.encode(list(found)).decode()
+            for row in self._database.execute(f"{rows} WHERE user IN (SELECT value FROM json_each(?))", (asked,)):
+                found[row[0]].append(Membership(*row))
+            yield from (
+                (found[name] for name in names)
+                if salt is None
+                else (found[name] + found[digest] for name, digest in zip(names, digests, strict=True))
+            )
+
+    def sizes(self, slot: int) -> dict[Key, ClassSize]:
+        """See `Registry.sizes`."""
+        query = "SELECT window, nano, count(*), sum(first > ?) FROM members WHERE last IS NULL GROUP BY window, nano"
+        with readable(self._path):
+            rows: Iterable[Any] = self._database.execute(query, (slot,))
+            return {(window, nano): ClassSize(registered, waiting) for window, nano, registered, waiting in rows}
+
+    def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         """Queue changes for the next slot boundary; see `Registry.ask`."""
         rows = [_queued(change) for change in changes]  # before the transaction: a publisher waits for its end
+        marks = self._request_marks(user for action, user, *_ in rows if action == "set") if by_request else []
         with clear_errors(self._path), transaction(self._database):
             committed, copied = only_row(self._database, "SELECT committed, copied FROM head")
             if copied:
@@ -131,7 +166,32 @@ class SqliteRegistry:
             self._database.executemany(
                 "INSERT INTO changes (action, user, window, nano, level) VALUES (?, ?, ?, ?, ?)", rows
             )
+            self._forget_requests(user for action, user, *_ in rows if action != "set")
+            self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, x'')", marks)
             return len(rows)
+
+    def joined_by_request(self) -> frozenset[str]:
+        """See `Registry.joined_by_request`."""
+        marks: list[Any] = self._database.execute(f"SELECT name FROM facts WHERE {_REQUESTED}").fetchall()
+        return frozenset(name.removeprefix(_REQUEST) for (name,) in marks)
+
+    def file_imported(self, since: Iterable[Change]) -> None:
+        """Whoever is registered is in a file now, but for those who asked since it was read; inside a transaction."""
+        marks = self._request_marks(change.user for change in since if change.action == "set")
+        kept = [mark for mark in marks if self._facts.get(mark[0]) is not None]
+        self._database.execute(f"DELETE FROM facts WHERE {_REQUESTED}")
+        self._database.executemany("INSERT INTO facts VALUES (?, x'')", kept)
+
+    def _request_marks(self, users: Iterable[str]) -> list[tuple[str]]:
+        salt = self.salt
+        return [(_REQUEST + digest,) for digest in sorted({erased_id(user, salt) for user in users})]
+
+    def _forget_requests(self, users: Iterable[str]) -> None:
+        """Who leaves is no longer somebody who joined by request; inside a transaction."""
+        marked = self.joined_by_request()
+        if marked:
+            gone = [(_REQUEST + digest,) for digest in {erased_id(user, self.salt) for user in users} & marked]
+            self._database.executemany("DELETE FROM facts WHERE name = ?", gone)
 
     def pending(self) -> int:
         """How many changes are queued."""

@@ -1,7 +1,7 @@
 """Two ways to count a range of slots from files, one contract: what `Roster.count` says, slot by slot.
 
 Of a user's events in a slot the latest wins, ties going to the later one in the input (with k > 1: the last k distinct
-cells); events of unknown users or cells are dropped first and counted as rejected.
+cells); events of unknown users or cells are dropped first and counted as rejected, each under one reason.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
-from wevent.counting.counts import Counts
+from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
 from wevent.counting.lookup import Labels
-from wevent.counting.roster import Roster
+from wevent.counting.roster import UNKNOWN, WAITING, Roster
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.folding import fold_text
 from wevent.streams.files.parquet_files import ParquetReader
@@ -64,7 +64,15 @@ class Tables:
             )
             self._load("cells", {"label": labels, "place": np.arange(len(cells))})
         self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
+        if roster.waiting is not None:
+            self._load("waiting", {"id": np.array(roster.waiting.texts(), dtype=object)})
         self._loaded = roster
+
+    def held_out(self) -> tuple[str, str]:
+        """Whether the user u is held out, and the join that it takes."""
+        if self._loaded is None or self._loaded.waiting is None:
+            return "false", ""
+        return "waiting.id IS NOT NULL", "LEFT JOIN waiting ON CAST(u AS VARCHAR) = waiting.id"
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
@@ -90,13 +98,13 @@ class _Held(NamedTuple):
         slots: the range.
         roster: whose positions stand for the users; None: they are ids yet.
         columns: t, u, c, and `stranger` for the ids of unregistered users.
-        rejected: events of unknown users or cells that are not among the columns any more (of a range of one slot).
+        rejected: what was rejected and is not among the columns any more (of a range of one slot).
     """
 
     slots: SlotRange
     roster: Roster | None
     columns: dict[str, npt.NDArray[Any]]
-    rejected: int
+    rejected: Rejected
 
 
 class NumpyEngine:
@@ -130,20 +138,20 @@ class NumpyEngine:
                 stranger = held.columns["stranger"][start:stop] if "stranger" in held.columns else None
                 unknown = None if stranger is None else _ids_in(stranger)
                 counts = roster.count_rows(users, labels, len(cells), max_cells_per_user=limit, unknown=unknown)
-                yield Counts(counts.matrix, counts.rejected + held.rejected) if held.rejected else counts
+                yield Counts(counts.matrix, counts.reasons.plus(held.rejected))
 
     def _fetch(self, roster: Roster, slots: SlotRange, limit: int) -> _Held:
         tables = self._tables
         plain = len(tables.parquet) == len(tables.readers) and tables.integer_users(roster) and tables.integer_cells
         if tables.parquet and not plain:
             tables.load(roster)
-        parts, rejected = [], 0
+        parts, rejected = [], NONE_REJECTED
         for reader in tables.readers:
             if isinstance(reader, ParquetReader):
                 parts.append(self._query(reader, roster, slots, plain))
             else:
                 folded = fold_text(reader, roster, tables.bounds(slots), limit, one_slot=slots.first == slots.last)
-                rejected += folded.rejected
+                rejected = rejected.plus(folded.rejected)
                 parts.append(folded.columns)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]
         if (columns["t"][1:] < columns["t"][:-1]).any():
@@ -155,7 +163,7 @@ class NumpyEngine:
     ) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
         events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
-        query = events if plain else _looked_up(events, roster.unknown_row is not None)
+        query = events if plain else _looked_up(events, roster, *tables.held_out())
         part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
         if not plain:  # a join forgets the order
             _reorder(part, part.pop("n"))
@@ -172,13 +180,14 @@ def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
         columns[name] = columns[name][order]
 
 
-def _looked_up(events: str, keep_unknown: bool) -> str:
-    """Events with positions instead of ids and labels, -1 for the unknown, and their place in the input."""
-    stranger = ", CASE WHEN roster.place IS NULL THEN u END AS stranger" if keep_unknown else ""
+def _looked_up(events: str, roster: Roster, held_out: str, join: str) -> str:
+    """Events with positions instead of ids and labels, below 0 for the unknown, and their place in the input."""
+    stranger = "" if roster.unknown_row is None else ", CASE WHEN roster.place IS NULL THEN u END AS stranger"
+    unknown = f"CASE WHEN {held_out} THEN {WAITING} ELSE {UNKNOWN} END" if join else UNKNOWN
     return (
-        f"SELECT t, n, coalesce(roster.place, -1) AS u, coalesce(cells.place, -1) AS c{stranger} "
+        f"SELECT t, n, coalesce(roster.place, {unknown}) AS u, coalesce(cells.place, -1) AS c{stranger} "
         f"FROM (SELECT *, row_number() OVER () AS n FROM ({events})) "
-        "LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label"
+        f"LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label {join}"
     )
 
 
@@ -196,25 +205,23 @@ class DuckdbEngine:
         folded = self._load_text(roster, slots, limit)
         execute(f"CREATE OR REPLACE TEMP VIEW valid AS {self._valid(roster, slots, events)}")
         sums = execute(_last_cell() if limit == 1 else _last_cells(limit)).fetchnumpy()
-        rejected = dict(
-            execute("SELECT slot, count(*) FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot").fetchall()
-        )
+        rejected = {slot: Rejected(*why) for slot, *why in execute(_REJECTED).fetchall()}
         shape = (slots.last - slots.first + 1, len(roster.population), len(tables.cells))
         matrices = np.zeros(shape, dtype=np.int64)
         matrices[sums["slot"] - slots.first, sums["class"], sums["col"]] = sums["users"]
         for index, matrix in enumerate(matrices):
-            yield Counts(matrix, rejected.get(slots.first + index, 0) + folded)
+            yield Counts(matrix, rejected.get(slots.first + index, NONE_REJECTED).plus(folded))
 
-    def _load_text(self, roster: Roster, slots: SlotRange, limit: int) -> int:
-        """Events of text files as tables `text_0`, …; how many were rejected on the way."""
-        rejected = 0
+    def _load_text(self, roster: Roster, slots: SlotRange, limit: int) -> Rejected:
+        """Events of text files as tables `text_0`, …; what was rejected on the way."""
+        rejected = NONE_REJECTED
         for index, reader in enumerate(self._tables.readers):
             if not isinstance(reader, ParquetReader):
                 bounds = self._tables.bounds(slots)
                 folded = fold_text(reader, roster, bounds, limit, one_slot=slots.first == slots.last)
                 columns = {**folded.columns, "n": np.arange(1, len(folded.columns["t"]) + 1)}
                 self._tables.connection.register(f"text_{index}", columns)
-                rejected += folded.rejected
+                rejected = rejected.plus(folded.rejected)
         return rejected
 
     def _valid(self, roster: Roster, slots: SlotRange, events: int) -> str:
@@ -222,6 +229,7 @@ class DuckdbEngine:
         tables, clock = self._tables, self._tables.clock
         by_number = tables.integer_users(roster)
         key, cell_key = "number" if by_number else "id", "number" if tables.integer_cells else "label"
+        held_out, join = tables.held_out()
         low, high = tables.bounds(slots)
         places = (events + 1) * len(tables.readers)
         kind = "BIGINT" if (high - low) * places < 2**62 else "HUGEINT"
@@ -232,16 +240,24 @@ class DuckdbEngine:
             if isinstance(reader, ParquetReader):
                 texts = {"text_users": not by_number, "text_cells": not tables.integer_cells}
                 selects.append(
-                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, cells.place AS col FROM "
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, cells.place AS col, "
+                    f"{held_out} AS held_out FROM "
                     f"(SELECT *, {moment.format('row_number() OVER ()')} FROM ({reader.events(low, high, **texts)})) "
-                    f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
+                    f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key} {join}"
                 )
             else:
                 selects.append(
-                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, nullif(c, -1) AS col FROM "
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, nullif(c, -1) AS col, "
+                    f"u = {WAITING} AS held_out FROM "
                     f"(SELECT *, {moment.format('n')} FROM text_{index}) LEFT JOIN roster ON u = roster.place"
                 )
         return " UNION ALL ".join(selects)
+
+
+_REJECTED = (
+    "SELECT slot, count(*) FILTER (col IS NULL), count(*) FILTER (col IS NOT NULL AND NOT held_out), "
+    "count(*) FILTER (col IS NOT NULL AND held_out) FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot"
+)
 
 
 def _last_cell() -> str:

@@ -21,6 +21,7 @@ from wevent.streams.files.readers import open_readers
 from wevent.streams.files.survey import Survey
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import Uncounted
 
 _RANGE_EVENTS = 2_000_000  # fetched at a time from Parquet: about 100 MB with what counting them needs
 _TEXT_RANGE_EVENTS = 4_000_000  # text is read from the start for every range
@@ -51,7 +52,7 @@ class FileSource:
         self._duckdb = DuckdbEngine(self._tables)
         self._survey: Survey | None = None
         self._stopped = False
-        self._totals = {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+        self._uncounted = Uncounted()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count slots first, first + 1, …, at most `most` and none after the declared end."""
@@ -69,12 +70,16 @@ class FileSource:
             else:
                 counted = self._numpy.count(roster, part, limit, within=whole)
             for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
-                self._totals["events"] += sizes.get(slot, 0)
-                self._totals["rejected"] += counts.rejected
+                self._uncounted.events += sizes.get(slot, 0)
+                self._uncounted.reject(counts.reasons)
                 yield SlotCounts(slot, counts, self._position(slot))
                 if self._stopped:
                     return
             first = part.last + 1
+
+    def look(self) -> None:
+        """Find out what is malformed or outside the clock, as the first slot that is counted does."""
+        self._plan()
 
     def resume(self, position: Any) -> None:
         """Continue after a stored position.
@@ -94,7 +99,7 @@ class FileSource:
 
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only; events outside the clock are among the rejected."""
-        return dict(self._totals)
+        return self._uncounted.totals()
 
     def first_malformed(self) -> list[str]:
         """Where the first malformed lines are, for the operator only; free of event content."""
@@ -141,8 +146,8 @@ class FileSource:
             survey = Survey()
             for reader in self._readers:
                 survey.include(reader.survey(self._clock, self._last))
-            self._totals["malformed"] = survey.malformed
-            self._totals["rejected"] = survey.outside
+            self._uncounted.malform(survey.problems)
+            self._uncounted.outside(survey.before, survey.after)
             self._survey = survey
             if survey.malformed and self._settings.strict:
                 raise InvalidEvents(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
+from wevent.counting.counts import NONE_REJECTED, Rejected
 from wevent.counting.roster import Roster
 from wevent.streams.files.text_files import TextReader
 
@@ -15,22 +16,22 @@ _FOLD_ABOVE = 8_000_000  # events of one slot in memory
 
 
 class Folded(NamedTuple):
-    """Columns t, u (position in the roster), c, and `stranger` if unregistered users count; -1 for the unknown.
+    """Columns t, u (what the roster finds), c (-1 for an undeclared one), and `stranger` if unregistered users count.
 
     Attributes:
         columns: in input order.
-        rejected: events of unknown users or cells that were left out.
+        rejected: events of unknown users or cells that were left out, and why.
     """
 
     columns: dict[str, npt.NDArray[Any]]
-    rejected: int
+    rejected: Rejected
 
 
 def fold_text(reader: TextReader, roster: Roster, bounds: tuple[int, int], limit: int, *, one_slot: bool) -> Folded:
     """The events of a text file in a range of times, looked up; of one slot no more than can still count."""
     strangers = roster.unknown_row is not None
     parts: list[dict[str, npt.NDArray[Any]]] = []
-    size = rejected = 0
+    size, rejected = 0, NONE_REJECTED
     full = _FOLD_ABOVE
     for batch in reader.batches(*bounds):
         part: dict[str, npt.NDArray[Any]] = {"t": batch.times, "u": roster.find(batch.users), "c": batch.cells}
@@ -43,9 +44,10 @@ def fold_text(reader: TextReader, roster: Roster, bounds: tuple[int, int], limit
         if size > full and one_slot and not strangers:
             joined = _joined(parts)
             order = joined["t"].argsort(kind="stable")
-            known = order[(joined["u"][order] >= 0) & (joined["c"][order] >= 0)]
+            declared = joined["c"] >= 0
+            known = order[((joined["u"] >= 0) & declared)[order]]
             kept = known[latest(joined["u"][known], joined["c"][known], limit)]
-            rejected += size - len(known)
+            rejected = rejected.plus(roster.rejected(joined["u"], declared, len(known)))
             parts = [{name: column[kept] for name, column in joined.items()}]
             size = len(kept)
             full = max(_FOLD_ABOVE, 2 * size)

@@ -14,6 +14,7 @@ from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile, require_columns
 from wevent.streams.files.sql import file_list, literal, quoted
 from wevent.streams.files.survey import Survey
+from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS
 from wevent.streams.records.times import UNITS
 from wevent.streams.stream_settings import StreamSettings
 
@@ -24,6 +25,7 @@ _LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 _FLOATS = {"FLOAT", "DOUBLE"}
 _ZONED_TYPE = "TIMESTAMP WITH TIME ZONE"
 _NAIVE_TYPES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE"}
+_BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class ParquetReader:
         connection: where queries run.
         files: in input order.
         time: µs since 1970 as BIGINT, NULL if malformed (with a slot column: its number less one).
+        unzoned: whether a malformed time would be one if an offset were declared.
         near: a condition on the raw time column for [{low}, {high}), for skipping parts of a file; may be generous.
         user: the id; text unless `integer_users`.
         cell: the label; text unless `integer_cells`.
@@ -42,6 +45,7 @@ class ParquetReader:
     connection: duckdb.DuckDBPyConnection
     files: tuple[InputFile, ...]
     time: str
+    unzoned: str
     near: str
     user: str
     integer_users: bool
@@ -53,6 +57,12 @@ class ParquetReader:
     def scan(self) -> str:
         """The table function."""
         return _scan(self.files)
+
+    @property
+    def rows(self) -> str:
+        """Select t, u, c and `unzoned` of all rows, in input order; NULL for what is none."""
+        columns = f"{self.time} AS t, {self.unzoned} AS unzoned, {self.user} AS u, {self.cell} AS c"
+        return f"SELECT {columns} FROM {self.scan}"
 
     def events(self, low_us: int, high_us: int, text_users: bool, text_cells: bool) -> str:
         """Select t, u, c of the well-formed events in [low, high), in input order."""
@@ -68,23 +78,34 @@ class ParquetReader:
         """What is in the files, slot by slot."""
         low, high = clock.origin_us, clock.start_of(last + 1)
         slot = (
-            f"CASE WHEN t IS NULL OR u IS NULL OR c IS NULL THEN -1 WHEN t < {low} OR t >= {high} THEN -2 "
+            f"CASE WHEN u IS NULL THEN {_MALFORMED - NO_USER} WHEN c IS NULL THEN {_MALFORMED - NO_CELL} "
+            f"WHEN t IS NULL THEN CASE WHEN unzoned THEN {_MALFORMED - NO_OFFSET} ELSE {_MALFORMED - NO_TIME} END "
+            f"WHEN t < {low} THEN {_BEFORE} WHEN t >= {high} THEN {_AFTER} "
             f"ELSE (t - {low}) // {clock.length_us} + 1 END"
         )
-        rows = f"SELECT {self.time} AS t, {self.user} AS u, {self.cell} AS c FROM {self.scan}"
-        query = f"SELECT {slot} AS slot, count(*) FROM ({rows}) GROUP BY 1"
-        sizes = dict(self._fetch(query))
-        found = Survey(malformed=sizes.pop(-1, 0), outside=sizes.pop(-2, 0), sizes=sizes)
+        query = f"SELECT {slot} AS slot, count(*) FROM ({self.rows}) GROUP BY 1"
+        sizes = dict(self.fetch(query))
+        problems = [sizes.pop(_MALFORMED - problem, 0) for problem in PROBLEMS]
+        found = Survey(before=sizes.pop(_BEFORE, 0), after=sizes.pop(_AFTER, 0), problems=problems, sizes=sizes)
         if found.malformed:
             found.note(f"{self.files[0].path} (a row without time, user or cell)")
         return found
 
     def span(self) -> tuple[int, int] | None:
         """The first and last time in the files; None without events."""
-        low, high = self._fetch(f"SELECT min(t), max(t) FROM (SELECT {self.time} AS t FROM {self.scan})")[0]
+        low, high = self.fetch(f"SELECT min(t), max(t) FROM (SELECT {self.time} AS t FROM {self.scan})")[0]
         return None if low is None else (low, high)
 
-    def _fetch(self, query: str) -> list[Any]:
+    def columns_of(self, file: InputFile) -> list[str]:
+        """The names of all columns."""
+        return [row[0] for row in self.fetch(f"DESCRIBE SELECT * FROM {_scan([file])}")]
+
+    def fetch(self, query: str) -> list[Any]:
+        """The rows of a query.
+
+        Raises:
+            InvalidInput: if a file cannot be read.
+        """
         try:
             return self.connection.execute(query).fetchall()
         except duckdb.Error as error:
@@ -125,7 +146,8 @@ def _scan(files: Sequence[InputFile]) -> str:
 
 
 def _expressions(reader: ParquetReader) -> tuple[Any, ...]:
-    return reader.time, reader.near, reader.user, reader.cell, reader.integer_users, reader.integer_cells
+    expressions = reader.time, reader.unzoned, reader.near, reader.user, reader.cell
+    return *expressions, reader.integer_users, reader.integer_cells
 
 
 def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: StreamSettings) -> ParquetReader:
@@ -139,14 +161,17 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
     require_columns(file.path, list(types), wanted)
     for name in wanted:
         _require_scalar(file.path, name, types[name], as_time=name == time_name)
+    unzoned = "false"
     if settings.slot_column:
         time, near = _slot_number(quoted(time_name), types[time_name])
     else:
         _refuse_naive(file.path, time_name, types[time_name], settings)
         time, near = _time(quoted(time_name), types[time_name], settings)
+        if settings.timezone_us is None and types[time_name] == "VARCHAR":
+            unzoned = f"regexp_full_match({quoted(time_name)}, {literal(_CLOCK_PART)})"
     user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
     cell, integer_cells = _label(quoted(wanted[2]), types[wanted[2]])
-    return ParquetReader(connection, (file,), time, near, user, integer_users, cell, integer_cells)
+    return ParquetReader(connection, (file,), time, unzoned, near, user, integer_users, cell, integer_cells)
 
 
 def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:

@@ -1,28 +1,25 @@
-"""The requirements file: who asks for what, as numbers or as levels."""
+"""The requirements file: who asks for what, as levels or as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
-from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.core.requirements import Levels, Requirement
-from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
-from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster
+from wevent.counting.spelling import Spelled
+from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.people.membership import KeyColumn
-from wevent.streams.files.inputs import InputFile
-from wevent.streams.files.sql import connect, literal
-from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, open_file
-from wevent.streams.records.delimited import DELIMITERS
+from wevent.streams.files.asked_rows import Kind, read_rows
+from wevent.streams.files.sql import connect
+from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
+from wevent.streams.windows import WindowReader
 
-_AT_ONCE = 1 << 16
-_CANONICAL = r"0|-?[1-9]\d{0,17}"
+COLUMNS = ("user", "level", "privacy", "window", "epsilon")
+"""The columns a requirements file may have; what each is called may be declared."""
 
 
 class Requirements(NamedTuple):
@@ -31,34 +28,58 @@ class Requirements(NamedTuple):
     Attributes:
         users: ids, int64 if every one is a plain whole number, else text.
         keys: (window in slots, nano-epsilons) of each.
-        words: the levels asked for, such as "High/Small"; None for numbers.
+        words: the level each asked for, such as "High/Small", None for numbers; None if nobody used words.
+        notes: a sentence for each duration that was rounded up to whole slots.
     """
 
     users: npt.NDArray[np.int64] | Spelled
     keys: KeyColumn
-    words: list[str] | None
+    words: list[str | None] | None
+    notes: tuple[str, ...] = ()
 
 
-def read_requirements(path: str | Path, levels: Levels | None = None) -> Requirements:
-    """What a file with `user,window,epsilon` or `user,privacy,window` asks for.
+def read_requirements(
+    path: str | Path,
+    levels: Levels | None = None,
+    *,
+    slot_us: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Requirements:
+    """What a file with `user,level`, `user,privacy,window` or `user,window,epsilon` asks for, a row each.
+
+    A file may have columns of several kinds: each row then fills in those of one. Numbers beside a level must be its own.
 
     Args:
         path: CSV, TSV, NDJSON (also with .gz) or Parquet. Ids are taken as they are, spaces included, as in events.
-        levels: what the words for privacy and window stand for.
+        levels: what the words stand for; None: the default ones.
+        slot_us: how long a slot is, for windows that are written as durations; None: they are refused.
+        columns: what `COLUMNS` are called in the file, as far as they have other names.
 
     Raises:
         InvalidInput: for a missing file, a missing column, no rows, or a row with an empty field.
-        InvalidRequirement: for a window, epsilon or level that no promise can be built on.
+        InvalidRequirement: for a window, epsilon or level that no promise can be built on, naming the line.
         InvalidRoster: for a user listed twice.
     """
     file = open_file(str(path))
-    asked = (_from_fields if file.format in DELIMITERS else _from_table)(file, _chosen(str(path)))
-    chosen = levels or Levels.default()
-    requirements = [chosen.requirement(e, w) if asked.as_levels else Requirement(_whole(w), e) for w, e in asked.pairs]
-    distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement in requirements)
-    words = [f"{e}/{w}" for w, e in asked.pairs]
-    chosen_words = [words[code] for code in asked.codes.tolist()] if asked.as_levels else None
-    return Requirements(asked.users, KeyColumn(distinct.distinct, distinct.codes[asked.codes]), chosen_words)
+    roles: list[str] = []
+    asked = read_rows(file, _chosen(str(path), columns or {}, roles))
+    reading = _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:]))
+    meant = []
+    for code, kind in enumerate(asked.kinds):
+        try:
+            meant.append(reading.requirement(kind))
+        except WeventError as error:
+            place = place_of_row(file, asked.first_row(code))
+            received = f"{error.received} in {str(path)!r}, {place}"
+            raise type(error)(
+                error.expected, received, error.remedy, **{**error.facts, "path": str(path), "place": place}
+            ) from None
+    distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement, _ in meant)
+    words = None
+    if any(level is not None for _, level in meant):
+        words = [meant[code][1] for code in asked.codes.tolist()]
+    keys = KeyColumn(distinct.distinct, distinct.codes[asked.codes])
+    return Requirements(asked.users, keys, words, reading.windows.notes)
 
 
 def read_column(path: str | Path, column: str) -> list[str]:
@@ -79,132 +100,73 @@ def read_column(path: str | Path, column: str) -> list[str]:
     return [row[0] for row in rows if row[0] is not None]
 
 
-def _chosen(path: str) -> Callable[[Sequence[str]], list[str]]:
+def _chosen(path: str, columns: Mapping[str, str], roles: list[str]) -> Callable[[Sequence[str]], list[str]]:
+    """Chooses the columns to read and notes in `roles` what each is; declared ones, if any, keep the others out."""
+
     def choose(names: Sequence[str]) -> list[str]:
-        wanted = ["user", "window", "privacy" if "privacy" in names else "epsilon"]
-        for name in wanted:
-            if name not in names:
-                raise InvalidInput(
-                    "the columns user, window and epsilon, or user, privacy and window",
-                    f"{path!r} without {name!r}",
-                    "Write one row per user under these names.",
-                    path=path,
-                    column=name,
-                )
-        return wanted
+        declared = [role for role in COLUMNS[1:] if role in columns]
+        asking = declared or [role for role in COLUMNS[1:] if role in names]
+        roles[:] = ["user", *asking]
+        chosen = [columns.get(role, role) for role in roles]
+        missing = [name for name in chosen if names.count(name) != 1]
+        whole = "level" in asking or ("window" in asking and {"privacy", "epsilon"} & set(asking))
+        if missing or not whole:
+            shown = ", ".join(map(repr, names[:20])) or "none"
+            raise InvalidInput(
+                "the columns user and level, or user, privacy and window, or user, window and epsilon"
+                + (f" (declared as {', '.join(chosen)})" if columns else ""),
+                f"{path!r} with the columns {shown}",
+                "Write one row per user under these names, or declare yours in [requirements_columns].",
+                path=path,
+                column=missing[0] if missing else None,
+            )
+        return chosen
 
     return choose
 
 
-class _Asked(NamedTuple):
-    """A file's rows: ids, the different pairs of window and epsilon (or privacy) in their order, and which each has."""
+class _Reading:
+    """What rows mean.
 
-    users: npt.NDArray[np.int64] | Spelled
-    pairs: list[tuple[str, str]]
-    codes: IntArray
-    as_levels: bool
+    Args:
+        levels: what words stand for.
+        windows: reads windows.
+        roles: what the texts of a kind are.
+    """
 
+    def __init__(self, levels: Levels, windows: WindowReader, roles: tuple[str, ...]) -> None:
+        self._levels, self.windows, self._roles = levels, windows, roles
 
-def _from_fields(file: InputFile, choose: Choice) -> _Asked:
-    """Rows of CSV or TSV: ids stay bytes, for there may be millions."""
-    names = choose(file.columns)
-    numbers: dict[tuple[str, str], int] = {}
-    codes = [np.empty(0, dtype=np.int32)]
+    def requirement(self, kind: Kind) -> tuple[Requirement, str | None]:
+        """The requirement that a row asks for, and the level it comes from, None for numbers.
 
-    def users() -> Iterator[Spelled]:
-        for user, window, epsilon in delimited_fields(file, [file.columns.index(name) for name in names]):
-            codes.append(_pair_codes(window.spelled(), epsilon.spelled(), numbers).astype(np.int32))  # few pairs
-            yield user.spelled()
+        Raises:
+            InvalidInput: for a row with an empty field.
+            InvalidRequirement: for what no promise can be built on.
+        """
+        said = dict(zip(self._roles, kind, strict=True))
+        level, privacy, window, epsilon = (said.get(role, "") for role in COLUMNS[1:])
+        if level:
+            requirement = self._levels.choose(level)
+            if privacy or ((window or epsilon) and requirement != self._numbers(window, epsilon)):
+                raise InvalidRequirement(
+                    "a level alone, or beside it the window and epsilon that it stands for",
+                    f"{level!r} with others",
+                    "Leave the other fields of the row empty.",
+                    level=level,
+                )
+            return requirement, level
+        if privacy and epsilon:
+            raise InvalidRequirement(
+                "a word of privacy or an epsilon", "both", "Leave one of them empty.", level=privacy, epsilon=epsilon
+            )
+        if privacy and window:
+            return self._levels.requirement(privacy, window), f"{privacy}/{window}"
+        return self._numbers(window, epsilon), None
 
-    everybody, each = Spelled.gathered(users()), np.concatenate(codes)
-    blank = np.array([w == "" or e == "" for w, e in numbers], dtype=np.bool_)
-    whole = (everybody.sizes > 0) & ~blank[each]
-    unfit = int(np.count_nonzero(everybody.sizes > MAX_LABEL_BYTES))
-    _check_rows(
-        len(each), unfit, len(each) - int(np.count_nonzero(whole)), SpelledIndex(everybody).duplicates, file.path
-    )
-    order = np.array(sorted(range(len(numbers)), key=list(numbers).__getitem__), dtype=np.int64)
-    ids, are_numbers = whole_numbers(everybody.data, everybody.starts, everybody.starts + everybody.sizes)
-    return _Asked(
-        ids if are_numbers.all() else everybody, sorted(numbers), order.argsort()[each], names[2] == "privacy"
-    )
-
-
-def _pair_codes(windows: Spelled, epsilons: Spelled, numbers: dict[tuple[str, str], int]) -> IntArray:
-    """For each row the number of its pair; a pair that is new gets the next one."""
-    if not len(windows):
-        return np.empty(0, dtype=np.int64)
-    alike = SpelledIndex(windows).find(windows) * len(windows) + SpelledIndex(epsilons).find(epsilons)
-    _, first, each = np.unique(alike, return_index=True, return_inverse=True)
-    texts = zip(windows.where(first).texts(), epsilons.where(first).texts(), strict=True)
-    found = [numbers.setdefault((w.strip(" "), e.strip(" ")), len(numbers)) for w, e in texts]
-    return np.array(found, dtype=np.int64)[each]
-
-
-def _from_table(file: InputFile, choose: Choice) -> _Asked:
-    """Rows of NDJSON or Parquet."""
-    connection = connect()
-    names = load_rows(connection, file.path, choose)
-    connection.execute("CREATE TEMP VIEW rows AS SELECT c0 AS u, trim(c1) AS w, trim(c2) AS e, rowid FROM loaded")
-    rows, whole, users = connection.execute(
-        "SELECT count(*), count(*) FILTER (u <> '' AND w <> '' AND e <> ''), count(DISTINCT u) FROM rows"
-    ).fetchall()[0]
-    odd = f"SELECT count(*) FROM rows WHERE strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
-    _check_rows(rows, connection.execute(odd).fetchall()[0][0], rows - whole, rows - users, file.path)
-    pairs = connection.execute("SELECT DISTINCT w, e FROM rows ORDER BY w, e").fetchall()
-    codes = connection.execute(
-        "SELECT code FROM rows JOIN (SELECT w, e, row_number() OVER (ORDER BY w, e) - 1 AS code FROM "
-        "(SELECT DISTINCT w, e FROM rows)) USING (w, e) ORDER BY rows.rowid"
-    ).fetchnumpy()["code"]
-    return _Asked(_ids(connection), pairs, codes, names[2] == "privacy")
-
-
-def _check_rows(rows: int, unfit: int, incomplete: int, repeated: int, path: str) -> None:
-    if unfit:
-        raise InvalidInput(
-            f"ids of at most {MAX_LABEL_BYTES} bytes, without NULs",
-            f"{path!r} with {unfit} other ones",
-            "Events of such users would never count: use shorter ids.",
-            path=path,
-        )
-    if not rows or incomplete:
-        raise InvalidInput(
-            "a row per user, every field filled in",
-            f"{path!r} " + ("without rows" if not rows else f"with {incomplete} rows that have an empty field"),
-            "Complete the file.",
-            path=path,
-        )
-    if repeated:
-        raise InvalidRoster(
-            "each user once",
-            f"{repeated} repeated ids in {path!r}",
-            "Keep one row per user: a user has one requirement at a time.",
-            duplicates=repeated,
-        )
-
-
-def _ids(connection: duckdb.DuckDBPyConnection) -> npt.NDArray[np.int64] | Spelled:
-    plain = connection.execute(f"SELECT bool_and(regexp_full_match(u, {literal(_CANONICAL)})) FROM rows").fetchall()[0][
-        0
-    ]
-    if plain:
-        return np.asarray(
-            connection.execute("SELECT CAST(u AS BIGINT) AS u FROM rows ORDER BY rowid").fetchnumpy()["u"]
-        )
-    found = connection.execute("SELECT u FROM rows ORDER BY rowid")
-    parts = []
-    while part := found.fetchmany(_AT_ONCE):
-        parts.append(Spelled.of([user for (user,) in part]))
-    return Spelled.joined(parts)
-
-
-def _whole(window: str) -> int:
-    try:
-        return int(window)
-    except ValueError:
-        raise InvalidRequirement(
-            "a window that is a whole number of slots",
-            f"{window!r}",
-            "With words instead of numbers, name the columns user, privacy and window.",
-            window=window,
-        ) from None
+    def _numbers(self, window: str, epsilon: str) -> Requirement:
+        if not window or not epsilon:
+            raise InvalidInput(
+                "a row per user, every field filled in", "a row with an empty field", "Complete the row."
+            )
+        return Requirement(self.windows.read(window), epsilon)

@@ -31,11 +31,11 @@ class TextReader:
     def __init__(self, file: InputFile, settings: StreamSettings) -> None:
         self.files = (file,)
         self._settings = settings
-        self._decoder = decoder_of(file, settings)
+        self.decoder = decoder_of(file, settings)
 
     def batches(self, low_us: int, high_us: int) -> Iterator[EventColumns]:
         """The events in [low, high), in the order of their lines."""
-        for _, decoded in self._decoded():
+        for _, _, decoded in self.pieces():
             times = decoded.batch.times
             inside = (times >= low_us) & (times < high_us)
             yield decoded.batch if inside.all() else decoded.batch.where(inside)
@@ -43,12 +43,15 @@ class TextReader:
     def survey(self, clock: SlotClock, last: int) -> Survey:
         """What is in the file, slot by slot."""
         found = Survey()
-        for line, decoded in self._decoded():
+        for line, _, decoded in self.pieces():
             slots = (decoded.batch.times - clock.origin_us) // clock.length_us + 1
             inside = slots[(slots >= 1) & (slots <= last)]
-            found.outside += len(slots) - len(inside)
+            if len(inside) < len(slots):
+                before = int(np.count_nonzero(slots < 1))
+                found.before += before
+                found.after += len(slots) - len(inside) - before
             found.add(*np.unique(inside, return_counts=True))
-            found.malformed += len(decoded.malformed)
+            found.malform(decoded.problems)
             for row, problem in zip(decoded.malformed.tolist(), decoded.problems.tolist(), strict=True):
                 if not found.note(f"{self.files[0].path} line {line + row} ({explain(problem, self._settings)})"):
                     break
@@ -58,16 +61,16 @@ class TextReader:
         """The first and last time in the file; None without events."""
         spans = [
             (int(decoded.batch.times.min()), int(decoded.batch.times.max()))
-            for _, decoded in self._decoded()
-            if len(decoded[0].times)
+            for _, _, decoded in self.pieces()
+            if len(decoded.batch.times)
         ]
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
-    def _decoded(self) -> Iterator[tuple[int, Decoded]]:
-        """Each piece of the file, with the number of its first line."""
+    def pieces(self) -> Iterator[tuple[int, bytes, Decoded]]:
+        """The file piece by piece: the number of its first line, its lines, and what they say."""
         line = 2 if self.files[0].columns else 1
         for lines in read_lines(self.files[0]):
-            yield line, self._decoder.decode(lines)
+            yield line, lines, self.decoder.decode(lines)
             line += lines.count(b"\n")
 
 

@@ -86,6 +86,23 @@ def delimited_fields(file: InputFile, places: Sequence[int]) -> Iterator[list[Fi
         line += lines.count(b"\n")
 
 
+def place_of_row(file: InputFile, row: int) -> str:
+    """Where a row stands, for a message: its line; of a Parquet file its number. The first row is 0.
+
+    The file is read again: nobody needs it of a file without mistakes.
+    """
+    line, passed = 2 if file.columns else 1, 0
+    if file.format == "parquet":
+        return f"row {row + 1}"
+    for lines in read_lines(file):
+        split = lines.split(b"\n")[:-1]
+        present = [place for place, text in enumerate(split) if text.strip(b"\r" if file.columns else None)]
+        if passed + len(present) > row:
+            return f"line {line + present[row - passed]}"
+        passed, line = passed + len(present), line + len(split)
+    return f"row {row + 1}"
+
+
 def _delimited(file: InputFile, choose: Choice) -> tuple[list[str], Iterator[list[list[str | None]]]]:
     names = choose(file.columns)
     pieces = delimited_fields(file, [file.columns.index(name) for name in names])

@@ -1,7 +1,7 @@
 """Counts from live lines: slots close by the wall clock after a grace, or by close lines; never by an event.
 
-An event of a slot that has not begun is rejected, one of a slot that has closed is late and dropped. Slots close in
-order and never reopen, whatever the wall clock does.
+An event of a slot that has not begun, or never will, is rejected; one of a slot that has closed is late and dropped.
+Slots close in order and never reopen, whatever the wall clock does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.decoding import EventColumns, explain, time_reader
+from wevent.streams.records.decoding import PROBLEMS, EventColumns, explain, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
 _SHOWN = 3  # malformed lines that are reported
@@ -80,7 +81,7 @@ class LineSource:
         self._line = 0
         self._malformed: list[str] = []
         self._ended = self._stopped = False
-        self._totals = {"events": 0, "rejected": 0, "malformed": 0, "late": 0}
+        self._uncounted = Uncounted()
         if settings.close == "lines":
             self._begun = clock.slot_of(clock.origin_us + settings.grace_us)
 
@@ -100,7 +101,7 @@ class LineSource:
                 self._wait()
             opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
             counts = opened.count(roster, len(self._settings.cells))
-            self._totals["rejected"] += counts.rejected
+            self._uncounted.reject(counts.reasons)
             yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
 
     def closed_through(self) -> int:
@@ -120,7 +121,7 @@ class LineSource:
 
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only."""
-        return dict(self._totals)
+        return self._uncounted.totals()
 
     def first_malformed(self) -> list[str]:
         """Where the first malformed lines were, for the operator only; free of event content."""
@@ -227,15 +228,18 @@ class LineSource:
     def _sort_in(self, batch: EventColumns) -> None:
         if not len(batch.times):
             return
-        self._totals["events"] += len(batch.times)
+        self._uncounted.events += len(batch.times)
         slots = (batch.times - self._clock.origin_us) // self._clock.length_us + 1
         low, high = int(slots.min()), int(slots.max())
         if low <= self._closed or high > self._begun:
             late, early = slots <= self._closed, slots > self._begun
-            self._totals["late"] += int(np.count_nonzero(late))
-            self._totals["rejected"] += int(np.count_nonzero(early))
+            before = int(np.count_nonzero(slots < 1))
+            self._uncounted.late += int(np.count_nonzero(late)) - before
+            self._uncounted.outside(before, int(np.count_nonzero(early & ~late)))
             inside = ~(late | early)
             slots, batch = slots[inside], batch.where(inside)
+        if self._last is not None and high > self._last:  # kept all the same: the next run may have a later end
+            self._uncounted.outside(0, int(np.count_nonzero(slots > self._last)))
         for slot in [low] if low == high and len(slots) else np.unique(slots).tolist():
             opened = self._open.get(slot)
             if opened is None:
@@ -245,7 +249,7 @@ class LineSource:
             opened.add(batch if low == high else batch.where(slots == slot))
 
     def _note_malformed(self, number: int, problem: int) -> None:
-        self._totals["malformed"] += 1
+        self._uncounted.malform(int(problem == kind) for kind in PROBLEMS)
         if len(self._malformed) < _SHOWN:
             self._malformed.append(f"line {number} of this run's input ({explain(problem, self._settings)})")
         if self._settings.strict:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.counting.counts import Counts
+from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
 from wevent.streams.files.folding import latest
@@ -28,7 +28,7 @@ class OpenSlot:
     """
 
     def __init__(self, limit: int, *, compact_above: int = 1_000_000) -> None:
-        self.rejected = 0
+        self.rejected = NONE_REJECTED
         self._limit = limit
         self._roster: Roster | None = None
         self._parts: list[EventColumns] = []
@@ -59,18 +59,19 @@ class OpenSlot:
             max_cells_per_user=self._limit,
             unknown=batch.users.__getitem__,
         )
-        return Counts(counts.matrix, counts.rejected + self.rejected)
+        return Counts(counts.matrix, counts.reasons.plus(self.rejected))
 
     def dump(self) -> list[Any]:
         """Plain values for `load`."""
         batch = self._joined()
-        return [batch.times.tobytes(), batch.users.values(), batch.cells.tobytes(), self.rejected]
+        return [batch.times.tobytes(), batch.users.values(), batch.cells.tobytes(), list(self.rejected)]
 
     @classmethod
     def load(cls, limit: int, saved: Sequence[Any]) -> OpenSlot:
         """A slot with the events of `dump`."""
         slot = cls(limit)
-        slot.rejected = int(saved[3])
+        # journals of older versions have one number
+        slot.rejected = Rejected(*saved[3]) if isinstance(saved[3], list) else Rejected(unknown_user=int(saved[3]))
         times, cells = (np.frombuffer(data, dtype=np.int64).copy() for data in (saved[0], saved[2]))
         users = Labels.of_values(list(saved[1]))
         if not len(times) == len(users) == len(cells):
@@ -95,11 +96,16 @@ class OpenSlot:
     def _compact(self) -> None:
         """Keep of every id the last `limit` distinct declared cells: what else there is cannot count any more."""
         batch = self._sorted()
-        before = len(batch.times)
-        batch = batch.where(batch.cells >= 0)  # first: an event in an undeclared cell takes nobody's place
+        declared = batch.cells >= 0  # first: an event in an undeclared cell takes nobody's place
+        rejected = Rejected(unknown_cell=len(declared) - int(np.count_nonzero(declared)))
+        batch = batch.where(declared)
         if self._roster is not None:
-            batch = batch.where(self._roster.countable(batch.users))
-        self.rejected += before - len(batch.times)
+            countable = self._roster.countable(batch.users)
+            left = batch.users[~countable]
+            everywhere = np.ones(len(left), dtype=np.bool_)
+            rejected = rejected.plus(self._roster.rejected(self._roster.find(left), everywhere, 0))
+            batch = batch.where(countable)
+        self.rejected = self.rejected.plus(rejected)
         kept = latest(batch.users.codes(), batch.cells, self._limit)
         self._parts = [EventColumns(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
         self._size = _weight(self._parts[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from wevent.streams.records.fields import Fields, Mask, Numbers, Texts
 from wevent.streams.records.times import SlotReader, TimeReader
 from wevent.streams.stream_settings import StreamSettings
 
-NO_RECORD, NO_USER, NO_CELL, NO_TIME = range(4)
+NO_RECORD, NO_USER, NO_CELL, NO_TIME, NO_OFFSET = PROBLEMS = range(5)
 
 
 class EventColumns(NamedTuple):
@@ -57,12 +57,20 @@ class Decoder(Protocol):
         """The events of whole lines, each with its end."""
         ...
 
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        ...
+
 
 class Columns(NamedTuple):
-    """The raw columns of the lines `rows`; the other `broken` lines are no records."""
+    """The raw columns of the lines `rows`; the other `broken` lines are no records.
+
+    `lacks_offset` says of some of them, by place, whether their time would be one if an offset were declared.
+    """
 
     rows: IntArray
     times: tuple[IntArray, Mask]
+    lacks_offset: Callable[[IntArray], Mask]
     users: Fields | Numbers | Texts
     cells: Fields | Numbers | Texts
     broken: IntArray
@@ -92,7 +100,7 @@ def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
 
 def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
     """The events, and the lines that they are from."""
-    rows, (times, timely), users, labels, broken = columns
+    rows, (times, timely), lacks_offset, users, labels, broken = columns
     with_user, with_cell = users.label_sized(), labels.label_sized()
     whole = timely & with_user & with_cell
     if whole.all() and not len(broken):
@@ -100,6 +108,9 @@ def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
         return rows, Decoded(EventColumns(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
     batch = EventColumns(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
     problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
+    untimely = np.flatnonzero(problems == NO_TIME)
+    if len(untimely):
+        problems[untimely[lacks_offset(untimely)]] = NO_OFFSET
     malformed = np.concatenate((broken, rows[~whole]))
     order = malformed.argsort(kind="stable")
     both = np.concatenate((np.full(len(broken), NO_RECORD), problems[~whole]))
@@ -116,7 +127,8 @@ def explain(problem: int, settings: StreamSettings) -> str:
     size = f"or one of more than {MAX_LABEL_BYTES} bytes"
     time = "ISO 8601 or a number"
     if settings.timezone_us is None:
-        time = "ISO 8601 with Z or an offset, or a number; --timezone says what times without one are in"
+        time = "ISO 8601 with Z or an offset, or a number"
     if settings.slot_column:
         time = "a slot number"
-    return ("not a record", f"no user, {size}", f"no cell, {size}", f"its time is not {time}")[problem]
+    words = ["not a record", f"no user, {size}", f"no cell, {size}", f"its time is not {time}"]
+    return [*words, "its time has no offset; --timezone says what such times are in"][problem]

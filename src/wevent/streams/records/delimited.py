@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +54,14 @@ class DelimitedDecoder:
         """The events of whole lines, each with its end."""
         table = split_fields(lines, self._delimiter, self._width, self._wanted)
         times, users, labels = table.columns
-        columns = Columns(table.rows, self._times.fields(times), users, labels, table.broken)
+        lacks_offset = partial(self._times.lack_offset, times)
+        columns = Columns(table.rows, self._times.fields(times), lacks_offset, users, labels, table.broken)
         return assemble(columns, self._cells)
+
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        times = split_fields(line + b"\n", self._delimiter, self._width, self._wanted[:1]).columns[0]
+        return times.texts()[0] if len(times) else None
 
 
 class Table(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -63,7 +64,8 @@ class ObjectDecoder:
             found = match(shape, marks, left)
             if len(found.rows):
                 times = self._times.fields(found.times)
-                parts.append(Columns(found.rows, times, found.users, found.cells, _NOTHING))
+                lacks_offset = partial(self._times.lack_offset, found.times)
+                parts.append(Columns(found.rows, times, lacks_offset, found.users, found.cells, _NOTHING))
                 done = len(found.rows) == len(left)
                 left = _NOTHING if done else np.setdiff1d(left, found.rows, assume_unique=True)
                 self._remember(shape)
@@ -107,10 +109,19 @@ class ObjectDecoder:
                 break
             except _MALFORMED:
                 broken.append(len(events) + len(broken))
-        times = self._times.values([event.time for event in events])
+        raw = [event.time for event in events]
+        times, lacks_offset = self._times.values(raw), partial(self._times.lack_offset, raw)
         users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
         malformed = np.array([place for place in broken if texts[place].strip()], dtype=np.int64)
-        return Columns(np.delete(rows, broken) if broken else rows, times, users, cells, rows[malformed])
+        whole = np.delete(rows, broken) if broken else rows
+        return Columns(whole, times, lacks_offset, users, cells, rows[malformed])
+
+    def time_text(self, line: bytes) -> str | None:
+        """What stands where the time of one record should be; None if the line is none."""
+        try:
+            return str(self._decode(line).time)
+        except _MALFORMED:
+            return None
 
     def close(self, line: bytes) -> int | None:
         """The time of a close line, None if it is none; a line that is spoiled closes nothing."""

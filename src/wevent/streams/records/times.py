@@ -44,6 +44,7 @@ class TimeReader:
 
     def __init__(self, timezone_us: int | None, time_unit: str) -> None:
         self._timezone_us = timezone_us
+        self._time_unit = time_unit
         self._unit = UNITS[time_unit]
 
     def one(self, value: Any) -> int | None:
@@ -68,6 +69,15 @@ class TimeReader:
             rows = np.flatnonzero(lengths == length)
             times[rows], valid[rows] = self._of_length(fields.where(rows), int(length))
         return times, valid
+
+    def lack_offset(self, times: Fields | Sequence[Any], rows: IntArray) -> Mask:
+        """Which of some texts, or values, that are no times would be if an offset were declared."""
+        if self._timezone_us is not None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        assumed = TimeReader(0, self._time_unit)
+        if isinstance(times, Fields):
+            return assumed.fields(times.where(rows))[1]
+        return assumed.values([times[row] for row in rows.tolist()])[1]
 
     def _of_length(self, fields: Fields, length: int) -> tuple[IntArray, Mask]:
         times, valid = np.zeros(len(fields), dtype=np.int64), np.zeros(len(fields), dtype=np.bool_)
@@ -218,3 +228,7 @@ class SlotReader:
         numbers = numbers - 1
         numbers[left], valid[left] = self.values(fields.where(left).texts())
         return numbers, valid
+
+    def lack_offset(self, times: Fields | Sequence[Any], rows: IntArray) -> Mask:
+        """None of them: slots have no offset."""
+        return np.zeros(len(rows), dtype=np.bool_)

@@ -16,7 +16,7 @@ def test_the_worked_example() -> None:
     Classes are in ascending order, so the columns are w = 2, 3, 4: shares ε/4, ε/6, ε/8.
     """
     releases = publish("pba", {4: EPSILON, 2: EPSILON, 3: EPSILON}, "PsP-P")
-    assert [release.outcome for release in releases] == ["published", "repeated", "published", "nullified", "published"]
+    assert [release.outcome for release in releases] == ["fresh", "repeated", "fresh", "nullified", "fresh"]
     one, two = [EPSILON // 4, EPSILON // 6, EPSILON // 8], [EPSILON // 2, EPSILON // 3, EPSILON // 4]
     assert [release.probe_charges.tolist() for release in releases] == [one] * 5
     assert [release.publication_charges.tolist() for release in releases] == [one, [0] * 3, two, [0] * 3, one]
@@ -37,7 +37,7 @@ def test_nullified_by_the_largest_absorption() -> None:
     """After 2 and 4 shares, three slots are nullified for everyone: the larger bound rules."""
     releases = publish("pba", {2: EPSILON, 9: EPSILON}, "sssP---P")
     outcomes = [release.outcome for release in releases]
-    assert outcomes == ["repeated"] * 3 + ["published"] + ["nullified"] * 3 + ["published"]
+    assert outcomes == ["repeated"] * 3 + ["fresh"] + ["nullified"] * 3 + ["fresh"]
     share_2, share_9 = EPSILON // 4, EPSILON // 18
     assert releases[3].publication_charges.tolist() == [2 * share_2, 4 * share_9]
     assert releases[7].publication_charges.tolist() == [2 * share_2, share_9]  # 8 − 4 − 1 capped at 2; 8 − 4 − 3
@@ -57,12 +57,12 @@ def test_a_refunded_publication_still_owns_its_whole_block() -> None:
     publisher = Publisher(population, 2, "pba", noise=ScriptedNoise([False, False, True, True]), refund=True)
     counts = [[30_000, 40_000], [0, 1]]
     releases = [publisher.step(counts) for _ in range(3)]
-    assert releases[2].outcome == "published"
+    assert releases[2].outcome == "fresh"
     assert releases[2].threshold == 375_000_000  # three shares of the strict class
     assert releases[2].publication_charges.tolist() == [375_000_000, 375_000_000]  # the lax one pays 1.5 of its shares
     assert [publisher.step(counts).outcome for _ in range(2)] == ["nullified", "nullified"]  # three strict shares
     last = publisher.step(counts)
-    assert last.outcome == "published"
+    assert last.outcome == "fresh"
     # slot 6: strict 6 − 3 − 2 = 1 share; lax k = ceil(1.5) = 2, so 6 − 3 − 1 = 2 shares; θ refunds the lax class again
     assert last.threshold == 125_000_000
     assert last.publication_charges.tolist() == [125_000_000, 125_000_000]

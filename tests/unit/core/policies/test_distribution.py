@@ -12,7 +12,7 @@ def test_the_worked_example() -> None:
     """w = 4: slot 1 publishes with ε/4, slot 2 skips, slot 3 offers ε/8; dissimilarity ε/8 each slot."""
     epsilon = 1_600_000_000
     releases = publish("pbd", {4: epsilon}, "PsP")
-    assert [release.outcome for release in releases] == ["published", "repeated", "published"]
+    assert [release.outcome for release in releases] == ["fresh", "repeated", "fresh"]
     assert [release.probe_charges.tolist() for release in releases] == [[epsilon // 8]] * 3
     assert [release.publication_charges.tolist() for release in releases] == [[epsilon // 4], [0], [epsilon // 8]]
 

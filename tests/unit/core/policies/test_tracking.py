@@ -33,7 +33,8 @@ def counts_of(population: Population, slot: int, cells: int = 2) -> np.ndarray:
 
 
 def publisher_for(population: Population, seed: int = 1, **options: object) -> Publisher:
-    return Publisher(population, 2, "pft", noise=SeededNoise(seed), **options)  # type: ignore[arg-type]
+    """Weighing by budgets unless told otherwise: that is where a policy can go wrong."""
+    return Publisher(population, 2, "pft", noise=SeededNoise(seed), **{"unbiased": False, **options})  # type: ignore[arg-type]
 
 
 def spendable(ledger: Ledger, period: int, budgets: np.ndarray, releases: int) -> bool:

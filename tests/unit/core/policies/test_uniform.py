@@ -34,7 +34,7 @@ def test_the_personalised_method_pays_about_32() -> None:
 def test_every_slot_is_published_with_the_same_budget_without_end() -> None:
     publisher = Publisher(DRIVERS, 2, "pbu", noise=ScriptedNoise([]))
     releases = [publisher.step([[1, 1], [1, 1]]) for _ in range(30)]
-    assert {release.outcome for release in releases} == {"published"}
+    assert {release.outcome for release in releases} == {"fresh"}
     assert {tuple(release.charges.tolist()) for release in releases} == {(250_000_000, 125_000_000)}
     assert all(release.probe_charges.tolist() == [0, 0] for release in releases)
 
@@ -49,4 +49,4 @@ def test_the_local_mechanisms_spend_the_same(mechanism: str, charges: list[int])
     publisher = Publisher(DRIVERS, 2, mechanism, noise=ScriptedNoise([]))
     release = publisher.step([[50, 40], [1, 1]])
     assert release.charges.tolist() == charges
-    assert release.outcome == "published"
+    assert release.outcome == "fresh"

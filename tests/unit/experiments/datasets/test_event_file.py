@@ -6,24 +6,57 @@ import duckdb
 import numpy as np
 import pytest
 
+from wevent import Roster
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets import StreamRequest, as_stream, open_stream
 from wevent.experiments.datasets.event_file import file_stream
+from wevent.publishing.configuration import load_settings
+from wevent.streams import FileSource, declared_clock
 
 
 def test_slots_users_and_cells_from_a_csv(tmp_path):
     path = tmp_path / "events.csv"
     path.write_bytes(
-        b"slot,user,cell\r\n7,ann,north\r\n7,bob,south\r\n7,ann,south\r\n9,bob,north\r\n,bob,north\r\nx,ann,north\r\n"
+        b"slot,user,cell\r\n1,ann,north\r\n1,bob,south\r\n1,ann,south\r\n3,bob,north\r\n,bob,north\r\nx,ann,north\r\n"
     )
     stream = file_stream(path)
     assert stream.user_labels.tolist() == ["ann", "bob"]
     assert stream.cells == ["north", "south"]
     assert stream.slots == 3
-    assert stream.remarks == {"unreadable rows": 2, "earlier events of a user in a slot": 1}
+    remarks = {"unreadable rows": 2, "rows before slot 1": 0, "earlier events of a user in a slot": 1}
+    assert stream.remarks == remarks
     counts = stream.count(np.array([0, 1]), 2)
     assert counts[:, 0].tolist() == [[0, 1], [0, 0], [0, 0]]  # no carrying: absent means absent
     assert counts[:, 1].tolist() == [[0, 1], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_slot_numbers_are_those_of_publish(tmp_path, ending):
+    """Slot 1 is the first in both; what is before it counts in neither."""
+    rows = [(0, "a"), (-1, "b"), (2, "a"), (2, "b"), (4, "a")]
+    (tmp_path / "events.csv").write_text("slot,user,cell\n" + "".join(f"{slot},{user},0\n" for slot, user in rows))
+    (tmp_path / "users.csv").write_text("user,window,epsilon\na,2,1\nb,2,1\n")
+    path = tmp_path / f"events.{ending}"
+    if ending == "parquet":
+        duckdb.sql(f"COPY (SELECT * FROM '{tmp_path / 'events.csv'}') TO '{path}' (FORMAT parquet)")
+    stream = file_stream(path)
+    assert stream.remarks["rows before slot 1"] == 2
+    simulated = stream.count(np.zeros(2, dtype=np.int64), 1)[:, 0, 0].tolist()
+
+    chosen = load_settings(None, {"inputs": str(path), "cells": "1", "slot_column": "slot", "end": "4"})
+    clock, last = declared_clock(chosen)
+    roster = Roster.from_columns(["a", "b"], [2, 2], [1, 1])
+    counted = [int(one.counts.matrix.sum()) for one in FileSource(chosen, clock, last).count(roster, 1, last)]
+    assert simulated == counted == [0, 2, 0, 1]
+
+
+def test_slot_numbers_beyond_any_simulation(tmp_path):
+    (tmp_path / "a.csv").write_text("slot,user,cell\n1767225600,1,1\n")
+    with pytest.raises(InvalidEvents, match="numbered from 1 on"):
+        file_stream(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("time,user,cell\n0,1,1\n1767225600,1,1\n")
+    with pytest.raises(InvalidEvents, match="Choose a longer slot"):
+        file_stream(tmp_path / "b.csv", slot_length_s=1)
 
 
 @pytest.mark.parametrize("times", [["2024-01-01 00:59:59", "2024-01-01 01:00:00"], ["1704070799", "1704070800"]])
@@ -72,7 +105,7 @@ def test_a_user_may_be_in_several_cells(tmp_path):
 def test_resized_users_live_the_records_of_others(tmp_path):
     path = tmp_path / "events.csv"
     path.write_text(
-        "slot,user,cell\n" + "".join(f"{slot},{user},{user}\n" for user in range(4) for slot in range(user, 9))
+        "slot,user,cell\n" + "".join(f"{slot},{user},{user}\n" for user in range(4) for slot in range(user + 1, 10))
     )
     stream = file_stream(path).resized(400, seed=[1])
     assert len(stream.user_labels) == 400

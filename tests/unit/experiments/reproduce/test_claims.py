@@ -1,6 +1,7 @@
 """Verdicts on results whose answer is known."""
 
 import numpy as np
+import pytest
 
 from wevent.experiments.reproduce.campaign import MECHANISMS, all_settings
 from wevent.experiments.reproduce.claims import judge
@@ -56,3 +57,35 @@ def test_the_measured_column_has_intervals():
     measured = next(one.measured for one in judge(Results(invented())) if one.claim.startswith("PBA has a smaller"))
     assert measured.startswith("6 of 6: tlns, epsilon: -50% (-5")
     assert "ratio of means -50%" in measured
+
+
+GENTLE = "That rise is gentle: at most in proportion to the window, 5 times"
+
+
+def rising(times):
+    """Errors that are this many times as large at the widest window as at the narrowest."""
+    for result in invented():
+        for key, measures in result["settings"].items():
+            if key == "window=200":
+                measures["amre"] = [times * value for value in measures["amre"]]
+        yield result
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"), [(2.0, "holds"), (4.8, "holds"), (5.3, "does not hold"), (210.95, "does not hold")]
+)
+def test_a_rise_is_gentle_or_not_by_its_size(times, verdict):
+    found = verdicts(rising(times))
+    assert found["The error rises as the window grows from 40 to 200", "1/ε"] == "holds"
+    assert found[GENTLE, "1/ε"] == found[GENTLE, "√2/ε"] == verdict
+
+
+def test_an_error_that_does_not_rise_does_not_rise_gently():
+    assert verdicts(rising(0.5))[GENTLE, "1/ε"] == "does not hold"
+
+
+def test_large_changes_are_times():
+    measured = next(one.measured for one in judge(Results(rising(210.95))) if one.claim == GENTLE)
+    assert "tlns, bd: 21" in measured
+    assert " times (" in measured
+    assert "20995%" not in measured

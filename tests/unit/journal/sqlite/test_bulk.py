@@ -17,10 +17,10 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.contents import MemberColumns
-from wevent.journal.rebuild import holdout_of
 from wevent.journal.sqlite.evidence import Revision
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import transaction
+from wevent.people.declaring import holdout_of
 from wevent.people.holdout import BUCKETS, HoldOut, Reign, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 

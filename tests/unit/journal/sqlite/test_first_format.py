@@ -15,6 +15,8 @@ from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.facts import Facts
 from wevent.journal.sqlite.side_mark import MARK_SIZE, lock_path
 from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
+from wevent.people.membership import Change
+from wevent.publishing.foreseeing import foresee
 
 DATA = Path(__file__).parents[3] / "data"
 NAMES = ("format1.journal", "format1-backup.journal")
@@ -79,3 +81,15 @@ def test_starting_over_that_fails_lets_go(journal: Path, monkeypatch: pytest.Mon
                 SqliteJournal(journal, write=True, start_over=True)
     with SqliteJournal(journal, write=True, start_over=True) as opened:
         assert opened.registry.restores()
+
+
+def test_what_a_change_means_is_foreseen_without_bringing_it_up_to_date(journal: Path) -> None:
+    before = journal.read_bytes()
+    with SqliteJournal(journal) as opened:
+        members = opened.registry.members()
+        user, (window, nano) = members[0].user, members[0].key
+        seen = foresee(opened, [Change("set", user, (window, nano // 2))])
+        assert (seen.registered, seen.waiting) == (len(members), 1)
+        assert sum(size.registered for size in opened.registry.sizes(1).values()) == len(members)
+        assert opened.registry.joined_by_request() == frozenset()
+    assert journal.read_bytes() == before

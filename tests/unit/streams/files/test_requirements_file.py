@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def write(folder: Path, text: str, name: str = "requirements.csv") -> Path:
 
 def test_numbers(tmp_path: Path) -> None:
     path = write(tmp_path, "user,window,epsilon\n3,40,0.6\n1,80,1.001\n2,40,0.6\n")
-    ids, keys, _ = read_requirements(path)
+    ids, keys, *_ = read_requirements(path)
     windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert ids.dtype.kind == "i"
     assert ids.tolist() == [3, 1, 2]
@@ -37,10 +38,10 @@ def test_numbers(tmp_path: Path) -> None:
 
 def test_levels_and_text_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "user,privacy,window\nanna,High,Small\n7,Low,Large\n007,Low,Large\n")
-    ids, keys, words = read_requirements(path, None)
+    ids, keys, words, _ = read_requirements(path, None)
     windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert words is not None
-    assert all("/" in word for word in words)
+    assert words == ["High/Small", "Low/Large", "Low/Large"]
     assert ids.tolist() == ["anna", "7", "007"]
     assert windows.tolist() == [40, 120, 120]
     assert nanos.tolist() == [100_000_000, 900_000_000, 900_000_000]
@@ -51,11 +52,11 @@ def test_levels_and_text_ids(tmp_path: Path) -> None:
 def test_parquet_and_ndjson(tmp_path: Path) -> None:
     target = tmp_path / "requirements.parquet"
     duckdb.execute(f"COPY (SELECT 5 AS \"user\", 40 AS window, 0.6 AS epsilon) TO '{target}' (FORMAT parquet)")
-    ids, keys, _ = read_requirements(target)
+    ids, keys, *_ = read_requirements(target)
     windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert (ids.tolist(), windows.tolist(), nanos.tolist()) == ([5], [40], [600_000_000])
     path = write(tmp_path, '{"user": 5, "window": 40, "epsilon": 0.6}\n', "requirements.ndjson")
-    ids, keys, _ = read_requirements(path)
+    ids, keys, *_ = read_requirements(path)
     assert (ids.tolist(), list(keys)) == ([5], [(40, 600_000_000)])
 
 
@@ -83,6 +84,87 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_requirements(tmp_path / "missing.csv")
 
 
+LEVELS = Levels({"High": "0.1", "Low": 1}, {"Hour": 60, "Day": 1440}, {"strict": "High/Day"})
+HOUR, DAY = (60, 1_000_000_000), (1440, 100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "words"),
+    [
+        ("user,level\na,Low/Hour\nb,strict\n", [HOUR, DAY], ["Low/Hour", "strict"]),
+        ("user,privacy,window\na,Low,Hour\nb,High,Day\n", [HOUR, DAY], ["Low/Hour", "High/Day"]),
+        ("user,window,epsilon\na,60,1\nb,24h,0.1\n", [HOUR, DAY], None),
+        ("epsilon,level,user,window\n,Low/Hour,a,\n0.1,,b,1440\n", [HOUR, DAY], ["Low/Hour", None]),
+        ("user,window,epsilon,level\na,60,1,Low/Hour\nb,1440,0.1,\n", [HOUR, DAY], ["Low/Hour", None]),
+        ("user,level,privacy,window,epsilon\na,,Low,Hour,\nb,strict,,1d,0.1\n", [HOUR, DAY], ["Low/Hour", "strict"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_levels_words_and_numbers_may_stand_in_one_file(
+    tmp_path: Path, text: str, keys: list[tuple[int, int]], words: list[str | None] | None, ending: str
+) -> None:
+    path = write(tmp_path, text)
+    if ending == "ndjson":
+        rows = list(csv.DictReader(text.splitlines()))
+        path = write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "requirements.ndjson")
+    elif ending == "parquet":
+        duckdb.execute(f"COPY (FROM read_csv('{path}', all_varchar = true)) TO '{path}.parquet' (FORMAT parquet)")
+        path = path.with_name(path.name + ".parquet")
+    asked = read_requirements(path, LEVELS, slot_us=60_000_000)
+    assert (asked.users.tolist(), list(asked.keys), asked.words, asked.notes) == (["a", "b"], keys, words, ())
+
+
+def test_columns_have_the_names_that_were_declared(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,window,epsilon,plan\na,left,right,strict\n")
+    asked = read_requirements(path, LEVELS, columns={"user": "id", "level": "plan"})
+    assert (asked.users.tolist(), asked.words) == (["a"], ["strict"])
+    with pytest.raises(InvalidInput, match=r"declared as id, package.*'plan'.*\[requirements_columns\]"):
+        read_requirements(path, LEVELS, columns={"user": "id", "level": "package"})
+    with pytest.raises(InvalidInput, match=r"user and level"):
+        read_requirements(write(tmp_path, "user,user,level\na,b,strict\n"), LEVELS)
+
+
+def test_a_duration_is_rounded_up_to_whole_slots_and_that_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "user,window,epsilon\na,90m,1\nb,2h,1\nc,90m,1\n")
+    asked = read_requirements(path, slot_us=3_600_000_000)
+    assert [window for window, _ in asked.keys] == [2, 2, 2]
+    assert asked.notes == ("Window 90m is no whole number of slots: it covers 2 slots (2 hours).",)
+    with pytest.raises(InvalidRequirement, match=r"numbers and no length.*'90m' in .*, line 2\. Write the number"):
+        read_requirements(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("c,,,", r"every field filled in; received a row with an empty field in .*, line 6\."),
+        ("c,,60,", r"a row with an empty field in .*, line 6\."),
+        (",strict,,", r"every field filled in; received .* with another in line 6\."),
+        ("a,strict,,", r"1 repeated ids in .*, the first in line 6 \(it is in line 2 too\)"),
+        ("é" * 129 + ",strict,,", r"ids of at most 256 bytes.* in line 6\."),
+        ("c,srtict,,", r"strict, or a word of privacy \(High, Low\).*\(Hour, Day\); received 'srtict' in .*, line 6\. "
+         r"Use the words that are offered; they are declared in \[levels\] of the configuration file"),
+        ("c,strict,60,1", r"the window and epsilon that it stands for; received 'strict' with others in .*, line 6"),
+        ("c,,Day,1", r"a whole number of slots, or a duration such as 24h; received 'Day' in .*, line 6"),
+        ("c,,60,99", r"an epsilon above 0 and at most 50; received '99' in .*, line 6"),
+        ("c,strict", r"line 6 is no row"),
+    ],
+)  # fmt: skip
+def test_every_mistake_names_file_and_line_and_no_id(tmp_path: Path, row: str, sentence: str) -> None:
+    path = write(tmp_path, f"user,level,window,epsilon\na,strict,,\n\n\r\nb,Low/Hour,,\n{row}\n")
+    with pytest.raises(WeventError, match=sentence) as caught:
+        read_requirements(path, LEVELS, slot_us=60_000_000)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "Levels(" not in str(caught.value)
+
+
+def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path: Path) -> None:
+    target = tmp_path / "requirements.parquet"
+    duckdb.execute(f"COPY (SELECT i AS \"user\", 60 AS window, 9 * i AS epsilon FROM range(1, 9) t(i)) TO '{target}'")
+    with pytest.raises(InvalidRequirement, match=r"'54' in .*, row 6"):
+        read_requirements(target)
+
+
 _TEXT = st.text(st.sampled_from(' "ü1a,0-'), max_size=4)
 _ROW = st.tuples(_TEXT, st.sampled_from(["4", " 4", "7 ", ""]), st.sampled_from(["1", "0.5", "0.50 ", "nine", ""]))
 
@@ -106,7 +188,8 @@ def test_delimited_files_are_read_as_objects_are(rows: list[tuple[str, str, str]
             try:
                 asked = read_requirements(place / name)
             except WeventError as error:
-                found.append((type(error), str(error).replace(name, "")))
+                lines = [int(line) - name.endswith("csv") for line in re.findall(r"line (\d+)", str(error))]
+                found.append((type(error), lines, re.sub(r"line \d+", "line", str(error)).replace(name, "")))
             else:
                 found.append((asked.users.tolist(), list(asked.keys), asked.words))
     if rows:

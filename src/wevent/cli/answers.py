@@ -1,0 +1,701 @@
+"""What commands print with `--json`: one class per command, from which screen, JSON and its schema are made.
+
+Everything that the screen says is in here; `docs/reference/json.md` is made from these classes. Numbers that are not known
+are null. A field that is added is no new format; one that goes or changes its meaning is, and in the changelog.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+
+class Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a command answers."""
+
+
+class ClassOfUsers(Answer):
+    """Users with the same requirement.
+
+    Attributes:
+        window: in slots.
+        epsilon: of that window.
+        users: how many hold it.
+    """
+
+    window: int
+    epsilon: float
+    users: int
+
+
+class ClassBudget(ClassOfUsers):
+    """Users with the same requirement, and what is left for them.
+
+    Attributes:
+        left: what the next slot may cost at most.
+        share: the same as a part of epsilon.
+    """
+
+    left: float
+    share: float
+
+
+class WriterAnswer(Answer):
+    """Who publishes into a journal.
+
+    Attributes:
+        pid: the process.
+        host: where it runs.
+        since: when it began.
+    """
+
+    pid: int
+    host: str
+    since: str
+
+
+class SlotRange(Answer):
+    """Slots that another copy of the journal released, charged here and never drawn again.
+
+    Attributes:
+        first: the first of them.
+        last: the last of them.
+    """
+
+    first: int
+    last: int
+
+
+class StatusAnswer(Answer):
+    """`wevent status --json`.
+
+    Attributes:
+        stream: the stream's id.
+        mechanism: in force.
+        epoch: its number.
+        slot: the last slot that was published; 0 before the first.
+        slot_start: when that slot began; null before the first, and where slots are numbers of the data.
+        first_kept: the first slot that the journal still keeps.
+        fresh_rate: the share of recent slots that were measured; null before the first.
+        recent_slots: how many slots that is of.
+        pending_changes: changes of the registry that wait for the next slot.
+        members: how many people are registered.
+        waiting: how many of them are not counted in the next slot yet (they joined, changed, or a backup was restored).
+        waiting_until: the slot from which the last of them counts; null if nobody waits.
+        released_elsewhere: slots that a restore charged.
+        classes: what is left for each.
+        meaning: what it means that little is left, in a sentence.
+        backup: whether the file is a backup that cannot be published from yet.
+        unsafe: what weakens the promise.
+        writer: who publishes; null if nobody does.
+        bytes: the size of the journal.
+    """
+
+    stream: str
+    mechanism: str
+    epoch: int
+    slot: int
+    slot_start: str | None
+    first_kept: int
+    fresh_rate: float | None
+    recent_slots: int
+    pending_changes: int
+    members: int
+    waiting: int
+    waiting_until: int | None
+    released_elsewhere: list[SlotRange]
+    classes: list[ClassBudget]
+    meaning: str
+    backup: bool
+    unsafe: list[str]
+    writer: WriterAnswer | None
+    bytes: int
+
+
+class WindowSpend(Answer):
+    """What a class spent.
+
+    Attributes:
+        window: in slots.
+        epsilon: the limit of any window.
+        worst_window_spend: the most that any window spent.
+    """
+
+    window: int
+    epsilon: float
+    worst_window_spend: float
+
+
+class Violation(Answer, omit_defaults=True):
+    """Something that breaks the promise.
+
+    Attributes:
+        slot: where.
+        problem: what, in words.
+        window: of the class it concerns.
+        epsilon: of the class it concerns.
+        spend: what a window spent.
+        limit: what it may spend.
+    """
+
+    slot: int
+    problem: str
+    window: int | None = None
+    epsilon: float | None = None
+    spend: float | None = None
+    limit: float | None = None
+
+
+class AuditAnswer(Answer):
+    """`wevent audit --json`.
+
+    Attributes:
+        ok: whether nothing is wrong (exit code 0; otherwise 1).
+        first: the first slot that was checked.
+        slots: how many were.
+        classes: the worst window of each.
+        released_elsewhere: slots that a restore charged.
+        unsafe: what weakens the promise without breaking it.
+        violations: in slot order, the first thousand.
+    """
+
+    ok: bool
+    first: int
+    slots: int
+    classes: list[WindowSpend]
+    released_elsewhere: list[SlotRange]
+    unsafe: list[str]
+    violations: list[Violation]
+
+
+class RequirementAnswer(Answer):
+    """A requirement.
+
+    Attributes:
+        window: in slots.
+        epsilon: of that window.
+    """
+
+    window: int
+    epsilon: float
+
+
+class WaitAnswer(Answer):
+    """People who wait.
+
+    Attributes:
+        slot: the first slot in which they count.
+        start: when it starts; null without a clock.
+        people: how many.
+    """
+
+    slot: int
+    start: str | None
+    people: int
+
+
+class ConsequencesAnswer(Answer):
+    """What changes of the registry mean; public numbers.
+
+    Attributes:
+        registered: how many people are registered after them.
+        waiting: how many of those who change wait.
+        waits: how many wait until which slot, in slot order.
+        returning: how many join whom the registry knows from before.
+        alone: requirements that change hands and are then held by one person.
+    """
+
+    registered: int
+    waiting: int
+    waits: list[WaitAnswer]
+    returning: int
+    alone: list[RequirementAnswer]
+
+
+class RegistryDifference(ConsequencesAnswer):
+    """What a requirements file changes, and what that means.
+
+    Attributes:
+        joining: how many people join.
+        changing: how many change their requirement, or the words it is in.
+        leaving: how many leave.
+        requested: how many of those who leave had joined by request (`users add`), not with a file.
+        relevelled: how many have new numbers because the level table changed.
+        notes: what was made of the file and is not obvious.
+    """
+
+    joining: int
+    changing: int
+    leaving: int
+    requested: int
+    relevelled: int
+    notes: list[str]
+
+
+class PrivateTotals(Answer):
+    """Totals of the whole run that depend on events: for the operator, not to be published.
+
+    Attributes:
+        not_counted: how many events were not counted, by reason.
+        first_malformed: where the first malformed records were.
+    """
+
+    not_counted: dict[str, int]
+    first_malformed: list[str]
+
+
+class PublishAnswer(Answer):
+    """`wevent publish --json`, one line when the run ends; releases must go to a file (`--out`).
+
+    Attributes:
+        journal: the journal.
+        out: where the releases are.
+        first: the first slot of this run.
+        last: the last slot that is published; smaller than `first` if this run published none.
+        sent_again: releases that were missing in the output and were sent from the journal.
+        interrupted: whether a signal ended it; the same command resumes.
+        requirements: what the requirements file changed; null without one, and for a new journal.
+        remarks: what was to be said about the settings, in sentences.
+        private: what depends on events.
+    """
+
+    journal: str
+    out: str
+    first: int
+    last: int
+    sent_again: int
+    interrupted: bool
+    requirements: RegistryDifference | None
+    remarks: list[str]
+    private: PrivateTotals
+
+
+class MemberAnswer(Answer, rename={"first": "from"}):
+    """Somebody who is registered.
+
+    Attributes:
+        user: the id.
+        window: in slots.
+        epsilon: of that window.
+        level: the words it comes from; null for numbers.
+        first: the slot from which they are counted.
+    """
+
+    user: str
+    window: int
+    epsilon: float
+    level: str | None
+    first: int
+
+
+class UsersAnswer(Answer):
+    """`wevent users JOURNAL list --json`.
+
+    Attributes:
+        users: everybody who is registered.
+        pending_changes: changes that wait for the next slot and are not in the list.
+    """
+
+    users: list[MemberAnswer]
+    pending_changes: int
+
+
+class ChangeAnswer(Answer):
+    """`wevent users JOURNAL add|set|remove|erase|import --json`.
+
+    Attributes:
+        stored: whether it was made; false with --dry-run.
+        in_force_from: the slot; null: the next one of the publisher that runs.
+        counted_from: the slot from which the user is counted, if that is later and known.
+        notes: what is not obvious.
+        consequences: who waits until when; null where a file was imported.
+        difference: what an imported file changes; null for other commands.
+    """
+
+    stored: bool
+    in_force_from: int | None
+    counted_from: int | None
+    notes: list[str]
+    consequences: ConsequencesAnswer | None
+    difference: RegistryDifference | None
+
+
+class LevelAnswer(Answer):
+    """A level, or a requirement in numbers.
+
+    Attributes:
+        level: its words; null for numbers.
+        window: in slots.
+        span: the same as a time; null without a clock.
+        epsilon: of that window.
+        users: how many hold it; null if that is not known.
+        waiting: how many of them are not counted yet; null if that is not known.
+    """
+
+    level: str | None
+    window: int
+    span: str | None
+    epsilon: float
+    users: int | None
+    waiting: int | None
+
+
+class LevelsAnswer(Answer):
+    """`wevent levels --json`.
+
+    Attributes:
+        slot_seconds: how long a slot is; null where slots are numbers.
+        declared: whether the levels are declared; otherwise they are the default words.
+        levels: those with words.
+        numbers: requirements that people hold in numbers.
+        notes: what to mind.
+    """
+
+    slot_seconds: float | None
+    declared: bool
+    levels: list[LevelAnswer]
+    numbers: list[LevelAnswer]
+    notes: list[str]
+
+
+class BackupAnswer(Answer):
+    """`wevent backup --json`.
+
+    Attributes:
+        target: the copy.
+        through_slot: the last slot in it.
+    """
+
+    target: str
+    through_slot: int
+
+
+class RestoreAnswer(Answer):
+    """`wevent restore --json`.
+
+    Attributes:
+        journal: what was put in place.
+        backup: what it came from.
+        backup_through: the last slot of the backup.
+        released_through: the last slot that is known or charged now.
+        members: how many people are registered.
+        waiting: how many of them are not counted in the next slot.
+        waiting_until: the slot from which the last of them counts; null if nobody waits.
+        put_aside: where the old files are.
+        next: what to do now.
+    """
+
+    journal: str
+    backup: str
+    backup_through: int
+    released_through: int
+    members: int
+    waiting: int
+    waiting_until: int | None
+    put_aside: list[str]
+    next: str
+
+
+class CheckOfMachine(Answer):
+    """One thing that publishing needs.
+
+    Attributes:
+        check: what was looked at.
+        ok: whether it is fine.
+        found: what was found, in words.
+    """
+
+    check: str
+    ok: bool
+    found: str
+
+
+class DoctorAnswer(Answer):
+    """`wevent doctor --json`.
+
+    Attributes:
+        ok: whether everything is fine (exit code 0; otherwise 1).
+        checks: one by one.
+    """
+
+    ok: bool
+    checks: list[CheckOfMachine]
+
+
+class InitAnswer(Answer):
+    """`wevent init --json`.
+
+    Attributes:
+        written: the files.
+        next: the command that comes next.
+        blank: the settings that are to be filled in.
+    """
+
+    written: list[str]
+    next: str
+    blank: list[str] = msgspec.field(default_factory=list)
+
+
+class MechanismsAnswer(Answer):
+    """`wevent mechanisms --json`.
+
+    Attributes:
+        mechanisms: name to description.
+    """
+
+    mechanisms: dict[str, str]
+
+
+class DemoRow(Answer):
+    """What one mechanism came to.
+
+    Attributes:
+        mechanism: its name.
+        mean_squared_error: per slot and district.
+        mean_absolute_error: per slot and district.
+        fresh: releases that were measured in their slot.
+        worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
+    """
+
+    mechanism: str
+    mean_squared_error: float
+    mean_absolute_error: float
+    fresh: int
+    worst_window_share: float
+
+
+class DemoAnswer(Answer):
+    """`wevent demo --json`.
+
+    Attributes:
+        users: registered ones.
+        districts: cells.
+        slots: of five minutes.
+        mechanisms: smallest error first.
+        plot: the picture; null without matplotlib.
+    """
+
+    users: int
+    districts: int
+    slots: int
+    mechanisms: list[DemoRow]
+    plot: str | None
+
+
+class ComparedRow(Answer):
+    """What one mechanism came to, over all repeats.
+
+    Attributes:
+        mechanism: as it was named.
+        amre: mean squared error per slot and cell (the paper's formula, which it calls relative).
+        amre_std: its standard deviation over repeats.
+        amre_low: where its 95 % interval begins; null for one repeat.
+        amre_high: where its 95 % interval ends; null for one repeat.
+        ajsd: Jensen-Shannon divergence, natural logarithm, estimates below 0 counted as 0.
+        mre: mean of error / max(true count, 0.1 % of the slot total); empty slots are left out.
+        mae: mean absolute error.
+        fresh: releases measured in their slot.
+        ms_per_slot: one run of the publisher with secure noise over the first 200 slots, counting not included.
+        worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
+        covered: how often the truth lay within the stated 95 % interval; null if none is stated.
+    """
+
+    mechanism: str
+    amre: float
+    amre_std: float
+    amre_low: float | None
+    amre_high: float | None
+    ajsd: float
+    mre: float
+    mae: float
+    fresh: float
+    ms_per_slot: float | None
+    worst_window_share: float
+    covered: float | None
+
+
+class CompareAnswer(Answer):
+    """`wevent compare --json`; for the same seed only `ms_per_slot` differs.
+
+    Attributes:
+        stream: its name.
+        users: in it.
+        slots: in it.
+        cells: in it.
+        not_read: records of a file that were left out, by reason.
+        repeats: of each mechanism.
+        ajsd_form: raw or normalised.
+        mechanisms: smallest error first.
+        findings: which differences are beyond noise, in sentences.
+        left_out: mechanisms that do not take the options, and why.
+        plot: the picture; null if none was asked for or matplotlib is missing.
+        per_slot: the file with the errors of every slot; null if none was asked for.
+    """
+
+    stream: str
+    users: int
+    slots: int
+    cells: int
+    not_read: dict[str, int]
+    repeats: int
+    ajsd_form: str
+    mechanisms: list[ComparedRow]
+    findings: list[str]
+    left_out: dict[str, str]
+    plot: str | None
+    per_slot: str | None
+
+
+class PlannedLevel(ClassOfUsers):
+    """A planned level.
+
+    Attributes:
+        hours: the window as a time.
+    """
+
+    hours: float
+
+
+class ExpectedRow(Answer):
+    """What to expect of a mechanism.
+
+    Attributes:
+        mechanism: as it was named.
+        amre: mean squared error per slot and cell.
+        typical_error: its root: users per cell and slot.
+        typical_error_low: where its 95 % interval begins; null for one repeat.
+        typical_error_high: where its 95 % interval ends; null for one repeat.
+        mre: relative error, as of `compare`.
+        mae: mean absolute error.
+        fresh: releases measured in their slot.
+        worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
+    """
+
+    mechanism: str
+    amre: float
+    typical_error: float
+    typical_error_low: float | None
+    typical_error_high: float | None
+    mre: float
+    mae: float
+    fresh: float
+    worst_window_share: float
+
+
+class MoveAnswer(Answer, rename={"source": "from", "target": "to"}):
+    """Users who choose another level.
+
+    Attributes:
+        source: the level they hold.
+        target: the level they would choose.
+        users: how many.
+        amre_ratio: the squared error then, divided by what it is.
+        amre_ratio_low: where its 95 % interval begins; null for one repeat.
+        amre_ratio_high: where its 95 % interval ends; null for one repeat.
+    """
+
+    source: RequirementAnswer
+    target: RequirementAnswer
+    users: int
+    amre_ratio: float
+    amre_ratio_low: float | None
+    amre_ratio_high: float | None
+
+
+class PlanAnswer(Answer):
+    """`wevent plan --json`.
+
+    Attributes:
+        stream: its name.
+        slots: in it.
+        cells: in it.
+        classes: the planned levels.
+        mean_count: of a slot and cell.
+        mechanisms: smallest error first.
+        moves: with the first of them.
+        warnings: what to mind.
+        advice: in sentences.
+        left_out: mechanisms that do not take the options, and why.
+        plot: the picture; null if none was asked for or matplotlib is missing.
+    """
+
+    stream: str
+    slots: int
+    cells: int
+    classes: list[PlannedLevel]
+    mean_count: float
+    mechanisms: list[ExpectedRow]
+    moves: list[MoveAnswer]
+    warnings: list[str]
+    advice: list[str]
+    left_out: dict[str, str]
+    plot: str | None
+
+
+class ClaimAnswer(Answer):
+    """A claim of the paper.
+
+    Attributes:
+        claim: in words.
+        paper: what the paper says.
+        baseline: which threshold of bd and ba it was checked against.
+        measured: what came out here.
+        verdict: in a word.
+    """
+
+    claim: str
+    paper: str
+    baseline: str
+    measured: str
+    verdict: str
+
+
+class ReproduceAnswer(Answer):
+    """`wevent reproduce --json`.
+
+    Attributes:
+        claims: each with what was measured; none with --redraw.
+        absent: streams whose files are not there, and what is missing.
+        report: the page.
+    """
+
+    claims: list[ClaimAnswer]
+    absent: dict[str, str]
+    report: str
+
+
+ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
+    {
+        "audit": AuditAnswer,
+        "backup": BackupAnswer,
+        "compare": CompareAnswer,
+        "demo": DemoAnswer,
+        "doctor": DoctorAnswer,
+        "init": InitAnswer,
+        "levels": LevelsAnswer,
+        "mechanisms": MechanismsAnswer,
+        "plan": PlanAnswer,
+        "publish": PublishAnswer,
+        "reproduce": ReproduceAnswer,
+        "restore": RestoreAnswer,
+        "status": StatusAnswer,
+        "users list": UsersAnswer,
+        "users add|set|remove|erase|import": ChangeAnswer,
+    }
+)
+"""Every command that has `--json`, and what it answers."""
+
+
+def known(figure: float) -> float | None:
+    """A figure, or None for one that is not a number."""
+    return None if figure != figure else float(figure)
+
+
+def as_json(answer: Answer, *, indent: int | None = 2) -> str:
+    """JSON in plain ASCII, which every console and pipe takes; what is no number is null."""
+    plain: Any = json.loads(msgspec.json.encode(answer))
+    return json.dumps(plain, indent=indent)

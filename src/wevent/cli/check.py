@@ -1,0 +1,228 @@
+"""`wevent check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.printing import new_table, print_table
+from wevent.core.requirements import Levels, Requirement
+from wevent.core.settings import option_values
+from wevent.experiments.datasets.synthetic import Daily
+from wevent.experiments.planning import expect, population_warnings
+from wevent.experiments.wording import short
+from wevent.journal.terms import Terms
+from wevent.publishing.configuration import PUBLISHING, Settings
+from wevent.publishing.rehearsal import Rehearsal, rehearse
+from wevent.publishing.session import Intent
+from wevent.streams.clock import SECOND_US, format_time
+from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.windows import span_text
+
+PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."
+_LIVE = (
+    "Live lines cannot be checked before they come: keep some of them in a file and check that, "
+    "as in `wevent check sample.ndjson --config wevent.toml`."
+)
+_SLOTS = 500  # of the invented stream, at most
+_ROOM = 20_000_000  # numbers that it may have: slots × classes × cells
+_DAY_US = 86_400 * SECOND_US
+
+
+@click.command("check", epilog="Example: wevent check wevent.toml")
+@click.argument("inputs", metavar="[CONFIG | EVENTS...]", nargs=-1)
+@setting_flags
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
+def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **options: Any) -> None:
+    """Read the inputs as publishing would, and say what it would meet; nothing is spent, drawn or written.
+
+    Give the configuration (a .toml file; ./wevent.toml is found), or events and the options of `wevent publish`. What is
+    printed depends on events and is for the operator. Exit code 0 whatever events say, 2 for settings that are wrong.
+    """
+    if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
+        config, inputs = Path(inputs[0]), ()
+    settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
+    show_check(settings, Intent(), as_json=as_json)
+
+
+def show_check(settings: Settings, intent: Intent, *, as_json: bool = False) -> None:
+    """Print what publishing under these settings would meet."""
+    facts = _facts(rehearse(settings, intent))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        _print(facts)
+
+
+def _facts(found: Rehearsal) -> dict[str, Any]:
+    inspection, totals = found.inspection, found.totals
+    facts: dict[str, Any] = {
+        "private": PRIVATE,
+        "journal": None if found.settings.journal is None else str(found.settings.journal),
+        "mechanism": found.terms.mechanism,
+        "clock": {
+            "first_slot": found.first,
+            "last_slot": found.last,
+            "slot_seconds": None if found.settings.slot_column else found.clock.length_us / SECOND_US,
+            "start": None if found.settings.slot_column else format_time(found.clock.origin_us),
+            "end": _end(found),
+        },
+        "inputs": None,
+        "matching": None,
+        "not_counted": None,
+        "first_malformed": found.malformed,
+        "people": {
+            "counted": found.population.users,
+            "waiting": found.waiting,
+            "changes": None if found.imported is None else found.imported.to_dict(),
+        },
+        "classes": [_class(found, held, size) for held, size in found.population.items()],
+        "expected_error": _expected(found),
+        "hints": list(found.hints),
+        "warnings": list(population_warnings(found.population)) if found.population.users else [],
+    }
+    if inspection is None or totals is None:
+        facts["hints"].append(_LIVE)
+        return facts
+    span = inspection.span
+    facts["inputs"] = [{"file": file, "columns": names} for file, names in inspection.columns.items()]
+    facts["matching"] = {
+        "events": inspection.events,
+        "first_event": None if span is None else _when(found, span[0]),
+        "last_event": None if span is None else _when(found, span[1]),
+        "of_registered_users": inspection.users_found,
+        "in_declared_cells": inspection.cells_found,
+        "registered_who_occur": inspection.people,
+    }
+    facts["not_counted"] = {
+        **{name: totals[name] for name in ("rejected", "malformed")},
+        "reasons": [
+            {"reason": words, "events": totals[name], "looks_like": inspection.outlines.get(name)}
+            for name, words in (REJECTED | MALFORMED).items()
+        ],
+    }
+    return facts
+
+
+def _end(found: Rehearsal) -> str | None:
+    if found.last is None or found.settings.slot_column:
+        return None
+    return format_time(found.clock.start_of(found.last + 1))
+
+
+def _when(found: Rehearsal, time_us: int) -> str:
+    """A time to the second, or the number of a slot."""
+    if found.settings.slot_column:
+        return f"slot {time_us + 1}"
+    try:
+        return format_time(time_us // SECOND_US * SECOND_US)
+    except OverflowError:
+        return "beyond any calendar"
+
+
+def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
+    length_us = None if found.settings.slot_column else found.clock.length_us
+    return {
+        "window": held.window,
+        "window_time": None if length_us is None else span_text(held.window * length_us),
+        "epsilon": held.epsilon,
+        "level": _words(found.terms).get(held),
+        "users": size,
+    }
+
+
+def _words(terms: Terms) -> dict[Requirement, str]:
+    """Requirements in the words of the level table; without a table of its own a stream has the default one."""
+    offered = (terms.level_table or Levels.default()).offered()
+    return {requirement: level for level, requirement in reversed(offered.items())}
+
+
+def _expected(found: Rehearsal) -> dict[str, Any] | None:
+    """From an invented stream with the same people, cells and slots: it knows nothing of the events."""
+    population, cells = found.population, len(found.settings.cells)
+    widest = max(held.window for held in population.classes)
+    slots = min(_SLOTS, max(2 * widest, 100), _ROOM // (len(population) * cells))
+    if not population.users or slots < 20:
+        return None
+    per_day = 24.0 if found.settings.slot_column else max(1.0, _DAY_US / found.clock.length_us)
+    options = option_values(found.terms)
+    stream = Daily(population.users, slots, cells, per_day)
+    row = expect(population, stream, options.pop("mechanism"), options)
+    return {
+        "mechanism": found.terms.mechanism,
+        "typical_error": row.typical_error.mean,
+        "stream": f"invented: a daily rhythm, half of the people present, {slots} slots",
+        "fresh_share": float(row.scores.fresh.mean()) / slots,
+    }
+
+
+def _print(facts: dict[str, Any]) -> None:
+    click.echo(facts["private"])
+    clock = facts["clock"]
+    for entry in facts["inputs"] or ():
+        click.echo(f"{entry['file']}: columns {', '.join(entry['columns']) or 'none'}")
+    slots = f"Slots {clock['first_slot']} to {'…' if clock['last_slot'] is None else clock['last_slot']}"
+    if clock["start"] is not None:
+        slots += f" of {span_text(round(clock['slot_seconds'] * SECOND_US))}, from {clock['start']}"
+        slots += "" if clock["end"] is None else f" to {clock['end']}"
+    click.echo(f"{slots}.")
+    if facts["matching"] is not None:
+        _print_matching(facts)
+    _print_people(facts)
+    expected = facts["expected_error"]
+    if expected is not None:
+        click.echo(
+            f"Expected error with {expected['mechanism']}: about {short(expected['typical_error'])} users per cell and "
+            f"slot ({expected['stream']}; not your data)."
+        )
+    for kind in ("hints", "warnings"):
+        for sentence in facts[kind]:
+            click.echo(f"{kind[:-1].capitalize()}: {sentence}")
+
+
+def _print_matching(facts: dict[str, Any]) -> None:
+    matching, rejected = facts["matching"], facts["not_counted"]
+    events = matching["events"]
+    if events:
+        click.echo(f"Events from {matching['first_event']} to {matching['last_event']}: {events:,}.")
+    click.echo(
+        f"Of registered users: {_share(matching['of_registered_users'], events)}. "
+        f"In declared cells: {_share(matching['in_declared_cells'], events)}. "
+        f"Registered people who occur: {matching['registered_who_occur']:,}."
+    )
+    if not rejected["rejected"] + rejected["malformed"]:
+        click.echo("Every event would count.")
+        return
+    table = new_table("Events that would not count", ["reason", "looks like"], ["events"])
+    for row in rejected["reasons"]:
+        if row["events"]:
+            table.add_row(row["reason"], row["looks_like"] or "-", f"{row['events']:,}")
+    print_table(table)
+    for place in facts["first_malformed"]:
+        click.echo(f"Malformed: {place}")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,} ({part / whole:.1%})" if whole else "none of none"
+
+
+def _print_people(facts: dict[str, Any]) -> None:
+    people = facts["people"]
+    table = new_table("Classes", ["level"], ["slots", "window", "epsilon", "users"])
+    for row in facts["classes"]:
+        table.add_row(
+            row["level"] or "-",
+            str(row["window"]),
+            row["window_time"] or "-",
+            f"{row['epsilon']:g}",
+            f"{row['users']:,}",
+        )
+    print_table(table)
+    if people["changes"] is not None:
+        click.echo("Requirements: {joining} join, {changing} change, {leaving} leave.".format(**people["changes"]))
+    if people["waiting"]:
+        click.echo(f"Registered people who wait before they count: {people['waiting']:,}.")

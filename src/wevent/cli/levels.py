@@ -1,0 +1,90 @@
+"""`wevent levels`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
+from wevent.cli.flags import chosen_config
+from wevent.cli.printing import new_table, print_table
+from wevent.core.budget import NANO
+from wevent.errors import InvalidOption
+from wevent.journal import open_journal
+from wevent.publishing.configuration import load_settings
+from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
+from wevent.streams.clock import SECOND_US
+from wevent.streams.windows import span_text
+
+
+@click.command("levels", epilog="Example: wevent levels run.journal")
+@click.argument("journal", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="A TOML file: what it offers, before there is a journal.  [default: ./wevent.toml]",
+)
+@click.option("--json", "wants_json", is_flag=True, help="Print one object.")
+def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
+    """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
+
+    Of a journal: who is registered now, and how many of them wait. With --config: who is in its requirements file.
+    """
+    if journal is None:
+        config = chosen_config(config, {})
+    if (journal is None) == (config is None):
+        raise InvalidOption(
+            "a journal or --config", "neither" if journal is None else "both", "Give one of them.", option="config"
+        )
+    if config is not None:
+        offer = offer_of_settings(load_settings(config, {}))
+    else:
+        assert journal is not None
+        with open_journal(journal) as source:
+            offer = offer_of_journal(source)
+    answer = _answer(offer)
+    if wants_json:
+        click.echo(as_json(answer))
+        return
+    _print(answer, "registered" if journal is not None else "in the requirements file")
+
+
+def _answer(offer: Offer) -> LevelsAnswer:
+    return LevelsAnswer(
+        slot_seconds=None if offer.slot_us is None else offer.slot_us / SECOND_US,
+        declared=offer.declared,
+        levels=[_row(row) for row in offer.rows if row.level is not None],
+        numbers=[_row(row) for row in offer.rows if row.level is None],
+        notes=list(offer.notes),
+    )
+
+
+def _row(row: Offered) -> LevelAnswer:
+    window, nano = row.requirement
+    return LevelAnswer(
+        level=row.level,
+        window=window,
+        span=row.span,
+        epsilon=nano / NANO,
+        users=None if row.size is None else row.size.registered,
+        waiting=None if row.size is None else row.size.waiting,
+    )
+
+
+def _print(answer: LevelsAnswer, whose: str) -> None:
+    seconds = answer.slot_seconds
+    clock = (
+        "slots have numbers and no length" if seconds is None else f"a slot is {span_text(round(seconds * SECOND_US))}"
+    )
+    table = new_table(f"Levels ({clock})", ["level", "protects"], ["window", "epsilon", "users", "waiting"])
+    for row in (*answer.levels, *answer.numbers):
+        sizes = ("-" if size is None else f"{size:,}" for size in (row.users, row.waiting))
+        span = f"any {row.window} slots" if row.span is None else f"any {row.span}"
+        table.add_row(row.level or "(numbers)", span, f"{row.window}", f"{row.epsilon:g}", *sizes)
+    print_table(table)
+    said = [*answer.notes]
+    if not answer.declared:
+        said.append("No [levels] are declared: these are the default words.")
+    said.append(f"users: how many people {whose} hold the requirement, in whatever words; waiting: not counted yet.")
+    click.echo("\n".join(said))

@@ -1,0 +1,98 @@
+"""What a value on the command line may be: words out of a list, mechanisms, files; each completed by the shell.
+
+Mistakes are told in the sentences of the settings themselves, so a word that is none passes through where they are read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from wevent.core.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    _Text = click.ParamType[str]
+else:  # not generic in older versions of click
+    _Text = click.ParamType
+
+
+class Word(_Text):
+    """One word out of a list.
+
+    Args:
+        known: the words.
+        checked: whether another word is refused here; if not, whoever reads the setting refuses it.
+    """
+
+    name = "word"
+
+    def __init__(self, *known: str, checked: bool = True) -> None:
+        self.known, self._checked = known, checked
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """As help shows it."""
+        return f"[{'|'.join(self.known)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word itself."""
+        if self._checked and value not in self.known:
+            remedy = did_you_mean(str(value), self.known, "Use one of these words.")
+            self.fail(f"Expected one of {', '.join(self.known)}; received {value!r}. {remedy}", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Those that begin as what was typed."""
+        return [CompletionItem(word) for word in self.known if word.startswith(incomplete)]
+
+
+class _MechanismName(_Text):
+    """A mechanism; what exists is asked when the shell completes, not when the program starts."""
+
+    name = "mechanism"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from wevent.publisher.catalogue import mechanisms
+
+        return [CompletionItem(name, help=text) for name, text in mechanisms().items() if name.startswith(incomplete)]
+
+
+class _MechanismNames(_Text):
+    """Mechanisms, separated by commas."""
+
+    name = "mechanisms"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, begun = incomplete.rpartition(",")
+        items = MECHANISM.shell_complete(ctx, param, begun)
+        return [CompletionItem(f"{before}{comma}{item.value}", help=item.help) for item in items]
+
+
+class _FileName(_Text):
+    """A file, or a word in its place; whoever reads the setting checks it."""
+
+    name = "file"
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        words = [CompletionItem(word) for word in self._words if incomplete and word.startswith(incomplete)]
+        return [*words, CompletionItem(incomplete, type="file")]
+
+
+class _CellNumber(click.IntRange):
+    """How many cells, or their labels, separated by commas."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        labels = [part for part in str(value).split(",") if part.strip()]
+        return super().convert(len(labels) if "," in str(value) else value, param, ctx)
+
+
+CELL_NUMBER = _CellNumber(1)
+MECHANISM = _MechanismName()
+MECHANISMS = _MechanismNames()
+FILE = _FileName()
+STREAM = _FileName("city", "tlns", "sin", "log", "taxi", "foursquare", "daily", "file:")
+ASSIGNMENT = Word("types", "equal", "independent", "ratio:", "csv:", checked=False)

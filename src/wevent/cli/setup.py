@@ -1,0 +1,109 @@
+"""The setup of a stream as simulations take it: the settings of `wevent publish`, as far as they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wevent.cli.flags import INPUT_KEYS, chosen_config
+from wevent.core.requirements import Population, Requirement
+from wevent.core.settings import option_kinds
+from wevent.errors import InvalidOption
+from wevent.experiments.assign import Registered
+from wevent.experiments.datasets.configured import configured_stream
+from wevent.experiments.datasets.recorded import Recorded
+from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.streams.files.requirements_file import Requirements, read_requirements
+
+EVENTS = "events"
+"""The stream that a configuration declares."""
+_ASSUMED = {"cells": 10, "slot": "1h"}
+
+
+class Setup(NamedTuple):
+    """What is known of the stream.
+
+    Attributes:
+        settings: with what nobody said assumed.
+        said: the keys that somebody gave a value.
+        config: the file that some of them are from.
+    """
+
+    settings: Settings
+    said: frozenset[str]
+    config: Path | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a publisher that the configuration says, the mechanism aside."""
+        names = [name for name in option_kinds() if name != "mechanism" and name in self.said]
+        return {name: getattr(self.settings, name) for name in names}
+
+    def asked(self) -> Requirements | None:
+        """Who asks for what, None without a requirements file."""
+        if self.settings.requirements is None:
+            return None
+        return read_requirements(
+            self.settings.requirements,
+            self.settings.levels,
+            slot_us=self.settings.slot_length_us,
+            columns=self.settings.requirements_columns,
+        )
+
+    def stream(self, asked: Requirements | None) -> Recorded:
+        """The events, of who is registered.
+
+        Raises:
+            InvalidOption: if nothing names them, or cells are not declared.
+        """
+        for key, how in (("inputs", "--stream file:PATH"), ("cells", "--cells")):
+            if key not in self.said:
+                raise InvalidOption(
+                    f"{key} of the stream", "none", f"Give {how}, or {key} = … in a configuration.", option=key
+                )
+        return configured_stream(self.settings, asked)
+
+
+def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
+    """What the configuration and the input options say; None if there is neither.
+
+    ./wevent.toml is looked for unless a stream is named.
+
+    Args:
+        given: what stands on the command line.
+        name: of the stream, None if it is not named.
+    """
+    said = {key: given[key] for key in INPUT_KEYS if given.get(key) is not None}
+    config = chosen_config(given["config"], {}) if name in (None, EVENTS) else given["config"]
+    if config is None and not said and name != EVENTS:
+        return None
+    values = {} if config is None else read_config(config)
+    if name is not None and name.startswith("file:"):
+        said["inputs"] = (name.removeprefix("file:"),)
+    known = {**values, **said}
+    assumed = {key: value for key, value in _ASSUMED.items() if key not in known}
+    if "slot_column" in known:
+        assumed.pop("slot", None)
+    if "start" not in known and "slot_column" not in known:
+        assumed["start"] = "auto"  # a simulation may read its clock from the events
+    settings = load_settings(config, {"inputs": ("-",) if "inputs" not in known else None, **assumed, **said})
+    return Setup(settings, frozenset(known), config)
+
+
+def population_asked(asked: Requirements) -> Population:
+    """How many ask for what."""
+    sizes: dict[Requirement, int] = {}
+    for key in asked.keys:
+        requirement = Requirement.from_nano(*key)
+        sizes[requirement] = sizes.get(requirement, 0) + 1
+    return Population(sizes)
+
+
+def registered(asked: Requirements) -> Registered:
+    """Everybody with what they ask for."""
+    return Registered(
+        tuple(Requirement.from_nano(*key) for key in asked.keys.distinct), asked.keys.codes.astype(np.int64)
+    )

@@ -1,0 +1,71 @@
+"""Where pictures are drawn: matplotlib without a screen and without touching anyone's settings.
+
+Importing this needs `wevent[experiments]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from wevent.drawing.looks import GREY, INK
+from wevent.journal.whole_file import made_whole
+
+_HOUSE: Any = {
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.axisbelow": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "font.size": 9,
+    "grid.color": "#ececec",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.solid_capstyle": "round",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "wevent",
+    "text.color": INK,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+}
+_UNDATED: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+"""The same picture is the same bytes: no dates and versions in the file."""
+
+
+@contextmanager
+def picture(
+    path: Path, rows: int, columns: int, *, size: tuple[float, float], dpi: int = 130, **grid: Any
+) -> Iterator[tuple[Any, Any]]:
+    """A picture and its axes, always as a table of rows and columns; written, whole, when the block ends.
+
+    Args:
+        path: where, and by its ending in which format.
+        rows, columns: of axes.
+        size: in inches.
+        dpi: dots per inch, for formats that have dots.
+        grid: as of `matplotlib.figure.Figure.subplots`.
+    """
+    with matplotlib.rc_context(_HOUSE):
+        drawn = Figure(figsize=size, layout="constrained")
+        yield drawn, drawn.subplots(rows, columns, squeeze=False, **grid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ending = path.suffix.lower()
+        with made_whole(path) as unfinished:
+            drawn.savefig(unfinished, dpi=dpi, format=ending[1:], metadata=_UNDATED.get(ending))

@@ -1,0 +1,106 @@
+"""A part of a journal's releases: some slots, some cells. What is written of it is written as of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.errors import InvalidCells
+from wevent.journal.contents import Head
+from wevent.journal.contract import Journal
+from wevent.journal.record import Record, Shown
+from wevent.journal.terms import Epoch, Terms
+
+
+class Excerpt:
+    """A journal as an output sees it, with nothing but the slots and cells that were asked for.
+
+    Args:
+        journal: opened for reading.
+        last: the last slot; None: all there are.
+        cells: labels of the cells, in any order; None: all.
+
+    Raises:
+        InvalidCells: for no label, or one that no epoch declares.
+    """
+
+    def __init__(self, journal: Journal, last: int | None = None, cells: Iterable[str] | None = None) -> None:
+        self._journal, self._last = journal, last
+        self._wanted = None if cells is None else frozenset(cells)
+        self._epochs: dict[int, tuple[Epoch, IntArray]] = {}
+        self._shown: tuple[Shown, Shown] | None = None  # the last one that was cut, and what came of it
+        if self._wanted is not None:
+            self._refuse_unknown(self._wanted)
+
+    @property
+    def identity(self) -> str:
+        """See `Slots.identity`."""
+        return self._journal.identity
+
+    def releases(self, first: int = 1) -> Iterator[Record]:
+        """The slots from `first` on that are within, cut to the cells."""
+        for record in self._journal.releases(first):
+            if self._last is not None and record.slot > self._last:
+                return
+            yield record if self._wanted is None else self._cut(record)
+
+    def head(self) -> Head:
+        """See `Slots.head`; no slot after the last one."""
+        head = self._journal.head()
+        return head if self._last is None else replace(head, committed=min(head.committed, self._last))
+
+    def read_note(self) -> bytes:
+        """Nothing: what is noted beside the journal is about its whole output."""
+        return b""
+
+    def write_note(self, data: bytes, *, force: bool = False) -> None:
+        """Nothing, as of `read_note`."""
+
+    def _refuse_unknown(self, wanted: frozenset[str]) -> None:
+        known = {str(cell) for epoch in self._journal.epochs() for cell in _labels(epoch.terms)}
+        unknown = sorted(wanted - known)
+        if unknown or not wanted:
+            raise InvalidCells(
+                "cells that the journal declares",
+                (", ".join(map(repr, unknown[:5])) or "none") + (", …" if len(unknown) > 5 else ""),
+                f"It has {len(known)}, such as {', '.join(sorted(known)[:5])}.",
+                cells=unknown,
+            )
+
+    def _cut(self, record: Record) -> Record:
+        epoch, rows = self._epoch(record.epoch)
+        shown = record.shown
+        if shown is not None:
+            if self._shown is None or self._shown[0] is not shown:
+                self._shown = shown, _cut_shown(shown, rows)
+            shown = self._shown[1]
+        return replace(record, epoch=epoch, shown=shown)
+
+    def _epoch(self, epoch: Epoch) -> tuple[Epoch, IntArray]:
+        """The epoch as if it had only those cells, and which columns they are."""
+        assert self._wanted is not None
+        if epoch.number not in self._epochs:
+            labels = list(_labels(epoch.terms))
+            rows = [row for row, label in enumerate(labels) if str(label) in self._wanted]
+            terms = replace(epoch.terms, cells=[labels[row] for row in rows])
+            cut = msgspec.structs.replace(epoch, terms=terms, text=b"")
+            self._epochs[epoch.number] = cut, np.array(rows, dtype=np.int64)
+        return self._epochs[epoch.number]
+
+
+def _labels(terms: Terms) -> Iterable[object]:
+    return range(terms.cells) if isinstance(terms.cells, int) else terms.cells
+
+
+def _cut_shown(shown: Shown, rows: IntArray) -> Shown:
+    measured = shown.measured
+    return Shown(
+        shown.slot,
+        shown.values[rows],
+        None if shown.std_error is None else shown.std_error[rows],
+        None if measured is None else measured._replace(values=measured.values[rows]),
+    )

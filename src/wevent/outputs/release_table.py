@@ -1,0 +1,336 @@
+"""Releases read back: one row per slot and cell, for pandas, Polars, Arrow, or as plain columns."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import importlib
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+import msgspec
+
+from wevent.errors import InvalidInput, InvalidOption
+from wevent.journal import Record, open_journal
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT
+from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
+from wevent.outputs.text_output import CSV, NDJSON
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_SQLITE, _PARQUET, _GZIP = b"SQLite format 3\0", b"PAR1", b"\x1f\x8b"
+_OPENING = b'{"format":%d,' % FORMAT
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBERS = ("value", "low", "high", "std_error")
+
+
+class ReleaseTable:
+    """Releases, one row per slot and cell; what `read_releases` gives.
+
+    Anything that speaks Arrow takes it as it is (`polars.DataFrame(table)`, DuckDB, pyarrow), if pyarrow is installed.
+
+    Attributes:
+        columns: slot, start, end, cell, value, low, high, std_error, outcome, measured and mechanism, as plain lists: whole
+            numbers, times in UTC, text and floats; None where nothing is known. Cells are text, whatever was declared.
+    """
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns["slot"])
+
+    def __eq__(self, other: object) -> bool:
+        return self.columns == other.columns if isinstance(other, ReleaseTable) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        slots, cells = (len(set(self.columns[name])) for name in ("slot", "cell"))
+        return f"<ReleaseTable {len(self)} rows: {slots} slots × {cells} cells>"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas.DataFrame; times with their zone, `measured` as Int64, which knows what is missing."""
+        pandas = _library("pandas")
+        kinds = {"slot": "int64", "measured": "Int64", **dict.fromkeys(_NUMBERS, "float64")}
+        kinds |= dict.fromkeys(("start", "end"), "datetime64[us, UTC]")
+        frame = {name: pandas.Series(column, dtype=kinds.get(name, "str")) for name, column in self.columns.items()}
+        return cast("pd.DataFrame", pandas.DataFrame(frame))
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars.DataFrame."""
+        polars = _library("polars")
+        kinds = {"slot": polars.Int64, "measured": polars.Int64, **dict.fromkeys(_NUMBERS, polars.Float64)}
+        kinds |= dict.fromkeys(("start", "end"), polars.Datetime("us", "UTC"))
+        schema = {name: kinds.get(name, polars.String) for name in COLUMNS}
+        return cast("pl.DataFrame", polars.DataFrame(self.columns, schema=schema))
+
+    def to_arrow(self) -> pa.Table:
+        """A pyarrow.Table."""
+        arrow = _library("pyarrow")
+        kinds = {"slot": arrow.int64(), "measured": arrow.int64(), **dict.fromkeys(_NUMBERS, arrow.float64())}
+        kinds |= dict.fromkeys(("start", "end"), arrow.timestamp("us", "UTC"))
+        schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in COLUMNS])
+        return arrow.table(self.columns, schema=schema)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def read_releases(path: str | Path) -> ReleaseTable:
+    """Read an output of releases (NDJSON, CSV, Parquet; the text formats also compressed with gzip), or a journal.
+
+    What it is, the file itself says, not its name. A line that is still being written is left out, and so is a slot that
+    was sent twice: standard output may repeat some after a crash.
+
+    Raises:
+        InvalidInput: if it is none of these, or of another version of the format.
+        InvalidJournal: if it is a damaged journal.
+    """
+    place = Path(path)
+    if place.exists() and not place.is_file():  # a pipe may never end
+        raise _none(place)
+    start = _first_bytes(place)
+    if start.startswith(_SQLITE):
+        with open_journal(place) as journal:
+            return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
+    if start.startswith(_PARQUET):
+        return _read_parquet(place)
+    try:
+        with _open(place, start) as file:
+            first = file.readline()
+            if first == CSV_HEADER:
+                return _table(_csv_slots(file, place))
+            _refuse_other_versions(place, first)
+            return _table(_ndjson_slots(first, file, place))
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(place, type(error).__name__) from None
+
+
+class _Slot(NamedTuple):
+    """The rows of one slot."""
+
+    slot: int
+    start: datetime | None
+    end: datetime | None
+    cells: list[str]
+    numbers: list[list[Any] | None]  # value, low, high, std_error
+    outcome: str
+    measured: int | None
+    mechanism: str
+
+
+class _Line(msgspec.Struct):
+    """A line of NDJSON, as far as a table has it."""
+
+    slot: int
+    start: datetime | None
+    end: datetime | None
+    mechanism: str
+    outcome: str
+    measured: int | None
+    cells: int | list[str | int | float]
+    histogram: list[float] | None
+    std_error: list[float] | None
+    low: list[float] | None
+    high: list[float] | None
+    format: int = 0
+
+
+def _table(slots: Iterable[_Slot]) -> ReleaseTable:
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    last = 0
+    for one in slots:
+        if one.slot <= last:
+            continue
+        last, number = one.slot, len(one.cells)
+        columns["cell"] += one.cells
+        for name, values in zip(_NUMBERS, one.numbers, strict=True):
+            columns[name] += [None] * number if values is None else values
+        for name in ("slot", "start", "end", "outcome", "measured", "mechanism"):
+            columns[name] += [getattr(one, name)] * number
+    return ReleaseTable(columns)
+
+
+def _of_record(record: Record) -> _Slot:
+    terms, shown, bounds = record.epoch.terms, record.shown, record.interval()
+    assert shown is not None
+    start, end = (None if text is None else datetime.fromisoformat(text) for text in terms.slot_span(record.slot))
+    low, high = (None, None) if bounds is None else bounds
+    arrays = (None if record.is_empty else shown.values, low, high, shown.std_error)
+    numbers = [None if array is None else array.tolist() for array in arrays]
+    cells = _labels(terms.cells)
+    return _Slot(record.slot, start, end, cells, numbers, record.outcome, record.measured, terms.mechanism)
+
+
+def _ndjson_slots(first: bytes, file: Iterable[bytes], path: Path) -> Iterator[_Slot]:
+    decoder = msgspec.json.Decoder(_Line)
+    for line in _whole_lines(first, file):
+        try:
+            one = decoder.decode(line)
+        except (msgspec.MsgspecError, RecursionError):
+            raise _none(path) from None
+        if one.format != FORMAT:
+            raise _none(path)
+        numbers = [one.histogram, one.low, one.high, one.std_error]
+        cells = _labels(one.cells)
+        if any(values is not None and len(values) != len(cells) for values in numbers):
+            raise _none(path)
+        yield _Slot(one.slot, one.start, one.end, cells, numbers, one.outcome, one.measured, one.mechanism)
+
+
+def _csv_slots(file: Iterable[bytes], path: Path) -> Iterator[_Slot]:
+    """Rows of the same slot together; cells of a slot that is still being written may be missing."""
+    try:
+        texts = (line.decode() for line in _whole_lines(b"", file))
+        found: list[list[str]] = []
+        for row in csv.reader(texts, strict=True):
+            if len(row) != len(COLUMNS):
+                raise _none(path)
+            if found and row[0] != found[0][0]:
+                yield _of_rows(found)
+                found = []
+            found.append(row)
+        if found:
+            yield _of_rows(found)
+    except (ValueError, csv.Error):  # text that is no UTF-8, a number that is none
+        raise _none(path) from None
+
+
+def _of_rows(rows: list[list[str]]) -> _Slot:
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    start, end = (datetime.fromisoformat(columns[name][0]) if columns[name][0] else None for name in ("start", "end"))
+    numbers: list[list[Any] | None] = [[float(text) if text else None for text in columns[name]] for name in _NUMBERS]
+    measured = int(columns["measured"][0]) if columns["measured"][0] else None
+    outcome, mechanism = columns["outcome"][0], columns["mechanism"][0]
+    return _Slot(int(columns["slot"][0]), start, end, list(columns["cell"]), numbers, outcome, measured, mechanism)
+
+
+def _read_parquet(path: Path) -> ReleaseTable:
+    import duckdb  # only where a Parquet file is read: it takes long to load
+
+    place = glob.escape(str(path))
+    names = ", ".join(f'epoch_us("{name}")' if name in ("start", "end") else f'"{name}"' for name in COLUMNS)
+    try:
+        with duckdb.connect() as connection:
+            known = connection.execute("SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)", [place])
+            _check_parquet_version(path, dict(known.fetchall()).get(FORMAT_KEY), connection, place)
+            rows = connection.execute(f"SELECT {names} FROM read_parquet(?)", [place]).fetchall()
+    except duckdb.Error as error:
+        raise _unreadable(path, type(error).__name__) from None
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) if rows else {n: [] for n in COLUMNS}
+    for name in ("start", "end"):
+        moments = {us: None if us is None else _EPOCH + timedelta(microseconds=us) for us in set(columns[name])}
+        columns[name] = [moments[us] for us in columns[name]]
+    return ReleaseTable(columns)
+
+
+def _check_parquet_version(path: Path, version: str | None, connection: Any, place: str) -> None:
+    if version == str(FORMAT):
+        return
+    if version is not None and version.isdecimal() and int(version) > FORMAT:
+        raise _newer(path, version)
+    found = connection.execute("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))", [place]).fetchall()
+    raise _outdated(path) if [row[0] for row in found] == FIRST_VERSION else _none(path)
+
+
+def _labels(cells: int | list[Any]) -> list[str]:
+    """Cells as text: of a number of them, 0, 1, 2, …"""
+    return [str(cell) for cell in (range(cells) if isinstance(cells, int) else cells)]
+
+
+def _whole_lines(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
+    if first.endswith(b"\n"):
+        yield first
+    for line in file:
+        if line.endswith(b"\n"):
+            yield line
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or type(error).__name__) from None
+
+
+def _open(path: Path, start: bytes) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if start.startswith(_GZIP) else path.open("rb")
+
+
+def _refuse_other_versions(path: Path, first: bytes) -> None:
+    """A text file that is not this version's CSV: may it be its NDJSON?"""
+    if first.startswith((NDJSON.first_version, CSV.first_version)):
+        raise _outdated(path)
+    if not first.endswith(b"\n"):  # nothing yet, or the first line is still being written
+        if _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first):
+            return
+        raise _none(path)
+    try:
+        version = msgspec.json.decode(first).get("format", 0)
+    except (msgspec.MsgspecError, AttributeError, RecursionError):
+        raise _none(path) from None
+    if type(version) is int and version > FORMAT:
+        raise _newer(path, version)
+    if version != FORMAT:
+        raise _none(path)
+
+
+def _outdated(path: Path) -> InvalidInput:
+    return InvalidInput(
+        f"releases in format {FORMAT}",
+        f"some in format 1, which an earlier wevent wrote ({path})",
+        "Read the journal they came from, or write them anew: wevent releases JOURNAL --out NEW.",
+        path=str(path),
+    )
+
+
+def _newer(path: Path, version: object) -> InvalidInput:
+    return InvalidInput(
+        f"releases in format {FORMAT} or earlier",
+        f"some in format {version} ({path})",
+        "Upgrade wevent.",
+        path=str(path),
+    )
+
+
+def _none(path: Path) -> InvalidInput:
+    return InvalidInput(
+        "a file of releases that wevent wrote (NDJSON, CSV or Parquet), or a journal",
+        f"something else ({path})",
+        "Name what `publish --out` or `wevent releases --out` made.",
+        path=str(path),
+    )
+
+
+def _unreadable(path: Path, reason: str) -> InvalidInput:
+    return InvalidInput(
+        "a readable file of releases", f"{path}, which is not ({reason})", "Check the file.", path=str(path)
+    )
+
+
+def _library(name: str) -> Any:
+    """A library that is not part of an installation of wevent.
+
+    Raises:
+        InvalidOption: if it is not there.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InvalidOption(
+            f"{name} to be installed",
+            "an installation without it",
+            f"Run pip install {name}.",
+            option="library",
+            value=name,
+        ) from None

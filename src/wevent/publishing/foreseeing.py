@@ -1,0 +1,123 @@
+"""What changes of the registry will mean, in public numbers, before they are stored: who waits until when, who is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wevent.core.budget import NANO
+from wevent.journal.contract import Journal
+from wevent.journal.terms import Epoch, Terms, time_text
+from wevent.people.declaring import holdout_of
+from wevent.people.foresight import Foresight
+from wevent.people.holdout import Key
+from wevent.people.membership import Change, Changes, Enrolment
+
+_SHOWN = 3  # classes of one in a sentence
+
+
+class Wait(NamedTuple):
+    """How many people wait until a slot, the first in which they count, and when it starts (None without a clock)."""
+
+    slot: int
+    start: str | None
+    people: int
+
+    def __str__(self) -> str:
+        return f"slot {self.slot}" + ("" if self.start is None else f" ({self.start})")
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What changes mean; public numbers.
+
+    Attributes:
+        registered: how many people are registered after them.
+        waits: how many of those who change wait until which slot, in slot order.
+        returning: how many join whom the registry knows from before: they had left or were erased.
+        alone: the requirements that change hands and are then held by one person.
+    """
+
+    registered: int = 0
+    waits: tuple[Wait, ...] = ()
+    returning: int = 0
+    alone: tuple[Key, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return sum(wait.people for wait in self.waits)
+
+    def sentences(self) -> list[str]:
+        """The same in words."""
+        said = []
+        if self.returning:
+            said.append(f"{_people(self.returning, 'who had left joins', 'who had left join')} again.")
+        if self.waits:
+            waits = f"{self.waiting} of {_people(self.registered)} {'waits' if self.waiting == 1 else 'wait'}"
+            first, last = self.waits[0], self.waits[-1]
+            said.append(f"{waits} until {last}." if first is last else f"{waits}, from {first} to {last}.")
+        return [*said, *alone_sentences(self.alone)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "registered": self.registered,
+            "waiting": self.waiting,
+            "waits": [wait._asdict() for wait in self.waits],
+            "returning": self.returning,
+            "alone": [{"window": window, "epsilon": nano / NANO} for window, nano in self.alone],
+        }
+
+
+def foresee(
+    journal: Journal, changes: Changes, epochs: Iterable[Epoch] | None = None, slot: int | None = None
+) -> Consequences:
+    """What these changes and those that are queued mean when they take effect together; nothing is stored.
+
+    Args:
+        journal: the journal; it may be new.
+        changes: in order.
+        epochs: every epoch, that of the changes included; None: as the journal has it.
+        slot: the slot from which on they are in force; None: the next one.
+    """
+    committed = 0 if journal.is_new else journal.head().committed
+    if not committed and isinstance(changes, Enrolment):  # nobody was counted yet: nobody waits
+        sizes = np.bincount(changes.keys.codes, minlength=len(changes.keys.distinct)).tolist()
+        alone = [key for key, size in zip(changes.keys.distinct, sizes, strict=True) if size == 1]
+        return Consequences(len(changes), alone=tuple(sorted(alone)))
+    registry, slot = journal.registry, slot or committed + 1
+    known = journal.epochs() if epochs is None else list(epochs)
+    held = {key: size.registered for key, size in registry.sizes(slot).items()}
+    foresight = Foresight(holdout_of(known, registry.restores()), slot, registry.salt, held)
+    asked: dict[str, list[Change]] = {}
+    for change in (*registry.queued(), *changes):
+        asked.setdefault(change.user, []).append(change)
+    foresight.add(registry.histories(asked), asked.values())
+    seen = foresight.seen()
+    waits = tuple(Wait(first, _start(known[-1].terms, first), people) for first, people in seen.waits.items())
+    return Consequences(seen.registered, waits, seen.returning, seen.alone)
+
+
+def alone_sentences(alone: tuple[Key, ...]) -> list[str]:
+    """A warning of classes of one, if there are any."""
+    if not alone:
+        return []
+    shown = "; ".join(f"window {window}, epsilon {nano / NANO:g}" for window, nano in alone[:_SHOWN])
+    more = f"; and {len(alone) - _SHOWN} more" if len(alone) > _SHOWN else ""
+    return [
+        f"Warning: only one person holds {'each of ' if len(alone) > 1 else ''}{shown}{more}. How many hold a requirement "
+        "is public, so whoever knows who asked for it knows when this person joins, leaves or changes."
+    ]
+
+
+def _people(number: int, one: str = "", many: str = "") -> str:
+    text = f"1 person {one}" if number == 1 else f"{number} people {many}"
+    return text.rstrip()
+
+
+def _start(terms: Terms, slot: int) -> str | None:
+    return time_text(terms.origin_us + (slot - 1) * terms.length_us) if terms.has_clock else None

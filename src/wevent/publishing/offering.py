@@ -1,0 +1,104 @@
+"""Which levels a stream offers, what each means in time, and how many people hold it; all of it is public."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from wevent.core.requirements import Levels
+from wevent.journal.contents import ClassSize
+from wevent.journal.contract import Journal
+from wevent.people.holdout import Key
+from wevent.publishing.configuration import Settings
+from wevent.streams.files.requirements_file import read_requirements
+from wevent.streams.windows import span_text
+
+
+class Offered(NamedTuple):
+    """One row of what is offered.
+
+    Attributes:
+        level: the words; None for a requirement that people hold in numbers only.
+        requirement: window in slots and nano-epsilons.
+        span: the window as a length of time, None where slots have no length.
+        size: how many hold the requirement, in these words, others or numbers; None: nobody was counted.
+    """
+
+    level: str | None
+    requirement: Key
+    span: str | None
+    size: ClassSize | None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a stream offers.
+
+    Attributes:
+        rows: every pair of words, then combined names, then what is held in numbers only.
+        slot_us: how long a slot is, None where slots have no length.
+        declared: whether the words are the stream's own; the default ones otherwise.
+        notes: what was made of the settings and is not obvious.
+    """
+
+    rows: tuple[Offered, ...]
+    slot_us: int | None
+    declared: bool
+    notes: tuple[str, ...] = ()
+
+
+def offer_of_journal(journal: Journal) -> Offer:
+    """What a journal offers now, and how many hold it.
+
+    Raises:
+        InvalidJournal: if memberships are not what was stored.
+    """
+    journal.registry.check()
+    head = journal.head()
+    terms, sizes = head.epoch.terms, journal.registry.sizes(head.committed + 1)
+    slot_us = terms.length_us if terms.has_clock else None
+    return _offer(terms.level_table, slot_us, sizes)
+
+
+def offer_of_settings(settings: Settings) -> Offer:
+    """What a configuration offers, and how many ask for it in its requirements file.
+
+    Raises:
+        WeventError: as of `read_requirements`.
+    """
+    sizes: Mapping[Key, ClassSize] | None = None
+    notes = settings.notes
+    if settings.requirements is not None:
+        asked = read_requirements(
+            settings.requirements,
+            settings.levels,
+            slot_us=settings.slot_length_us,
+            columns=settings.requirements_columns,
+        )
+        counted: Any = Counter(asked.keys)
+        sizes = {key: ClassSize(number, 0) for key, number in counted.items()}
+        notes = (*notes, *asked.notes)
+    return _offer(settings.levels, settings.slot_length_us, sizes, notes)
+
+
+def _offer(
+    levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, ClassSize] | None, notes: tuple[str, ...] = ()
+) -> Offer:
+    words: list[tuple[str | None, Key]] = [
+        (level, (requirement.window, requirement.nano))
+        for level, requirement in (levels or Levels.default()).offered().items()
+    ]
+    in_words = {key for _, key in words}
+    words += [(None, key) for key in sorted(sizes or {}) if key not in in_words]
+    rows = [
+        Offered(
+            level,
+            key,
+            None if slot_us is None else span_text(key[0] * slot_us),
+            None if sizes is None else sizes.get(key, ClassSize(0, 0)),
+        )
+        for level, key in words
+    ]
+    return Offer(tuple(rows), slot_us, levels is not None, notes)

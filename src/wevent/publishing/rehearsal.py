@@ -1,0 +1,198 @@
+"""What publishing would meet: the same readers, look-ups and terms, and nothing spent, drawn or stored.
+
+A journal is only read. What comes of it is for the operator: it depends on events, and must not be published.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.core.requirements import Population
+from wevent.counting.roster import Roster
+from wevent.counting.spelling import Spelled
+from wevent.journal import Journal, Terms, open_journal
+from wevent.journal.rebuild import new_publisher
+from wevent.people.declaring import declared_classes, holdout_of, strangers_class
+from wevent.people.membership import Barred, KeyColumn, make_roster
+from wevent.publishing.configuration import Settings
+from wevent.publishing.foreseeing import foresee
+from wevent.publishing.hints import Met, hints_for
+from wevent.publishing.importing import Difference, WantedRegistry, import_changes, registered
+from wevent.publishing.opening import keep_pinned, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.session import Intent, asked_terms, pinned_clock, plan_settlement
+from wevent.streams import FileSource, SlotClock, declared_clock
+from wevent.streams.files.file_source import span_of
+from wevent.streams.files.inspection import Inspection, inspect_files
+from wevent.streams.records.outlines import outline
+from wevent.streams.records.times import UNITS
+
+_FAR = 1 << 62
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What publishing under these settings would meet. Private but for terms, clock and population.
+
+    Attributes:
+        settings: as they would hold: what was not said is as the journal has it.
+        terms: what would be pinned, or is.
+        clock: when slots begin.
+        first, last: the slots that would be published; last is None without an end.
+        population: the classes of slot `first`, and how many hold each.
+        waiting: registered people who would not count in slot `first`.
+        imported: what the requirements file would change in a journal that exists; None without either.
+        inspection: what is in the files; None of live lines, which cannot be looked at before they come.
+        totals: why events would not count, by reason, as `publish` says at its end; None of live lines.
+        malformed: where the first malformed records are.
+        hints: sentences about what looks like a mistake.
+    """
+
+    settings: Settings
+    terms: Terms
+    clock: SlotClock
+    first: int
+    last: int | None
+    population: Population
+    waiting: int
+    imported: Difference | None
+    inspection: Inspection | None
+    totals: dict[str, int] | None
+    malformed: list[str]
+    hints: list[str]
+
+
+def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
+    """Read everything as publishing would; spend, draw and store nothing.
+
+    Args:
+        settings: of the stream; a journal need not be named, and need not exist.
+        intent: what would be said for this run alone.
+
+    Raises:
+        WeventError: for settings that publishing would refuse; never because of what an event says.
+    """
+    intent = intent or Intent()
+    with ExitStack() as stack:
+        journal = None
+        if settings.journal is not None and Path(settings.journal).exists():
+            journal = stack.enter_context(open_journal(settings.journal))
+            refuse_seeded(journal)
+            plan_settlement(journal, intent)
+            settings = keep_pinned(settings, pinned_terms(journal))
+        clock, last = declared_clock(settings, None if journal is None else pinned_clock(journal))
+        wanted, terms = asked_terms(journal, settings, clock, intent)
+        if journal is None:
+            new_publisher(terms, None)  # refuses options that do not fit
+        else:
+            must_begin(journal, terms, new_epoch=intent.new_epoch)
+        first = 1 if journal is None else journal.head().committed + 1
+        difference = _difference(journal, wanted, terms, intent)
+        people = _people(journal, wanted, first)
+        rosters = _Rosters(journal, terms, people)
+        roster = rosters.at(first)
+        everybody = _Rosters(journal, terms, people._replace(firsts=np.zeros_like(people.firsts))).at(first)
+        inspection, totals, malformed, hints = None, None, [], []
+        if settings.inputs != ("-",) and last is not None:
+            source = FileSource(replace(settings, strict=False), clock, last)
+            rosters.count(source, first, last)
+            totals, malformed = source.totals(), source.first_malformed()
+            inspection = inspect_files(settings, clock, everybody)
+            met = Met(settings, clock, last, inspection, totals, _requirements_outline(people.users))
+            hints = hints_for(met, lambda unit: span_of(replace(settings, time_unit=unit)), tuple(UNITS))
+    waiting = int(np.count_nonzero(people.firsts > first))
+    return Rehearsal(
+        settings,
+        terms,
+        clock,
+        first,
+        last,
+        roster.population,
+        waiting,
+        difference,
+        inspection,
+        totals,
+        malformed,
+        hints,
+    )
+
+
+class _People(NamedTuple):
+    """Who would be registered: ids, requirements, and from which slot each counts."""
+
+    users: Spelled
+    keys: KeyColumn
+    firsts: IntArray
+
+
+class _Rosters:
+    """The rosters of consecutive slots if nobody asks for anything."""
+
+    def __init__(self, journal: Journal | None, terms: Terms, people: _People) -> None:
+        self._journal, self._terms, self._people = journal, terms, people
+        epochs = [] if journal is None or journal.is_new else journal.epochs()
+        self._holdout = holdout_of(epochs, journal.registry.restores()) if journal is not None and epochs else None
+
+    def at(self, slot: int) -> Roster:
+        """Who would count in a slot."""
+        users, keys, firsts = self._people
+        there, ahead = np.flatnonzero(firsts <= slot), np.flatnonzero(firsts > slot)
+        unknown, barred = strangers_class(self._terms), None
+        if unknown is not None and self._journal is not None and self._holdout is not None:
+            registry = self._journal.registry
+            barred = Barred(registry.apart(slot), registry.salt, self._holdout.doubts_about_strangers(slot))
+        return make_roster(
+            users.where(there),
+            keys.where(there),
+            declared_classes(self._terms),
+            unknown,
+            barred,
+            users.where(ahead) if len(ahead) else None,
+        )
+
+    def count(self, source: FileSource, first: int, last: int) -> None:
+        """Count slot after slot as publishing would; what is counted is forgotten at once."""
+        firsts = self._people.firsts
+        starts = [first, *sorted(set(firsts[(firsts > first) & (firsts <= last)].tolist()))]
+        for start, following in zip(starts, [*starts[1:], last + 1], strict=True):
+            for _ in source.count(self.at(start), start, following - start):
+                pass
+        if first > last:
+            source.look()
+
+
+def _difference(
+    journal: Journal | None, wanted: WantedRegistry | None, terms: Terms, intent: Intent
+) -> Difference | None:
+    if journal is None or journal.is_new or wanted is None:
+        return None
+    changes, difference = import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
+    return replace(difference, consequences=foresee(journal, changes))
+
+
+def _people(journal: Journal | None, wanted: WantedRegistry | None, slot: int) -> _People:
+    """Whom the file wants, or who is registered; those who change have to wait, for how long only the registry knows."""
+    if journal is None or journal.is_new:
+        assert wanted is not None, "asked_terms refuses a new journal without requirements"
+        keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
+        users = wanted.users if isinstance(wanted.users, Spelled) else Spelled.of([str(user) for user in wanted.users])
+        return _People(users, keys, np.zeros(len(users), dtype=np.int64))
+    held = {member.user: member for member in journal.registry.members()}
+    asked = (
+        {user: key for user, (key, _) in registered(journal).items()}
+        if wanted is None
+        else dict(zip(map(str, wanted.users), wanted.keys, strict=True))
+    )
+    firsts = [
+        slot if user not in held else held[user].first if held[user].key == key else _FAR for user, key in asked.items()
+    ]
+    return _People(Spelled.of(list(asked)), KeyColumn.of(asked.values()), np.array(firsts, dtype=np.int64))
+
+
+def _requirements_outline(users: Spelled) -> str:
+    return outline(users.where(slice(0, 1)).texts()[0]) if len(users) else ""

@@ -1,0 +1,147 @@
+"""A configuration and a requirements file to fill in, from the columns of an events file: names and types, no values."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from wevent.errors import InvalidSettings
+from wevent.streams.files.column_types import NAIVE, WHOLE, ZONED, Column, column_types
+
+FILES = ("wevent.toml", "requirements.csv")
+_NAMES = {
+    "time": ("time", "timestamp", "datetime", "date", "ts", "when", "at", "moment", "started", "start", "created"),
+    "user": ("user", "userid", "rider", "customer", "person", "member", "subscriber", "device", "uid", "who", "client"),
+    "cell": ("cell", "zone", "area", "region", "district", "place", "location", "station", "city", "category", "where"),
+}
+_UNITS = {13: "ms", 16: "us"}  # digits of a time in our days
+_CONFIG = """\
+# A stream of wevent, from the columns of {name}: their names and types, nothing of their values.
+# Fill in what is blank, and who asks for what in {requirements}. Then:
+#   wevent check {config}         # what publishing would meet; spends nothing
+#   wevent publish --config {config}
+# Paths start at the folder of this file; options of the command win over it.
+
+# What goes in: Parquet, CSV or NDJSON files (also .gz, also globs), or "-" for live lines on standard input.
+inputs = [{inputs}]
+{columns}
+# The clock is declared, never read from events: when the first and the last one came is somebody's secret.
+# Times in UTC or with an offset, such as "2026-01-01T00:00:00Z".
+start = ""
+end = ""
+slot = "1h"
+
+# All cells there are, declared for the same reason: a number n for 0 to n-1, or a file with one label per line.
+cells = ""
+
+# Who asks for what: user,level or user,privacy,window in the words of [levels], or user,window,epsilon as numbers.
+requirements = {requirements_file}
+
+# What comes out, and what must never be lost: the journal knows what has been spent.
+out = "releases.ndjson"
+journal = "run.journal"
+
+# Higher privacy is a smaller epsilon; a window is a number of slots, or a duration such as "24h".
+[levels.privacy]
+High = 0.1
+Medium = 0.5
+Low = 0.9
+
+[levels.window]
+Small = 40
+Medium = 80
+Large = 120
+"""
+
+
+class Template(NamedTuple):
+    """What was written: the files, and the settings that are left blank."""
+
+    files: list[Path]
+    blank: list[str]
+
+
+def write_template(events: str, folder: Path) -> Template:
+    """Write a configuration for these events, and a requirements file without rows; existing files stay.
+
+    Args:
+        events: a file, or a glob whose first file is looked at.
+        folder: where the files go; made if it is not there.
+
+    Raises:
+        InvalidInput: if the file cannot be read or has too few columns.
+        InvalidSettings: if one of the files is there already.
+    """
+    columns = column_types(events)
+    present = [name for name in FILES if (folder / name).exists()]
+    if present:
+        raise InvalidSettings(
+            "a folder without these files",
+            f"{str(folder)!r} with {', '.join(present)}",
+            "Choose another one.",
+            key="DIR",
+        )
+    roles = guess_roles(columns)
+    folder.mkdir(parents=True, exist_ok=True)
+    config, requirements = (folder / name for name in FILES)
+    text = _CONFIG.format(
+        name=Path(events).name,
+        config=config,
+        requirements=requirements.name,
+        requirements_file=_toml(requirements.name),
+        inputs=_toml(os.path.relpath(events, folder)),
+        columns="\n".join(_column_lines(columns, roles)) + "\n",
+    )
+    config.write_text(text, encoding="utf-8")
+    requirements.write_text("user,privacy,window\n", encoding="utf-8")
+    return Template([config, requirements], re.findall(r'^(\w+) = ""', text, re.MULTILINE))
+
+
+def guess_roles(columns: Sequence[Column]) -> dict[str, Column | None]:
+    """Which columns look like time, user and cell, by their names and types; None where none does."""
+    left = list(columns)
+    roles: dict[str, Column | None] = {}
+    for role, names in _NAMES.items():
+        fits = [column for column in left if role != "time" or column.type in (ZONED, NAIVE, WHOLE)]
+        named = [column for name in names for column in fits if name in _words(column.name)]
+        timed = [column for column in fits if column.type in (ZONED, NAIVE)] if role == "time" else []
+        chosen = next((column for column in named if not timed or column in timed), next(iter(timed), None))
+        roles[role] = chosen
+        left = [column for column in left if column != chosen]
+    return roles
+
+
+def _words(name: str) -> set[str]:
+    """`userId`, `user_id` and `USER-ID` all have the word user."""
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return {word.casefold() for word in re.split(r"[^A-Za-z]+", spaced) if word} | {name.casefold()}
+
+
+def _column_lines(columns: Sequence[Column], roles: dict[str, Column | None]) -> list[str]:
+    lines = []
+    for role, column in roles.items():
+        what = "" if column is None else f"  # {column.type}"
+        lines.append(f"{role}_column = {_toml('' if column is None else column.name)}{what}")
+    time = roles["time"]
+    if time is not None and time.type == NAIVE:
+        lines.append('timezone = ""  # what these times are in: "UTC", or a fixed offset such as "+02:00"')
+    if time is not None and time.type == WHOLE:
+        lines.append(
+            f"time_unit = {_toml(_UNITS.get(time.digits, 's'))}  # what these numbers count since 1970: s, ms or us"
+        )
+    others = [f"{_comment(column.name)} ({column.type})" for column in columns if column not in roles.values()]
+    return [*lines, f"# Other columns: {', '.join(others)}."] if others else lines
+
+
+def _toml(text: str) -> str:
+    """A TOML string; JSON's are."""
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
+
+
+def _comment(name: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in name)

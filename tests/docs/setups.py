@@ -1,0 +1,82 @@
+"""What a page presumes: files that are there before its first command."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.docs.blocks import read_blocks
+from tests.support.commands import run
+
+_TUTORIAL = Path(__file__).parents[2] / "docs/tutorial/compare-and-plan.md"
+
+
+def _minutes(folder: Path) -> None:
+    """A day of minutes: users.csv, and events in Parquet files."""
+    import duckdb
+
+    (folder / "events").mkdir()
+    users = [f"{user},{(20, 40)[user % 2]},{('0.5', '1.0')[user % 3 == 0]}" for user in range(200)]
+    (folder / "users.csv").write_text("\n".join(["user,window,epsilon", *users]) + "\n")
+    duckdb.connect().execute(
+        "COPY (SELECT TIMESTAMPTZ '2026-01-01T00:00:00Z' + to_seconds(i * 7) AS time, (i * 37) % 200 AS \"user\","
+        " (i * 11) % 100 AS cell FROM range(12342) AS moments(i))"
+        f" TO '{folder / 'events' / 'day.parquet'}' (FORMAT parquet)"
+    )
+
+
+def _visits(folder: Path) -> None:
+    """The invented campus of the tutorial."""
+    block = next(block for block in read_blocks(_TUTORIAL) if block.marks.get("file") == "make_visits.py")
+    subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True)
+
+
+def _half_a_day(folder: Path) -> None:
+    """The example of `wevent init`, published until noon; and a folder for backups."""
+    _must(folder, "init", ".")
+    _must(folder, "publish", "--config", "wevent.toml", "--end", "2026-01-01T12:00:00Z")
+    (folder / "backups").mkdir()
+
+
+def _lost_journal(folder: Path) -> None:
+    """The rest of that day was published, then the journal was lost; its side file was not."""
+    _must(folder, "publish", "--config", "wevent.toml")
+    for file in folder.glob("run.journal*"):
+        if file.suffix != ".lock":
+            file.unlink()
+
+
+def _lost_side_file(folder: Path) -> None:
+    """Journal and side file are lost."""
+    for file in folder.glob("run.journal*"):
+        file.unlink()
+
+
+def _must(folder: Path, *arguments: str) -> None:
+    done = run(folder, *arguments)
+    assert done.code == 0, done
+
+
+def _odd_columns(folder: Path) -> None:
+    """Rides of a week with columns of their own names, and nothing else."""
+    random.seed(7)
+    lines = ["started_at;rider;zone"]
+    for minute in range(0, 7 * 24 * 60, 2):
+        day, rest = divmod(minute, 24 * 60)
+        for _ in range(random.randrange(4)):
+            stamp = f"2026-03-{2 + day:02d} {rest // 60:02d}:{rest % 60:02d}:{random.randrange(60):02d}"
+            lines.append(f"{stamp};rider-{random.randrange(500):04d};{random.choice(('Centre', 'Harbour', 'Airport'))}")
+    (folder / "rides.csv").write_text("\n".join(lines) + "\n")
+
+
+SETUPS: dict[str, Callable[[Path], None]] = {
+    "minutes": _minutes,
+    "visits": _visits,
+    "half a day": _half_a_day,
+    "lost journal": _lost_journal,
+    "lost side file": _lost_side_file,
+    "odd columns": _odd_columns,
+}

@@ -1,0 +1,169 @@
+"""JSON = screen: what commands print with `--json` keeps its schema, and every number of the screen is in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from tests.support.json_reference import page
+from tests.support.small_stream import Run, publish_through, publishing_folder
+from wevent.cli.answers import ANSWERS, MechanismsAnswer, as_json
+from wevent.cli.group import cli
+
+NOISE = ("--repeats", "2", "--slots", "30")
+COMMANDS = {
+    "audit": ("audit", "run.journal"),
+    "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
+    "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
+    "doctor": ("doctor",),
+    "levels": ("levels", "run.journal"),
+    "mechanisms": ("mechanisms",),
+    "plan": ("plan", "--class", "4:1=500", "--class", "8:0.5=1", "--mechanisms", "pbu,uniform", *NOISE),
+    "status": ("status", "run.journal"),
+    "users list": ("users", "run.journal", "list"),
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return publishing_folder(tmp_path, monkeypatch)
+
+
+def answer_of(command: str, printed: str) -> Any:
+    """Printed JSON, held to the schema of the command."""
+    return msgspec.json.decode(printed, type=ANSWERS[command], strict=True)
+
+
+def figures(text: str) -> list[float]:
+    """Every number on a screen: with separators, as a percentage, or with an exponent."""
+    found = re.findall(r"(?<![\w.:-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?%?(?![\w:])", text)
+    return [float(one.rstrip("%").replace(",", "")) for one in found]
+
+
+def numbers_in(plain: Any) -> list[float]:
+    """Every number in a JSON document, sentences included."""
+    if isinstance(plain, dict):
+        return [number for key, value in plain.items() for number in (*figures(key), *numbers_in(value))]
+    if isinstance(plain, list):
+        return [float(len(plain)), *(number for value in plain for number in numbers_in(value))]
+    if isinstance(plain, str):
+        return figures(plain)
+    return [] if plain is None else [float(plain)]
+
+
+def is_shown(figure: float, known: list[float]) -> bool:
+    """Whether a figure on the screen is a number of the JSON, rounded, or as a percentage; or half of an interval."""
+    return any(
+        abs(figure - value) <= max(0.0051 * abs(value), 0.5 if scale == 100.0 else 0.0051)
+        for one in known
+        for scale in (1.0, 100.0)
+        for value in (one * scale, (one - 1) * scale)
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_number_of_the_screen_is_in_the_json(run: Run, name: str) -> None:
+    if "run.journal" in COMMANDS[name]:
+        publish_through(run, 12, "-q")
+        run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")
+    code, screen, remarks = run(*COMMANDS[name])
+    again, printed, silent = run(*COMMANDS[name], "--json")
+    assert (code, again, silent) == (0, 0, "")
+    answer_of(name.partition(" left out")[0], printed)
+    answer = json.loads(printed)
+    known = numbers_in(answer)
+    rows = [row for row in answer.get("mechanisms", []) if "amre_low" in row]
+    known += [float(f"{(row['amre_high'] - row['amre_low']) / 2:.1e}") for row in rows]  # the column ±, two digits
+    text = re.sub(r"95 %|\d+\.\d ms|\d{4}-\d\d-\d\dT\S+Z", "", screen + remarks)
+    missing = [one for one in figures(text) if not is_shown(one, known)]
+    assert len(missing) <= len(rows)  # the time of a slot differs from run to run
+
+
+def test_what_a_run_came_to(run: Run) -> None:
+    Path("events.csv").write_text(Path("events.csv").read_text() + "nonsense\n")
+    code, out, err = publish_through(run, 5, "--json")
+    assert (code, err) == (0, "")
+    assert out.count("\n") == 1
+    answer = answer_of("publish", out)
+    assert (answer.first, answer.last, answer.out, answer.journal) == (1, 5, "out.ndjson", "run.journal")
+    assert answer.private.not_counted["malformed"] == 1
+    assert answer.private.first_malformed == ["events.csv line 902 (not a record)"]
+    Path("users.csv").write_text(Path("users.csv").read_text() + "n2,4,0.5\n")
+    answer = answer_of("publish", publish_through(run, 5, "--json")[1])
+    assert (answer.first, answer.last, answer.requirements.joining) == (6, 5, 1)
+
+
+@pytest.mark.parametrize("out", ["-", None])
+def test_a_report_and_releases_do_not_share_standard_output(run: Run, out: str | None) -> None:
+    clock = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:05:00Z")
+    more = () if out is None else ("--out", out)
+    code, printed, err = run(
+        *("publish", "events.csv", *clock, "--requirements", "users.csv", "--cells", "4"),
+        *("--journal", "run.journal", "--json", *more),
+    )
+    assert (code, printed) == (2, "")
+    assert "Expected releases in a file for --json" in err
+    assert not Path("run.journal").exists()
+
+
+def test_changes_backups_and_restores(run: Run) -> None:
+    publish_through(run, 10, "-q")
+    change = "users add|set|remove|erase|import"
+    asked = ("--window", "4", "--epsilon", "0.5", "--json")
+    assert answer_of(change, run("users", "run.journal", "add", "new", *asked)[1]).in_force_from == 11
+    assert answer_of(change, run("users", "run.journal", "set", "1", *asked)[1]).counted_from == 18
+    for command, user in (("remove", "2"), ("erase", "3")):
+        assert answer_of(change, run("users", "run.journal", command, user, "--json")[1]).counted_from is None
+    Path("more.csv").write_text(Path("users.csv").read_text() + "n3,4,0.5\n")
+    code, out, err = run("users", "run.journal", "import", "more.csv", "--json")
+    assert (code, err) == (0, "")
+    difference = answer_of(change, out).difference
+    assert (difference.joining, difference.changing, difference.leaving) == (3, 1, 1)
+    assert answer_of("backup", run("backup", "run.journal", "b.journal", "--json")[1]).through_slot == 10
+    publish_through(run, 12, "-q")
+    Path("run.journal").unlink()
+    Path("run.journal.lock").unlink()  # with it, who was a member since the backup would be known
+    stated = ("--released-through", "12", "--widest-window", "8")
+    restored = answer_of("restore", run("restore", "b.journal", "run.journal", *stated, "--json")[1])
+    assert (restored.backup_through, restored.released_through) == (10, 12)
+    assert restored.waiting > 0
+
+
+def test_init_and_demo(run: Run) -> None:
+    answer = answer_of("init", run("init", "city", "--json")[1])
+    assert answer.next == f"wevent publish --config {answer.written[0]}"
+    assert all(Path(name).exists() for name in answer.written)
+    code, out, err = run("demo", "--users", "100", "--slots", "10", "--plot", "d.png", "--json")
+    assert (code, err) == (0, "")
+    answer = answer_of("demo", out)
+    assert (answer.users, answer.slots, answer.plot) == (100, 10, "d.png")
+
+
+def test_every_command_with_json_has_a_schema_and_the_page_is_made_from_them() -> None:
+    assert {name.split()[0] for name in ANSWERS} == set(_with_json(cli, click.Context(cli)))
+    reference = Path(__file__).parents[3] / "docs/reference/json.md"
+    assert reference.read_text() == page(), "run python -m tests.support.json_reference"
+
+
+def _with_json(group: click.Group, context: click.Context) -> set[str]:
+    found = set()
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = isinstance(command, click.Group) and _with_json(command, context)
+        if inner or any("--json" in parameter.opts for parameter in command.params):
+            found.add(name)
+    return found
+
+
+def test_json_is_plain_and_knows_no_nan() -> None:
+    printed = as_json(MechanismsAnswer(mechanisms={"own": "ε, 日本"}))
+    assert printed.isascii()
+    assert json.loads(printed) == {"mechanisms": {"own": "ε, 日本"}}

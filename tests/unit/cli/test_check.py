@@ -1,0 +1,277 @@
+"""`wevent check`: what publishing would meet, said before anything is spent; every classic mistake has its hint."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from wevent.cli import main
+
+RunCommand = Callable[..., tuple[int, str, str]]
+CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:10:00Z")
+PEOPLE = ("--requirements", "users.csv", "--cells", "cells.txt")
+SECRET = ("Xaver4711", "Geheimratshof")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u-{user},{4 + 4 * (user % 2)},0.5" for user in range(20)]
+    Path("users.csv").write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
+    Path("cells.txt").write_text("north\nsouth\n")
+
+    def invoke(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        out, err = capfd.readouterr()
+        return int(caught.value.code or 0), out, err
+
+    return invoke
+
+
+def events(time: str = "2026-01-01T00:{:02d}:30Z", user: str = "u-{}", cell: str = "north") -> list[str]:
+    return [f"{time.format(n % 10)},{user.format(n % 20)},{cell.format(n % 3)}" for n in range(60)]
+
+
+def write(rows: list[str], header: str = "time,user,cell") -> None:
+    Path("events.csv").write_text("\n".join([header, *rows]) + "\n")
+
+
+def write_as(kind: str, rows: list[str]) -> str:
+    """The rows as a file of this kind, all columns text."""
+    write(rows)
+    if kind == "csv":
+        return "events.csv"
+    parts = [dict(zip(("time", "user", "cell"), row.split(","), strict=True)) for row in rows]
+    if kind == "ndjson":
+        Path("events.ndjson").write_text("".join(json.dumps(part) + "\n" for part in parts))
+        return "events.ndjson"
+    duckdb.execute("COPY (FROM read_csv('events.csv', all_varchar = true)) TO 'events.parquet' (FORMAT parquet)")
+    return "events.parquet"
+
+
+def check(run: RunCommand, *more: str, inputs: str = "events.csv") -> dict[str, Any]:
+    code, out, err = run("check", inputs, *CLOCK, *PEOPLE, "--json", *more)
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def reasons(found: dict[str, Any]) -> dict[str, tuple[int, str | None]]:
+    rows = found["not_counted"]["reasons"]
+    return {row["reason"]: (row["events"], row["looks_like"]) for row in rows if row["events"]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet"])
+def test_a_good_stream(run: RunCommand, kind: str) -> None:
+    found = check(run, inputs=write_as(kind, events()))
+    assert found["inputs"] == [{"file": f"events.{kind}", "columns": ["time", "user", "cell"]}]
+    assert found["matching"] == {
+        "events": 60,
+        "first_event": "2026-01-01T00:00:30Z",
+        "last_event": "2026-01-01T00:09:30Z",
+        "of_registered_users": 60,
+        "in_declared_cells": 60,
+        "registered_who_occur": 20,
+    }
+    assert reasons(found) == {}
+    assert found["hints"] == []
+    assert [(row["window"], row["window_time"], row["users"]) for row in found["classes"]] == [
+        (4, "4 minutes", 10),
+        (8, "8 minutes", 10),
+    ]
+    assert found["expected_error"]["typical_error"] > 0
+
+
+def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand) -> None:
+    write([*events(), "x"])
+    code, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE)
+    assert code == 0
+    assert out.startswith("For the operator, private:")
+    for said in (
+        "events.csv: columns time, user, cell",
+        "60 of 60 (100.0%)",
+        "not a record",
+        "4 minutes",
+        "not your data",
+    ):
+        assert said in out
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet"])
+@pytest.mark.parametrize(
+    ("rows", "more", "reason", "number", "looks", "hint"),
+    [
+        (events(user="{}"), (), "unknown user", 60, "9", "Ids look like '9' in the events and like 'a-9'"),
+        (events(user="U-{}"), (), "unknown user", 60, "A-9", "No events are of registered users"),
+        (events(time="2025-01-01T00:{:02d}:30Z"), (), "before the first slot", 60, None, "events are of 2025"),
+        (events(time="17672256{:02d}000"), (), None, 60, None, "say --time-unit ms"),
+        (events(time="17672256{:02d}000000"), (), None, 60, None, "say --time-unit us"),
+        (events(time="17672256{:02d}"), ("--time-unit", "ms"), "before the first slot", 60, None, "--time-unit s."),
+        (events(cell="North"), (), "unknown cell", 60, "Aaaaa", "differs from a declared one by case or spaces"),
+        (events(cell=" north"), (), "unknown cell", 60, " aaaaa", "differs from a declared one by case or spaces"),
+        (events(cell="zone{}"), (), "unknown cell", 60, "aaaa9", "No event has a declared cell"),
+        (
+            events(time="2026-01-01 00:{:02d}"),
+            (),
+            "time without an offset",
+            60,
+            "9999-99-99 99:99",
+            "say --timezone UTC",
+        ),
+        (events(time="01.02.2026"), (), "no time", 60, "99.99.9999", "No event has a time that can be read"),
+    ],
+)
+def test_classic_mistakes(
+    run: RunCommand,
+    rows: list[str],
+    more: tuple[str, ...],
+    reason: str | None,
+    number: int,
+    looks: str,
+    hint: str,
+    kind: str,
+) -> None:
+    found = check(run, *more, inputs=write_as(kind, rows))
+    if reason is not None:
+        assert reasons(found) == {reason: (number, looks)}
+    assert found["not_counted"]["rejected"] + found["not_counted"]["malformed"] == number
+    assert any(hint in sentence for sentence in found["hints"]), found["hints"]
+
+
+def test_cells_numbered_from_one(run: RunCommand) -> None:
+    write([row.replace("north", str(1 + n % 4)) for n, row in enumerate(events())])
+    assert any("numbered from 1 on" in sentence for sentence in check(run, "--cells", "4")["hints"])
+    write([row.replace("north", str(n % 5)) for n, row in enumerate(events())])
+    assert check(run, "--cells", "4")["hints"] == []
+
+
+def test_slot_numbers_outside(run: RunCommand) -> None:
+    write([f"{1000 + n},u-{n},north" for n in range(9)], "slot,user,cell")
+    code, out, err = run(*("check", "events.csv", "--slot-column", "slot", "--end", "5", *PEOPLE, "--json"))
+    assert code == 0, err
+    found = json.loads(out)
+    assert "slot numbers in the events are 1000 to 1008" in found["hints"][0]
+    assert found["classes"][0]["window_time"] is None
+
+
+def test_a_class_of_one_is_warned_of(run: RunCommand) -> None:
+    with Path("users.csv").open("a") as file:
+        file.write("loner,9,0.9\n")
+    write(events())
+    assert "has one user" in check(run)["warnings"][0]
+
+
+def test_nothing_of_an_event_is_shown(run: RunCommand) -> None:
+    user, cell = SECRET
+    write([*events(), f"2026-01-01T00:00:01Z,{user},north", f"2026-01-01T00:00:01Z,u-1,{cell}", f"{user} {cell}"])
+    for form in ((), ("--json",)):
+        _, out, err = run("check", "events.csv", *CLOCK, *PEOPLE, *form)
+        assert user not in out + err
+        assert cell not in out + err
+        assert "Aaaaa9999" in out
+
+
+def test_the_reasons_are_those_that_publish_prints(run: RunCommand) -> None:
+    write([*events(), *events(user="x{}"), *events(cell="west")[:7], *events(time="2027-01-01T00:{:02d}:00Z")[:5], "y"])
+    found = check(run)
+    code, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "out.ndjson")
+    assert code == 0
+    assert "60 unknown user, 7 unknown cell, 5 after the last slot" in err
+    assert reasons(found) == {
+        "unknown user": (60, "a9"),
+        "unknown cell": (7, "aaaa"),
+        "after the last slot or in one that had not begun": (5, None),
+        "not a record": (1, "a"),
+    }
+
+
+def files() -> dict[str, tuple[int, bytes]]:
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path().iterdir()}
+
+
+@pytest.mark.parametrize("command", [("check",), ("publish", "--check")])
+def test_nothing_is_written_with_or_without_a_journal(run: RunCommand, command: tuple[str, ...]) -> None:
+    write(events())
+    named = ("--journal", "run.journal", "--out", "out.ndjson")
+    before = files()
+    assert run(*command, "events.csv", *CLOCK, *PEOPLE, *named)[0] == 0
+    assert files() == before
+    assert run("publish", "events.csv", *CLOCK, *PEOPLE, *named)[0] == 0
+    before = files()
+    code, out, err = run(*command, "events.csv", *CLOCK, *PEOPLE, *named)
+    assert code == 0, err
+    assert "Slots 11 to 10" in out
+    assert files() == before
+
+
+def test_a_journal_says_who_waits_and_what_is_pinned(run: RunCommand) -> None:
+    write(events())
+    named = ("--journal", "run.journal", "--out", "out.ndjson")
+    half = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:02:00Z")
+    assert run("publish", "events.csv", *half, *PEOPLE, *named)[0] == 0
+    assert run("users", "run.journal", "set", "u-5", "--window", "8", "--epsilon", "0.25")[0] == 0
+    later = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:10:00Z")
+    code, out, err = run("check", "events.csv", *later, "--cells", "cells.txt", *named, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["clock"]["first_slot"] == 3
+    assert found["people"] == {"counted": 19, "waiting": 1, "changes": None}
+    said = reasons(found)
+    assert list(said) == ["held out"]
+    _, _, err = run("publish", "events.csv", *later, "--cells", "cells.txt", *named)
+    published = re.search(r"(\d+) held out", err)
+    assert published is not None
+    assert int(published[1]) == said["held out"][0]
+    code, _, err = run("check", "events.csv", *later, "--cells", "3", *named)
+    assert code == 2
+    assert "cells" in err
+
+
+def test_changed_requirements_are_said(run: RunCommand) -> None:
+    write(events())
+    named = ("--journal", "run.journal", "--out", "out.ndjson")
+    assert run("publish", "events.csv", *CLOCK, *PEOPLE, *named)[0] == 0
+    text = Path("users.csv").read_text().replace("u-0,4,0.5", "u-0,4,0.25") + "new,4,0.5\n"
+    Path("users.csv").write_text(text)
+    found = check(run, *named)
+    changes = found["people"]["changes"]
+    assert (changes["joining"], changes["changing"], changes["leaving"], changes["waiting"]) == (1, 1, 0, 1)
+    assert found["people"]["waiting"] == 1
+
+
+def test_strict_changes_nothing_about_a_check(run: RunCommand) -> None:
+    write([*events(), "x"])
+    assert reasons(check(run, "--strict")) == {"not a record": (1, "a")}
+
+
+def test_live_lines_cannot_be_checked(run: RunCommand) -> None:
+    code, out, err = run("check", "-", "--slot", "60s", *PEOPLE)
+    assert code == 0, err
+    assert "Live lines cannot be checked before they come" in out
+    assert "Expected error" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("check", "events.csv", *CLOCK, "--requirements", "users.csv"), "cells"),
+        (("check", "absent.csv", *CLOCK, *PEOPLE), "absent.csv"),
+        (("check", "events.csv", *CLOCK, *PEOPLE, "--user-column", "who"), "who"),
+        (("check", "events.csv", *CLOCK, *PEOPLE, "--mechanism", "pbx"), "pbx"),
+        (("check", "events.csv", *CLOCK, "--cells", "cells.txt"), "requirements"),
+    ],
+)
+def test_settings_that_are_wrong_are_refused(run: RunCommand, arguments: tuple[str, ...], named: str) -> None:
+    write(events())
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert named in err
+    assert not out
+    assert "Traceback" not in err

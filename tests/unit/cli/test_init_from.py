@@ -1,0 +1,125 @@
+"""`wevent init --from`: names and types of columns, and nothing of what people did."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from wevent.cli import main
+from wevent.publishing.template import guess_roles
+from wevent.streams.files.column_types import Column
+
+RunCommand = Callable[..., tuple[int, str, str]]
+SECRETS = ("rider-0815", "Geheimhafen", "2026-03-02", "08:15", "17.5")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunCommand:
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        out, err = capfd.readouterr()
+        return int(caught.value.code or 0), out, err
+
+    return invoke
+
+
+def rides(kind: str) -> str:
+    row = {"started_at": "2026-03-02 08:15:00", "rider": "rider-0815", "zone": "Geheimhafen", "fare": "17.5"}
+    Path("rides.csv").write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
+    if kind == "ndjson":
+        Path("rides.ndjson").write_text(json.dumps(row) + "\n")
+    if kind == "parquet":
+        query = "SELECT started_at::TIMESTAMP AS started_at, rider, zone, fare FROM 'rides.csv'"
+        duckdb.execute(f"COPY ({query}) TO 'rides.parquet' (FORMAT parquet)")
+    return f"rides.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet"])
+def test_a_configuration_to_fill_in(run: RunCommand, kind: str) -> None:
+    events = rides(kind)
+    code, out, err = run("init", "--from", events, "mine")
+    assert code == 0, err
+    text = Path("mine/wevent.toml").read_text()
+    values = tomllib.loads(text)
+    assert values["inputs"] == [f"../{events}"]
+    assert (values["time_column"], values["user_column"], values["cell_column"]) == ("started_at", "rider", "zone")
+    assert [key for key, value in values.items() if value == ""] == ["timezone", "start", "end", "cells"]
+    assert "# Other columns: fare (numbers)." in text
+    assert Path("mine/requirements.csv").read_text() == "user,privacy,window\n"
+    assert not [secret for secret in SECRETS if secret in text + out + err]
+    assert "Fill in timezone, start, end, cells in mine/wevent.toml" in out
+
+
+def test_blanks_are_refused_together_and_what_is_filled_in_works(run: RunCommand) -> None:
+    assert run("init", "--from", rides("csv"))[0] == 0
+    for command in (("check",), ("publish",)):
+        code, _, err = run(*command)
+        assert code == 2
+        assert "Expected cells, start, end and timezone to be set" in err
+    text = Path("wevent.toml").read_text()
+    filled = {"cells": '"cells.txt"', "start": '"2026-03-02T00:00:00Z"', "end": '"2026-03-03T00:00:00Z"'}
+    for key, value in {**filled, "timezone": '"UTC"'}.items():
+        text = text.replace(f'\n{key} = ""', f"\n{key} = {value}")
+    Path("wevent.toml").write_text(text)
+    Path("cells.txt").write_text("Geheimhafen\nAirport\n")
+    with Path("requirements.csv").open("a") as file:
+        file.write("rider-0815,High,Small\n")
+    code, out, err = run("check", "--json")
+    assert code == 0, err
+    assert json.loads(out)["matching"]["of_registered_users"] == 1
+    assert json.loads(out)["not_counted"]["rejected"] == 0
+
+
+def test_nothing_is_overwritten_and_odd_files_are_refused(run: RunCommand) -> None:
+    events = rides("csv")
+    Path("wevent.toml").write_text("mine")
+    code, _, err = run("init", "--from", events)
+    assert code == 2
+    assert "wevent.toml" in err
+    assert Path("wevent.toml").read_text() == "mine"
+    Path("semi.csv").write_text("a;b;c\n1;2;3\n")
+    code, _, err = run("init", "--from", "semi.csv", "other")
+    assert code == 2
+    assert "separated by commas" in err
+    assert not Path("other").exists()
+    assert run("init", "--from", "absent.csv", "other")[0] == 2
+    code, _, err = run("init")
+    assert code == 2
+    assert "--from" in err
+
+
+@pytest.mark.parametrize(
+    ("columns", "roles"),
+    [
+        (
+            (Column("ts", "whole numbers", 13), Column("userId", "whole numbers"), Column("cell", "text")),
+            ("ts", "userId", "cell"),
+        ),
+        ((Column("a", "text"), Column("b", "times with an offset"), Column("c", "text")), ("b", None, None)),
+        (
+            (Column("date", "text"), Column("seen", "times with an offset"), Column("who", "text")),
+            ("seen", "who", None),
+        ),
+        (
+            (Column("USER_ID", "text"), Column("Timestamp", "times without an offset"), Column("Station", "text")),
+            ("Timestamp", "USER_ID", "Station"),
+        ),
+    ],
+)
+def test_roles_by_name_and_type(columns: tuple[Column, ...], roles: tuple[str | None, ...]) -> None:
+    found = guess_roles(columns)
+    assert tuple(None if column is None else column.name for column in found.values()) == roles
+
+
+def test_numbers_as_times_have_a_unit(run: RunCommand) -> None:
+    Path("e.csv").write_text("time,user,cell\n1767225600000,1,2\n")
+    assert run("init", "--from", "e.csv")[0] == 0
+    assert tomllib.loads(Path("wevent.toml").read_text())["time_unit"] == "ms"

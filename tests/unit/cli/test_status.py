@@ -1,0 +1,88 @@
+"""`wevent status`: what is left and what it means, who waits, what a restore did; and a journal that is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.small_stream import Run, publish_through, publishing_folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return publishing_folder(tmp_path, monkeypatch)
+
+
+def facts(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("status", "run.journal", "--json")[1])
+    return found
+
+
+@pytest.mark.parametrize("mechanism", ["pft", "pbu", "uniform", "sample", "plbu"])
+def test_nothing_left_is_as_it_should_be_where_windows_are_planned(run: Run, mechanism: str) -> None:
+    publish_through(run, 12, "--mechanism", mechanism, "-q")
+    screen = run("status", "run.journal")[1]
+    assert f"{mechanism} plans the spending of every window" in screen
+    assert "as it should be" in facts(run)["meaning"]
+
+
+def test_much_left_has_a_reason_too(run: Run) -> None:
+    users = [f"{user},4,{('0.2', '2.0')[user % 2]}" for user in range(60)]
+    Path("users.csv").write_text("\n".join(["user,window,epsilon", *users]) + "\n")
+    publish_through(run, 12, "--mechanism", "uniform", "-q")
+    assert "held to what the strictest one allows" in run("status", "run.journal")[1]
+
+
+@pytest.mark.parametrize("mechanism", ["pbd", "pba"])
+def test_what_is_left_is_for_changes_where_the_stream_is_watched(run: Run, mechanism: str) -> None:
+    publish_through(run, 12, "--mechanism", mechanism, "-q")
+    assert f"{mechanism} spends more when the stream changes" in run("status", "run.journal")[1]
+
+
+def test_a_restore_is_seen_in_status_and_audit(run: Run) -> None:
+    publish_through(run, 10, "-q")
+    run("backup", "run.journal", "b.journal")
+    publish_through(run, 14, "-q")
+    Path("run.journal").unlink()
+    Path("run.journal.lock").unlink()  # with it, who was a member since the backup would be known
+    assert run("restore", "b.journal", "run.journal", "--released-through", "14", "--widest-window", "8")[0] == 0
+    found = facts(run)
+    assert found["released_elsewhere"] == [{"first": 11, "last": 14}]
+    assert (found["members"], found["waiting"] > 0, found["waiting_until"] > 14) == (60, True, True)
+    sentence = "slots 11 to 14 were released elsewhere (a backup was restored)"
+    screen = run("status", "run.journal")[1]
+    assert sentence in screen
+    assert f"{found['waiting']} of them wait, until slot {found['waiting_until']} at the latest" in screen
+    code, screen, _ = run("audit", "run.journal")
+    assert (code, sentence in screen) == (0, True)
+    assert json.loads(run("audit", "run.journal", "--json")[1])["released_elsewhere"] == [{"first": 11, "last": 14}]
+
+
+def test_nobody_waits_and_nothing_is_elsewhere_in_a_plain_journal(run: Run) -> None:
+    publish_through(run, 3, "-q")
+    found = facts(run)
+    assert (found["released_elsewhere"], found["waiting"], found["waiting_until"]) == ([], 0, None)
+    assert "elsewhere" not in run("status", "run.journal")[1] + run("audit", "run.journal")[1]
+
+
+@pytest.mark.parametrize("command", [("status",), ("releases",), ("users",)])
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_lost_journal_is_said_to_be_lost_with_the_way_back(run: Run, command: tuple[str], left: bytes | None) -> None:
+    publish_through(run, 6, "-q")
+    Path("run.journal").unlink()
+    if left is not None:
+        Path("run.journal").write_bytes(left)
+    arguments = (*command, "run.journal", *(("list",) if command == ("users",) else ()))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "the journal that committed slot 6" in err
+    assert "wevent restore BACKUP run.journal --released-through 6" in err
+
+
+def test_one_that_never_was_is_not_lost(run: Run) -> None:
+    code, _, err = run("status", "run.journal")
+    assert code == 2
+    assert "no such file" in err

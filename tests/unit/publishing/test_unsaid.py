@@ -1,0 +1,145 @@
+"""What nobody said: a new journal takes the defaults, an old one goes on as it began."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wevent
+from tests.support.commands import Done, call, publish, write_stream
+from wevent.core.settings import option_values
+from wevent.journal.terms import Terms
+
+TESTS = Path(__file__).parents[2]
+GOLDEN = TESTS / "golden" / "data" / "format2.tar.gz"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_stream(tmp_path)
+    return tmp_path
+
+
+def terms(folder: Path, journal: str = "run.journal") -> Terms:
+    with wevent.open_journal(folder / journal) as opened:
+        return opened.head().epoch.terms
+
+
+def epochs(folder: Path) -> list[dict[str, Any]]:
+    with wevent.open_journal(folder / "run.journal") as opened:
+        return [option_values(epoch.terms) for epoch in opened.epochs()]
+
+
+def fine(done: Done) -> None:
+    assert done.code == 0, done
+
+
+def test_a_new_journal_is_pft_with_all_classes_alike(folder: Path) -> None:
+    fine(publish(folder, 3))
+    assert (terms(folder).mechanism, terms(folder).unbiased) == ("pft", True)
+    fine(publish(folder, 5))
+
+
+def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
+    """Version 0.1 weighed classes by their budgets unless told otherwise, and pinned `unbiased: false`."""
+    with tarfile.open(GOLDEN) as stored:
+        stored.extractall(tmp_path, filter="data")
+    (tmp_path / "out.ndjson").unlink()  # in the format of then
+    fine(publish(tmp_path, 30))
+    assert epochs(tmp_path) == [epochs(tmp_path)[0]]
+    assert (terms(tmp_path).mechanism, terms(tmp_path).unbiased) == ("pft", False)
+    fine(call(tmp_path, "audit", "run.journal"))
+
+
+def test_an_earlier_journal_of_another_mechanism_goes_on(folder: Path) -> None:
+    shutil.copy(TESTS / "data" / "format1.journal", folder / "run.journal")
+    said = ("--cells", "3", "--slot", "60s", "--start", "2026-01-01T00:00:00Z")
+    before = terms(folder)
+    assert before.mechanism == "pbu"
+    assert before.unknown_users == 2
+    journal = ("--journal", "run.journal", "--out", "out.ndjson", "--released-through", "14")  # it has no side file
+    fine(call(folder, "publish", "events.csv", *said, "--end", "2026-01-01T00:25:00Z", *journal))
+    assert terms(folder) == before
+
+
+SAID = {
+    "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
+    "weights": (("--weighted",), {"mechanism": "pft", "unbiased": False}),
+    "the neighbours": (
+        ("--neighbours", "replace", "--known-total", "60"),
+        {"neighbours": "replace", "known_total": 60},
+    ),
+    "cells per user": (("--max-cells-per-user", "2"), {"max_cells_per_user": 2}),
+    "switches": (("--nonnegative", "--round"), {"nonnegative": True, "round": True}),
+    "a threshold": (("--mechanism", "ba", "--threshold", "std"), {"mechanism": "ba", "threshold": "std"}),
+    "strangers": (("--unknown-users", "5"), {"unknown_users": 5}),
+    "a name": (("--stream", "city"), {"stream": "city"}),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_what_was_said_once_need_not_be_said_again(folder: Path, case: str) -> None:
+    said, pinned = SAID[case]
+    fine(publish(folder, 3, *said))
+    before = terms(folder)
+    assert {name: getattr(before, name) for name in pinned} == pinned
+    fine(publish(folder, 6))
+    fine(publish(folder, 9, *said))
+    fine(publish(folder, 12, "--new-epoch"))  # nothing else was asked for: no epoch begins
+    assert terms(folder) == before
+    assert len(epochs(folder)) == 1
+
+
+def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
+    fine(publish(folder, 3, "--nonnegative"))
+    for said, named in (
+        (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
+        (("--weighted",), "unbiased (True in the journal, False now)"),
+        (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
+        (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
+    ):
+        refused = publish(folder, 5, *said)
+        assert refused.code == 2
+        assert named in refused.err
+
+
+def test_a_file_says_it_too(folder: Path) -> None:
+    fine(publish(folder, 3))
+    (folder / "wevent.toml").write_text("unbiased = false\n")
+    refused = publish(folder, 5, "--config", "wevent.toml")
+    assert "unbiased (True in the journal, False now)" in refused.err
+    fine(publish(folder, 5, "--config", "wevent.toml", "--unbiased"))
+
+
+def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Path) -> None:
+    fine(publish(folder, 3, "--mechanism", "ba", "--threshold", "std", "--refund", "--nonnegative"))
+    fine(publish(folder, 6, "--mechanism", "pft", "--new-epoch"))
+    fine(publish(folder, 9, "--mechanism", "pbd", "--new-epoch"))
+    fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--new-epoch"))
+    fine(publish(folder, 14))
+    wanted = ("mechanism", "threshold", "refund", "unbiased", "nonnegative")
+    assert [tuple(epoch[name] for name in wanted) for epoch in epochs(folder)] == [
+        ("ba", "std", True, False, True),
+        ("pft", None, False, True, True),
+        ("pbd", None, False, False, True),
+        ("pft", None, False, False, True),
+    ]
+    fine(call(folder, "audit", "run.journal"))
+
+
+def test_none_takes_back_what_was_said(folder: Path) -> None:
+    fine(publish(folder, 3, "--neighbours", "replace", "--known-total", "60"))
+    assert publish(folder, 6, "--known-total", "none").code == 2
+    fine(publish(folder, 6, "--known-total", "none", "--new-epoch"))
+    assert [epoch["known_total"] for epoch in epochs(folder)] == [60, None]
+
+
+def test_a_misspelt_mechanism_is_named_also_on_resuming(folder: Path) -> None:
+    fine(publish(folder, 3))
+    refused = publish(folder, 5, "--mechanism", "pftt")
+    assert refused.code == 2
+    assert "Did you mean 'pft'?" in refused.err

@@ -1,0 +1,50 @@
+"""Events of an open slot: why those that cannot count are dropped, whenever that happens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wevent.counting.counts import Rejected
+from wevent.counting.lookup import Labels
+from wevent.counting.roster import Roster
+from wevent.counting.spelling import Spelled
+from wevent.people.membership import make_roster
+from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.records.decoding import EventColumns
+
+USERS = ["1", "2", "1", "x", "w", "x", "2"]
+CELLS = [0, 1, -1, 0, 1, -1, -1]
+WHY = Rejected(unknown_cell=3, unknown_user=1, held_out=1)
+
+
+def people() -> Roster:
+    return make_roster(["1", "2"], [(4, 10**9), (4, 10**9)], (), waiting=Spelled.of(["w"]))
+
+
+def filled(slot: OpenSlot) -> OpenSlot:
+    for place, (user, cell) in enumerate(zip(USERS, CELLS, strict=True)):
+        slot.add(EventColumns(np.array([place]), Labels.of_values([user]), np.array([cell])))
+    return slot
+
+
+@pytest.mark.parametrize("compact_above", [1, 3, 100])
+def test_the_reasons_stay_when_events_are_forgotten_early(compact_above: int) -> None:
+    slot = OpenSlot(1, compact_above=compact_above)
+    slot.belongs_to(people())
+    counts = filled(slot).count(people(), 2)
+    assert counts.matrix.tolist() == [[1, 1]]
+    assert counts.reasons == WHY
+
+
+def test_the_reasons_survive_being_stored() -> None:
+    slot = OpenSlot(1, compact_above=3)
+    slot.belongs_to(people())
+    restored = OpenSlot.load(1, filled(slot).dump())
+    assert restored.count(people(), 2).reasons == WHY
+
+
+def test_what_an_older_version_stored_is_read() -> None:
+    saved = filled(OpenSlot(1)).dump()
+    restored = OpenSlot.load(1, [*saved[:3], 5])
+    assert restored.count(people(), 2).rejected == 5 + sum(WHY)
