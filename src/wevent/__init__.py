@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
-    from wevent.publishing.session import Intent, publish
+    from wevent.publishing.calling import publish
+    from wevent.publishing.session import Intent, RunReport
 
 __version__ = "0.1.0"
 
@@ -119,6 +120,7 @@ __all__ = [
     "Requirement",
     "ResponsePermit",
     "Roster",
+    "RunReport",
     "Sampling",
     "SamplingPermit",
     "SecureNoise",
@@ -179,7 +181,8 @@ _HOMES = {
     "wevent.publisher.catalogue": ("mechanisms", "register"),
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
-    "wevent.publishing.session": ("Intent", "publish"),
+    "wevent.publishing.calling": ("publish",),
+    "wevent.publishing.session": ("Intent", "RunReport"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _NAMED_THERE = {"audit": "audit_journal"}

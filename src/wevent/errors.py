@@ -135,4 +135,4 @@ class InvalidSettings(WeventError, ValueError):
 
 
 class InvalidInput(WeventError, ValueError):
-    """An input file that is missing, empty or lacks a column. Facts: `path`, `column` if one is at fault."""
+    """An input file that is missing, empty, or lacks a column or a field. Facts: `path`, `column` or `place` at fault."""

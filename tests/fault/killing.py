@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.emitted import charges_of
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
@@ -97,7 +98,7 @@ class Rounds:
                 charges = (record.probe + record.publication).tolist()
                 if record.kind == "published" and not any(charges):
                     raise Broken(f"slot {record.slot} was charged to nobody")
-        if violated_windows(list(_charges(self._seen))):
+        if violated_windows([charges_of(self._seen[slot]) for slot in sorted(self._seen)]):
             raise Broken("a window was overspent")
         report = audit_journal(self.path)
         if not report.ok:
@@ -129,7 +130,7 @@ class Rounds:
         lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         for place, line in enumerate(lines, start=1):
             number = json.loads(line)["slot"] if self._stream else place
-            if not line.startswith(b'{"slot":%d,' % number):
+            if not line.startswith(b'{"format":2,"slot":%d,' % number):
                 raise Broken(f"line {number} is not slot {number}")
             if self._seen.setdefault(number, line) != line:
                 raise Broken(f"slot {number} was emitted twice with different bytes")
@@ -164,11 +165,3 @@ def warm_up() -> None:
     from wevent import Population, Publisher, Requirement
 
     Publisher(Population({Requirement(2, 1): 5}), 2, "uniform", noise=SecureNoise()).step([[1, 2]])
-
-
-def _charges(seen: dict[int, bytes]) -> list[dict[tuple[int, int], tuple[int, int]]]:
-    slots = []
-    for slot in sorted(seen):
-        line = json.loads(seen[slot])
-        slots.append({tuple(key): (0, spent) for key, spent in zip(line["classes"], line["charges"], strict=True)})
-    return slots

@@ -126,7 +126,7 @@ def test_damage_changes_something_almost_always() -> None:
 
 
 def test_the_witness_notices_other_bytes_gaps_and_overspending() -> None:
-    line = b'{"slot":%d,"classes":[[2,10]],"charges":[%d]}\n'
+    line = b'{"slot":%d,"classes":[{"window":2,"epsilon":0.00000001}],"charges":[0.00000000%d]}\n'
     witness = Witness()
     witness.hear(line % (1, 5) + line % (2, 5) + line % (1, 5))
     witness.check()

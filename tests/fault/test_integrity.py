@@ -218,6 +218,8 @@ COMMANDS = (
     ("releases", "run.journal"),
     ("users", "run.journal", "list"),
     ("users", "run.journal", "export"),
+    ("users", "run.journal", "set", "9", "--window", "4", "--epsilon", "0.5", "--dry-run"),
+    ("levels", "run.journal"),
     ("users", "run.journal", "set", "8", "--window", "4", "--epsilon", "0.5"),
     ("audit", "run.journal"),
     ("backup", "run.journal", "copy.journal", "--force"),
@@ -243,7 +245,7 @@ def test_flipped_bits_end_in_one_sentence(used: Path) -> None:
     assert {0, 2} <= codes
 
 
-@pytest.mark.parametrize("command", [("users", "run.journal", "list"), ("users", "run.journal", "export")])
+@pytest.mark.parametrize("command", COMMANDS[3:5] + COMMANDS[6:7])
 def test_a_registry_that_does_not_add_up_is_not_listed(used: Path, command: tuple[str, ...]) -> None:
     change(used, "UPDATE members SET nano = nano + 4000000 WHERE user = '7'")
     assert_damaged(call(used, *command))

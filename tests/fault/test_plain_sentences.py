@@ -34,6 +34,7 @@ COMMANDS = {
     "releases": ("releases", "run.journal"),
     "releases csv": ("releases", "run.journal", "--format", "csv"),
     "users": ("users", "run.journal", "export"),
+    "levels": ("levels", "run.journal"),
     "publish": ("publish", "events.csv", *CLOCK, *PEOPLE, "--end", "2026-01-01T00:07:00Z", "--journal", "run.journal"),
 }
 

@@ -79,7 +79,7 @@ def test_a_foreign_file_where_the_journal_has_slots(folder: Path, content: str, 
 
 
 @pytest.mark.parametrize("ending", ["ndjson", "csv"])
-@pytest.mark.parametrize("behind", [b"x", b"and more", b'{"slot":4', b"4,2026-01-01T00:03:00Z", b"more\n"])
+@pytest.mark.parametrize("behind", [b"x", b"and more", b'{"format":2,"slot":4', b"4,2026-01-01T00:03:00Z", b"more\n"])
 def test_something_else_behind_our_releases(folder: Path, ending: str, behind: bytes) -> None:
     out = folder / f"o.{ending}"
     assert publish(folder, 3, out=out.name).code == 0
@@ -111,7 +111,8 @@ def test_an_edited_release(folder: Path, ending: str, place: str) -> None:
     assert publish(folder, 3, out=out.name).code == 0
     lines = out.read_bytes().splitlines(keepends=True)
     index = -1 if place == "last" else int(ending == "csv")
-    lines[index] = lines[index].replace(b"pbd", b"pba")
+    assert b"pft" in lines[index]
+    lines[index] = lines[index].replace(b"pft", b"pba")
     out.write_bytes(b"".join(lines))
     refused(folder, out.name, "another journal, or was edited")
 

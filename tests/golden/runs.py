@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.emitted import nano
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent import Population, Publisher, Release, Requirement, SeededNoise, mechanisms
@@ -75,7 +76,7 @@ def first_version(text: str) -> dict[str, Any]:
     Epsilons were whole nano-epsilons, which the decimals must be exactly; before the first measurement there were zeros.
     """
     line, exact = json.loads(text), json.loads(text, parse_float=Decimal)
-    classes = [[held["window"], _nano(held["epsilon"])] for held in exact["classes"]]
+    classes = [[held["window"], nano(held["epsilon"])] for held in exact["classes"]]
     return {
         "slot": line["slot"],
         "time": line["start"],
@@ -85,16 +86,10 @@ def first_version(text: str) -> dict[str, Any]:
         "histogram": [0] * line["cells"] if line["histogram"] is None else line["histogram"],
         "std_error": line["std_error"],
         "classes": classes,
-        "charges": [_nano(charge) for charge in exact["charges"]],
-        "threshold": None if exact["threshold"] is None else _nano(exact["threshold"]),
+        "charges": [nano(charge) for charge in exact["charges"]],
+        "threshold": None if exact["threshold"] is None else nano(exact["threshold"]),
         "dissimilarity": line["dissimilarity"],
     }
-
-
-def _nano(epsilon: Decimal | int) -> int:
-    nano = epsilon * 10**9
-    assert nano == int(nano), "an epsilon finer than the ledger's"
-    return int(nano)
 
 
 def _publish(journal: SqliteJournal, way: str, folder: Path, first: int, last: int, variant: str) -> None:

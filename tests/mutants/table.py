@@ -83,7 +83,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: what people wait for is not charged",
-        "publishing/loop.py",
+        "publishing/staleness.py",
         "for row in sorted({*publisher.ledger.rows, *held}):",
         "for row in sorted({*publisher.ledger.rows}):",
         MEMBERSHIPS,
@@ -140,8 +140,8 @@ MUTANTS = [
     Mutant(
         "strangers: whom the registry knows is one",
         "publishing/member_view.py",
-        "make_roster(rows.users, rows.keys, self._declared, unknown, barred)",
-        "make_roster(rows.users, rows.keys, self._declared, unknown, None)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, barred, waiting)",
+        "make_roster(rows.users, rows.keys, self._declared, unknown, None, waiting)",
         MEMBERSHIPS,
     ),
     Mutant(
@@ -416,8 +416,8 @@ MUTANTS = [
     Mutant(
         "integrity: users lists a registry that does not add up",
         "cli/users.py",
-        "        journal.registry.check()\n        rows = [",
-        "        rows = [",
+        "        journal.registry.check()\n        members = journal.registry.members()\n        waiting",
+        "        members = journal.registry.members()\n        waiting",
         INTEGRITY,
     ),
     Mutant(
@@ -451,8 +451,9 @@ MUTANTS = [
     Mutant(
         "outputs: slots are charged before the output is compared",
         "publishing/session.py",
-        "        plan = _plan(journal, intent)\n",
-        "        plan = _plan(journal, intent)\n        settle(journal, plan) if plan is not None else None\n",
+        "        plan = plan_settlement(journal, intent)\n",
+        "        plan = plan_settlement(journal, intent)\n"
+        "        store_settlement(journal, plan) if plan is not None else None\n",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
@@ -489,6 +490,20 @@ MUTANTS = [
         "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
         "    if False:\n",
         REMOVALS,
+    ),
+    Mutant(
+        "requirements: what is forgotten at the boundary is foreseen to hold people out",
+        "people/foresight.py",
+        "if row.last is None or row.last > self._forgotten]",
+        "]",
+        ("tests/unit/people/test_foresight.py", "tests/contract/journal/test_registry.py"),
+    ),
+    Mutant(
+        "requirements: a dry run stores what it shows",
+        "publishing/importing.py",
+        "    if not dry_run:\n",
+        "    if True:\n",
+        ("tests/unit/cli/test_levels.py",),
     ),
     Mutant(
         "requirements: nobody says how many leave",

@@ -82,6 +82,8 @@ def audit_journal(path: str | Path) -> Report:
     Raises:
         InvalidJournal: if it cannot be read as a journal at all.
     """
+    if not isinstance(path, (str, Path)):
+        raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
     with _reading(Path(path)) as database:
         return _Audit(database).run()
 

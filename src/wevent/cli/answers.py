@@ -58,7 +58,7 @@ class WriterAnswer(Answer):
     since: str
 
 
-class SlotRange(Answer):
+class SlotsElsewhere(Answer):
     """Slots that another copy of the journal released, charged here and never drawn again.
 
     Attributes:
@@ -107,7 +107,7 @@ class StatusAnswer(Answer):
     members: int
     waiting: int
     waiting_until: int | None
-    released_elsewhere: list[SlotRange]
+    released_elsewhere: list[SlotsElsewhere]
     classes: list[ClassBudget]
     meaning: str
     backup: bool
@@ -167,7 +167,7 @@ class AuditAnswer(Answer):
     first: int
     slots: int
     classes: list[WindowSpend]
-    released_elsewhere: list[SlotRange]
+    released_elsewhere: list[SlotsElsewhere]
     unsafe: list[str]
     violations: list[Violation]
 
@@ -362,6 +362,160 @@ class LevelsAnswer(Answer):
     notes: list[str]
 
 
+class CheckedClock(Answer):
+    """The slots that a run would have.
+
+    Attributes:
+        first_slot: the first that would be published.
+        last_slot: the last; null for live lines without an end.
+        slot_seconds: how long a slot is; null where slots are numbers.
+        start: when slot 1 starts; null where slots are numbers.
+        end: when the last slot ends; null without one.
+    """
+
+    first_slot: int
+    last_slot: int | None
+    slot_seconds: float | None
+    start: str | None
+    end: str | None
+
+
+class CheckedInput(Answer):
+    """A file of events.
+
+    Attributes:
+        file: its name.
+        columns: that were found in it.
+    """
+
+    file: str
+    columns: list[str]
+
+
+class CheckedMatching(Answer):
+    """How well events fit the settings; private.
+
+    Attributes:
+        events: that were read.
+        first_event: when the first of them was; null without any.
+        last_event: when the last of them was; null without any.
+        of_registered_users: how many are of people who are registered.
+        in_declared_cells: how many are in cells that are declared.
+        registered_who_occur: how many of the registered people have an event.
+    """
+
+    events: int
+    first_event: str | None
+    last_event: str | None
+    of_registered_users: int
+    in_declared_cells: int
+    registered_who_occur: int
+
+
+class CheckedReason(Answer):
+    """Why events would not count; private.
+
+    Attributes:
+        reason: in words.
+        events: how many.
+        looks_like: the shape of one of them, letters and digits replaced; null without one.
+    """
+
+    reason: str
+    events: int
+    looks_like: str | None
+
+
+class CheckedNotCounted(Answer):
+    """Events that would not count; private.
+
+    Attributes:
+        rejected: events that are well-formed.
+        malformed: lines that are no event.
+        reasons: one by one.
+    """
+
+    rejected: int
+    malformed: int
+    reasons: list[CheckedReason]
+
+
+class CheckedPeople(Answer):
+    """Who would count.
+
+    Attributes:
+        counted: in the first slot.
+        waiting: how many of the registered would not yet.
+        changes: what the requirements file would change; null for a new journal.
+    """
+
+    counted: int
+    waiting: int
+    changes: RegistryDifference | None
+
+
+class CheckedClass(ClassOfUsers):
+    """Users with the same requirement.
+
+    Attributes:
+        window_time: the window as a time; null where slots are numbers.
+        level: its words; null without any.
+    """
+
+    window_time: str | None
+    level: str | None
+
+
+class CheckedError(Answer):
+    """What error to expect, from an invented stream: it knows nothing of the events.
+
+    Attributes:
+        mechanism: in force.
+        typical_error: users per cell and slot.
+        stream: what was invented.
+        fresh_share: the share of slots that were measured.
+    """
+
+    mechanism: str
+    typical_error: float
+    stream: str
+    fresh_share: float
+
+
+class CheckAnswer(Answer):
+    """`wevent check --json` and `wevent publish --check --json`; for the operator, not to be published.
+
+    Attributes:
+        private: a sentence that says so.
+        journal: the journal; null if none is set.
+        mechanism: that would publish.
+        clock: the slots.
+        inputs: the files; null for live lines.
+        matching: how well events fit; null for live lines.
+        not_counted: events that would not count; null for live lines.
+        first_malformed: where the first malformed records are.
+        people: who would count.
+        classes: their requirements.
+        expected_error: null where nothing can be said.
+        hints: what to do about it.
+        warnings: what to mind.
+    """
+
+    private: str
+    journal: str | None
+    mechanism: str
+    clock: CheckedClock
+    inputs: list[CheckedInput] | None
+    matching: CheckedMatching | None
+    not_counted: CheckedNotCounted | None
+    first_malformed: list[str]
+    people: CheckedPeople
+    classes: list[CheckedClass]
+    expected_error: CheckedError | None
+    hints: list[str]
+    warnings: list[str]
+
+
 class BackupAnswer(Answer):
     """`wevent backup --json`.
 
@@ -372,6 +526,20 @@ class BackupAnswer(Answer):
 
     target: str
     through_slot: int
+
+
+class PlotAnswer(Answer):
+    """`wevent plot --json`.
+
+    Attributes:
+        source: what is drawn.
+        picture: the picture; null if none was asked for.
+        page: the page; null if none was asked for.
+    """
+
+    source: str
+    picture: str | None
+    page: str | None
 
 
 class RestoreAnswer(Answer):
@@ -672,6 +840,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
     {
         "audit": AuditAnswer,
         "backup": BackupAnswer,
+        "check": CheckAnswer,
         "compare": CompareAnswer,
         "demo": DemoAnswer,
         "doctor": DoctorAnswer,
@@ -679,6 +848,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
         "levels": LevelsAnswer,
         "mechanisms": MechanismsAnswer,
         "plan": PlanAnswer,
+        "plot": PlotAnswer,
         "publish": PublishAnswer,
         "reproduce": ReproduceAnswer,
         "restore": RestoreAnswer,

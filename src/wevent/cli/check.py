@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from wevent.cli.answers import CheckAnswer, as_json
 from wevent.cli.flags import chosen_settings, setting_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
@@ -36,8 +37,8 @@ _DAY_US = 86_400 * SECOND_US
 @click.command("check", epilog="Example: wevent check wevent.toml")
 @click.argument("inputs", metavar="[CONFIG | EVENTS...]", nargs=-1)
 @setting_flags
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
-def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **options: Any) -> None:
+@click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON; as private as the rest.")
+def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **options: Any) -> None:
     """Read the inputs as publishing would, and say what it would meet; nothing is spent, drawn or written.
 
     Give the configuration (a .toml file; ./wevent.toml is found), or events and the options of `wevent publish`. What is
@@ -46,14 +47,15 @@ def command(inputs: tuple[str, ...], config: Path | None, as_json: bool, **optio
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()
     settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
-    show_check(settings, Intent(), as_json=as_json)
+    show_check(settings, Intent(), wants_json=wants_json)
 
 
-def show_check(settings: Settings, intent: Intent, *, as_json: bool = False) -> None:
+def show_check(settings: Settings, intent: Intent, *, wants_json: bool = False) -> None:
     """Print what publishing under these settings would meet."""
     facts = _facts(rehearse(settings, intent))
-    if as_json:
-        click.echo(json.dumps(facts, indent=2))
+    answer = msgspec.convert(facts, CheckAnswer)
+    if wants_json:
+        click.echo(as_json(answer))
     else:
         _print(facts)
 
@@ -82,7 +84,7 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         },
         "classes": [_class(found, held, size) for held, size in found.population.items()],
         "expected_error": _expected(found),
-        "hints": list(found.hints),
+        "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
     }
     if inspection is None or totals is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from wevent.cli.loudness import is_quiet
 from wevent.cli.parameter_types import FILE, MECHANISM, Word
 from wevent.core.settings import option_kinds
 from wevent.errors import InvalidSettings
@@ -138,14 +139,19 @@ def chosen_config(config: Path | None, given: Mapping[str, Any]) -> Path | None:
     if config is not None or not FOUND.is_file():
         return config
     if given.get("inputs") and given.get("journal"):
-        click.echo(f"{FOUND} is not used: events and a journal are named. With it: --config {FOUND}", err=True)
+        _remark(f"{FOUND} is not used: events and a journal are named. With it: --config {FOUND}")
         return None
-    click.echo(f"Settings: {FOUND}", err=True)
+    _remark(f"Settings: {FOUND}")
     return FOUND
 
 
+def _remark(text: str) -> None:
+    if not is_quiet():
+        click.echo(text, err=True)
+
+
 def chosen_settings(
-    config: Path | None, given: Mapping[str, Any], also: Collection[str]
+    config: Path | None, given: Mapping[str, Any], also: Collection[str] = ()
 ) -> tuple[Settings, Path | None]:
     """The settings of a stream, options on top of the file's; and the file.
 

@@ -23,6 +23,7 @@ _COMMANDS = {
     "check": "Say what publishing would meet, before anything is spent.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
+    "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
     "levels": "Show which levels are offered, what they protect, and how many hold them.",

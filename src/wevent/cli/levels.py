@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
-from wevent.cli.flags import chosen_config
+from wevent.cli.flags import chosen_settings
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
 from wevent.journal import open_journal
-from wevent.publishing.configuration import load_settings
 from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
 from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
@@ -21,33 +20,26 @@ from wevent.streams.windows import span_text
 @click.command("levels", epilog="Example: wevent levels run.journal")
 @click.argument("journal", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    help="A TOML file: what it offers, before there is a journal.  [default: ./wevent.toml]",
+    "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers.  [default: ./wevent.toml]"
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
     """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
 
-    Of a journal: who is registered now, and how many of them wait. With --config: who is in its requirements file.
+    Of a journal: who is registered now, and how many of them wait. Of a configuration: who is in its requirements file.
     """
+    if journal is not None and config is not None:
+        raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
     if journal is None:
-        config = chosen_config(config, {})
-    if (journal is None) == (config is None):
-        raise InvalidOption(
-            "a journal or --config", "neither" if journal is None else "both", "Give one of them.", option="config"
-        )
-    if config is not None:
-        offer = offer_of_settings(load_settings(config, {}))
+        offer = offer_of_settings(chosen_settings(config, {})[0])
     else:
-        assert journal is not None
         with open_journal(journal) as source:
             offer = offer_of_journal(source)
     answer = _answer(offer)
     if wants_json:
         click.echo(as_json(answer))
         return
-    _print(answer, "registered" if journal is not None else "in the requirements file")
+    _print(answer, "registered people" if journal is not None else "people in the requirements file")
 
 
 def _answer(offer: Offer) -> LevelsAnswer:
@@ -86,5 +78,5 @@ def _print(answer: LevelsAnswer, whose: str) -> None:
     said = [*answer.notes]
     if not answer.declared:
         said.append("No [levels] are declared: these are the default words.")
-    said.append(f"users: how many people {whose} hold the requirement, in whatever words; waiting: not counted yet.")
+    said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
     click.echo("\n".join(said))

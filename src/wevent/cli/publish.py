@@ -88,7 +88,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
-        show_check(settings, intent, as_json=wants_json)
+        show_check(settings, intent, wants_json=wants_json)
         return
     if wants_json:
         _refuse_mixing(settings)
@@ -97,7 +97,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
         _say(console, _STRICT)
     live = settings.inputs == ("-",)
     if settings.start_auto and not live:
-        _say(console, _AUTO)
+        click.echo(_AUTO, err=True)  # also for who is quiet: it weakens the promise
     usual = 60 * SECOND_US / settings.slot_us if live else 0.0
     told: list[str] = []
     with progress_bar(console, "slots", usual=usual) as show:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
+from wevent.cli.words import parse_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
@@ -64,25 +64,11 @@ def command(
             value=last,
         )
     with open_journal(chosen_journal(journal, config)) as source:
-        excerpt = Excerpt(source, last, None if cells is None else _labels(cells))
+        excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:
             _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
-
-
-def _labels(text: str) -> list[str]:
-    """`a,b`, or `"a,b",c` where a label has a comma."""
-    try:
-        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error:
-        raise InvalidOption(
-            "labels separated by commas, in double quotes if they have one",
-            f"{text!r}",
-            "For example --cells north,south.",
-            option="cells",
-            value=text,
-        ) from None
 
 
 def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from wevent.cli.answers import ClassBudget, SlotRange, StatusAnswer, WriterAnswer, as_json
+from wevent.cli.answers import ClassBudget, SlotsElsewhere, StatusAnswer, WriterAnswer, as_json
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
@@ -80,12 +80,12 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
     )
 
 
-def _elsewhere(journal: Journal, last: int) -> SlotRange:
+def _elsewhere(journal: Journal, last: int) -> SlotsElsewhere:
     """The slots of a restore, as far as they are kept."""
     first = last
     while first > 1 and journal.is_elsewhere(first - 1):
         first -= 1
-    return SlotRange(first=first, last=last)
+    return SlotsElsewhere(first=first, last=last)
 
 
 def _meaning(mechanism: str, shares: Sequence[float]) -> str:
@@ -125,7 +125,7 @@ def _lines(answer: StatusAnswer) -> list[str]:
     return lines + [f"unsafe: {reason}" for reason in answer.unsafe]
 
 
-def elsewhere_sentence(slots: SlotRange) -> str:
+def elsewhere_sentence(slots: SlotsElsewhere) -> str:
     """What a restore did about slots that went out elsewhere."""
     which = f"slot {slots.last} was" if slots.first == slots.last else f"slots {slots.first} to {slots.last} were"
     return f"{which} released elsewhere (a backup was restored): charged with the most they could have cost, not drawn"

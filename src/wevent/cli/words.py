@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 
 from wevent.core.requirements import Levels, Population, Requirement
@@ -11,6 +12,20 @@ from wevent.errors import InvalidOption
 def parse_list(text: str) -> list[str]:
     """`a,b,c` without blanks and empty entries."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_labels(text: str) -> list[str]:
+    """`a,b`, or `"a,b",c` where a label has a comma."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise InvalidOption(
+            "labels separated by commas, in double quotes if they have one",
+            f"{text!r}",
+            "For example --cells north,south.",
+            option="cells",
+            value=text,
+        ) from None
 
 
 def parse_windows(text: str) -> list[int]:

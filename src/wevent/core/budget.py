@@ -37,7 +37,7 @@ def parse_nano(epsilon: object) -> int:
         raise ValueError("not a number") from None
     if not value.is_finite():
         raise ValueError("not finite")
-    if abs(value) > 10**12:  # far beyond any legal epsilon; keeps the exact shift below small
+    if value and value.adjusted() > 12:  # far beyond any legal epsilon; keeps the exact shift below small
         return NANO * 10**12 if value > 0 else -NANO * 10**12
     return int(_DOWN.multiply(value, NANO).to_integral_value(rounding=ROUND_FLOOR))
 

@@ -155,6 +155,12 @@ class Levels:
 
     def __post_init__(self) -> None:
         for name in ("privacy", "window", "combined"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InvalidRequirement(
+                    f"{name} levels as a mapping of words",
+                    type(getattr(self, name)).__name__,
+                    "Write Levels(privacy={'High': '0.1', …}, window={'Small': 40, …}).",
+                )
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         slashed = next((name for name in self.combined if "/" in name), None)
         if slashed is not None:
@@ -198,7 +204,7 @@ class Levels:
 
     def _pick(self, kind: str, name: str) -> Any:
         table: Mapping[str, object] = getattr(self, kind)
-        if name not in table:
+        if not isinstance(name, str) or name not in table:
             raise InvalidRequirement(
                 f"a {kind} level out of {', '.join(table)}",
                 f"{name!r}",
@@ -230,6 +236,12 @@ class Population:
     sizes: IntArray
 
     def __init__(self, sizes: Mapping[Requirement, int]) -> None:
+        if not isinstance(sizes, Mapping):
+            raise InvalidPopulation(
+                "requirements and how many users hold each, as a mapping",
+                type(sizes).__name__,
+                "Write Population({Requirement(window=40, epsilon=1.0): 3000, …}).",
+            )
         if not sizes:
             raise InvalidPopulation(
                 "at least one requirement class",
@@ -256,7 +268,7 @@ class Population:
         """
         try:
             return self._index[requirement]
-        except KeyError:
+        except (KeyError, TypeError):
             raise InvalidPopulation(
                 "a requirement of this population",
                 f"{requirement!r}",

@@ -83,12 +83,14 @@ class Roster:
     @classmethod
     def from_levels(cls, users: Any, privacy: Any, window: Any, levels: Levels | None = None) -> Roster:
         """One row per user: id, privacy level and window level, in the words of `levels`."""
-        chosen = levels or Levels.default()
+        chosen = Levels.default() if levels is None else levels
+        if not isinstance(chosen, Levels):
+            raise InvalidRoster("levels as Levels(privacy=…, window=…)", type(levels).__name__, "Make a Levels of it.")
         return cls._from_pairs(users, privacy, window, lambda left, right: chosen.requirement(str(left), str(right)))
 
     @classmethod
     def _from_pairs(cls, users: Any, left: Any, right: Any, requirement: Any) -> Roster:
-        columns = [_id_column(users), np.asarray(left), np.asarray(right)]
+        columns = [_id_column(users), _column(left), _column(right)]
         lengths = tuple(column.shape for column in columns)
         if columns[0].ndim != 1 or len(set(lengths)) != 1 or not len(columns[0]):
             raise InvalidRoster(
@@ -136,10 +138,10 @@ class Roster:
         Returns:
             The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
         """
-        if max_cells_per_user < 1:
+        if type(max_cells_per_user) is not int or max_cells_per_user < 1:
             raise InvalidOption(
-                "max_cells_per_user of at least 1",
-                f"{max_cells_per_user}",
+                "max_cells_per_user to be a whole number, at least 1",
+                f"{max_cells_per_user!r}",
                 "1 keeps a user's last event.",
                 option="max_cells_per_user",
                 value=max_cells_per_user,
@@ -291,13 +293,22 @@ def _last(
     return chosen // domain, chosen % domain
 
 
+def _column(values: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError):
+        raise InvalidRoster(
+            "columns of plain values", "rows of different lengths", "Give one id, window and epsilon per user."
+        ) from None
+
+
 def _id_column(users: Any) -> npt.NDArray[Any]:
     """Ids as an array that keeps each as it is.
 
     Raises:
         InvalidRoster: for an id that is None, NaN or has a NUL in it.
     """
-    column = np.asarray(users)
+    column = _column(users)
     if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
         column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
     odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,18 +14,23 @@ import matplotlib.ticker
 from wevent.drawing.looks import GREY, INK, PALE, look_of, readable
 
 _LABEL_POINTS = 11.0  # from one name at the end of a line to the next
+_TITLE_LETTERS, _FACT_LETTERS = 9.0, 13.5  # that fit in an inch
 
 
-def heading(drawn: Any, title: str, facts: str, *notes: str) -> None:
+def heading(drawn: Any, title: str, *facts: str) -> None:
     """What is seen, and below it of how many: the title is the finding, not the name of the picture."""
-    height = drawn.get_size_inches()[1]
-    lines = (facts, *notes)
-    below = 0.13 + 0.21 * (1 + title.count("\n"))
-    top = (below + 0.02 + 0.18 * len(lines)) / height
-    drawn.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - top))
-    drawn.text(0.012, 1.0 - 0.1 / height, title, va="top", fontsize=12, fontweight="bold")
+    width, height = drawn.get_size_inches()
+    above = textwrap.wrap(title, int(width * _TITLE_LETTERS))
+    below = [line for fact in facts for line in textwrap.wrap(fact, int(width * _FACT_LETTERS))]
+    first = 0.13 + 0.21 * len(above)
+    drawn.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - (first + 0.02 + 0.18 * len(below)) / height))
+    drawn.text(0.1 / width, 1.0 - 0.1 / height, "\n".join(above), va="top", fontsize=12, fontweight="bold")
     drawn.text(
-        0.012, 1.0 - below / height, "\n".join(lines), va="top", fontsize=9, color=readable(GREY), linespacing=1.4
+        *(0.1 / width, 1.0 - first / height, "\n".join(below)),
+        va="top",
+        fontsize=9,
+        color=readable(GREY),
+        linespacing=1.4,
     )
 
 

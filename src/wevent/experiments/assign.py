@@ -44,6 +44,18 @@ class Assigner:
     epsilons: Sequence[object] = ("0.6", "0.8", "1.0")
     windows: Sequence[int] = (40, 80, 120)
 
+    def __post_init__(self) -> None:
+        for name in ("kind", "epsilons", "windows"):
+            value = getattr(self, name)
+            if isinstance(value, str) != (name == "kind") or not hasattr(value, "__len__") or not len(value):
+                raise InvalidOption(
+                    f"{name} to be " + ("a word such as 'equal'" if name == "kind" else "several numbers"),
+                    f"{value!r}" if isinstance(value, (str, int, float)) or value is None else type(value).__name__,
+                    "Write Assigner('equal', ['0.5', '1'], [24, 48]).",
+                    option=name,
+                    value=value,
+                )
+
     def assign(self, users: npt.NDArray[Any], *, seed: Sequence[int]) -> Assignment:
         """Give every user a requirement.
 

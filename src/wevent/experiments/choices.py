@@ -93,14 +93,19 @@ class Choices:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose(labels: Sequence[str] | None, options: Mapping[str, Any] | None = None) -> Choices:
-    """The mechanisms of these labels, each once, in order; None for all that take the options.
+def choose(labels: Sequence[str] | str | None, options: Mapping[str, Any] | None = None) -> Choices:
+    """The mechanisms of these labels (or the one of this), each once, in order; None for all that take the options.
 
     Raises:
         UnknownMechanism: with the nearest name as a suggestion.
         InvalidOption: for an option that a named mechanism, or every mechanism, does not take.
     """
+    labels = (labels,) if isinstance(labels, str) else labels
     if labels is not None:
+        if not isinstance(labels, Sequence) or not all(isinstance(label, str) for label in labels):
+            raise InvalidOption(
+                "mechanisms by name", type(labels).__name__, "Write ['pft', 'pba'].", option="mechanisms", value=labels
+            )
         named = dict.fromkeys(label.strip() for label in labels if label.strip())
         if not named:
             raise InvalidOption(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
+from wevent.experiments.arguments import check_arguments, check_assigner
 from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import choose
 from wevent.experiments.datasets import StreamRequest, as_stream
@@ -18,6 +19,7 @@ from wevent.experiments.datasets.stream import SlotTimes, Stream, times_of
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.processes import Finished, Job, Progress, Workers
 from wevent.experiments.scores import Scores
+from wevent.experiments.tables import as_columns
 from wevent.experiments.trial import TIMED_SLOTS, Assigned, Published, milliseconds_per_slot
 from wevent.experiments.wording import is_higher, is_lower
 
@@ -79,6 +81,27 @@ class Comparison:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms that do not take the options, and why."""
 
+    def to_dict(self, *, normalised: bool = False) -> dict[str, Any]:
+        """In plain types: every mechanism's figures, the best first, and what may be relied on.
+
+        Args:
+            normalised: whether the Jensen-Shannon divergence is of shares, not of raw counts as in the authors' code.
+        """
+        return {
+            "stream": self.ranked[0].stream,
+            "users": self.users,
+            "slots": len(self.truth),
+            "cells": list(self.cells),
+            "mechanisms": [row.to_dict(normalised=normalised) for row in self.ranked],
+            "findings": self.findings(),
+            "left_out": dict(self.left_out),
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row per mechanism, the best first, as columns that pandas.DataFrame and polars.DataFrame both take."""
+        ends = ({"amre_low": row.amre.low, "amre_high": row.amre.high} for row in self.ranked)
+        return as_columns({**row.to_dict(), **end} for row, end in zip(self.ranked, ends, strict=True))
+
     def against_next(self, place: int) -> Interval | None:
         """The error of the mechanism at this place divided by that of the next one; None for the last."""
         if place + 1 >= len(self.ranked):
@@ -104,7 +127,7 @@ class Comparison:
 
 def compare(
     stream: Stream | StreamRequest | str = "sin",
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[str] | str | None = None,
     *,
     assigner: Assigner | Registered | None = None,
     options: Mapping[str, Any] | None = None,
@@ -124,7 +147,7 @@ def compare(
     Args:
         stream: a stream of `wevent.experiments.datasets`, a request for one, or its name, such as "sin" or
             "file:events.csv".
-        mechanisms: names from `wevent.mechanisms()`, also with options of their own, such as "ba:std" or "pbd:refund";
+        mechanisms: one or several of `wevent.mechanisms()`, also with options of their own, such as "ba:std", "pbd:refund";
             None for all that take the options.
         assigner: who asks for what; the paper's ten types if None.
         options: of `wevent.Publisher`, for all mechanisms, such as {"neighbours": "replace", "refund": True}.
@@ -144,6 +167,9 @@ def compare(
     >>> [row.mechanism for row in comparison.ranked]
     ['pba', 'uniform']
     """
+    numbers = {"repeats": repeats, "seed": seed, "processes": processes, "timed_slots": timed_slots}
+    check_arguments(stream, options, progress, **numbers)
+    check_assigner(assigner)
     source = as_stream(stream, options)
     choices = choose(mechanisms, options)
     draw = Assigned(assigner or Assigner(), seed)

@@ -35,7 +35,8 @@ end = "{end}"
 # The cells are declared too: events elsewhere are dropped. A number, or a file with one label per line.
 cells = "cells.txt"
 
-# Who asks for what: user,window,epsilon as numbers, or user,privacy,window in the words of [levels] below.
+# Who asks for what: user,privacy,window or user,level (such as High/Large) in the words of [levels] below, or
+# user,window,epsilon as numbers. `wevent levels --config {name}` shows what is offered and how many hold it.
 requirements = "requirements.csv"
 
 # How: `wevent mechanisms` lists them. "add_remove" hides presence, "replace" any change, with twice the noise.
@@ -46,7 +47,7 @@ neighbours = "add_remove"
 out = "releases.ndjson"
 journal = "run.journal"
 
-# Higher privacy is a smaller epsilon; a larger window (in slots) protects a longer span.
+# Higher privacy is a smaller epsilon; a larger window (in slots, or a duration such as "24h") protects a longer span.
 [levels.privacy]
 High = 0.1
 Medium = 0.5

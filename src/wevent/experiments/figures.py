@@ -165,9 +165,8 @@ def _draw_releases(axis: Any, comparison: Comparison, cell: int, *, last: int | 
         endings.append(Ending(float(values[-1]), row.mechanism, GREY))
     look = look_of(best.mechanism)
     example = best.example
-    if example.about_truth:
-        low, high = example.low[seen, cell], example.high[seen, cell]
-        axis.fill_between(places, low, high, step="post", color=look.colour, alpha=0.22, linewidth=0, zorder=3)
+    low, high = (np.where(example.honest, ends[:, cell], np.nan)[seen] for ends in (example.low, example.high))
+    axis.fill_between(places, low, high, step="post", color=look.colour, alpha=0.22, linewidth=0, zorder=3)
     axis.plot(places, truth, color=INK, linewidth=1.0, zorder=4)
     axis.step(places, example.releases[seen, cell], where="post", linewidth=1.5, color=look.colour, zorder=5)
     endings.append(Ending(float(example.releases[-1, cell]), best.mechanism, look.colour, bold=True))
@@ -180,7 +179,7 @@ def _band_note(comparison: Comparison) -> str:
     best = comparison.ranked[0]
     others = " and ".join(row.mechanism for row in comparison.ranked[1 : 1 + _NEXT])
     grey = f" In grey: {others}, next by error." if others else ""
-    if not best.example.about_truth:
+    if not best.example.honest.any():
         return f"No band: {best.mechanism} states no interval for the true count.{grey}"
     return f"Band: the 95 % interval for the true count that {best.mechanism} states beside each value.{grey}"
 
@@ -190,11 +189,11 @@ def _finding(comparison: Comparison) -> str:
     best, *others = comparison.ranked
     if not others:
         return f"{best.mechanism}: a typical error of {_users(best.amre.mean)}"
-    ratio = comparison.against_next(0)
-    start = f"{best.mechanism} has the smallest error: {_users(best.amre.mean)} in a typical cell"
+    ratio, second = comparison.against_next(0), others[0].mechanism
+    start = f"{best.mechanism} has the smallest error, {_users(best.amre.mean)}"
     if ratio is None or np.isnan(ratio.high):
         return start
-    return f"{start}, {'ahead' if is_lower(ratio) else 'but not ahead'} of {others[0].mechanism} beyond noise"
+    return f"{start}: {f'ahead of {second} beyond noise' if is_lower(ratio) else f'{second} is within noise of it'}"
 
 
 def _facts(comparison: Comparison) -> str:

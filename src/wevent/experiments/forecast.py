@@ -12,6 +12,7 @@ import numpy as np
 from wevent.core.requirements import Population, Requirement
 from wevent.experiments.intervals import Interval, mean_interval, ratio_interval
 from wevent.experiments.scores import Scores
+from wevent.experiments.tables import as_columns
 from wevent.experiments.wording import change_and_interval, is_higher, is_lower, short
 
 
@@ -83,6 +84,27 @@ class Forecast:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms that do not take the options, and why."""
     seed: int = 1
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row per mechanism, the best first, as columns that pandas.DataFrame and polars.DataFrame both take."""
+        ends = ({"typical_low": row.typical_error.low, "typical_high": row.typical_error.high} for row in self.expected)
+        return as_columns({**row.to_dict(), **end} for row, end in zip(self.expected, ends, strict=True))
+
+    def move_columns(self) -> dict[str, list[Any]]:
+        """A row per move between levels: from where to where, how many users, and the squared error then against now."""
+        return as_columns(
+            {
+                "from_window": move.source.window,
+                "from_epsilon": move.source.epsilon,
+                "to_window": move.target.window,
+                "to_epsilon": move.target.epsilon,
+                "users": move.users,
+                "amre_ratio": move.ratio.mean,
+                "ratio_low": move.ratio.low,
+                "ratio_high": move.ratio.high,
+            }
+            for move in self.moves
+        )
 
     def advice(self) -> list[str]:
         """In sentences, each of which says what the figures of the tables say."""

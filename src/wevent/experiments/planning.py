@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Population, Requirement
+from wevent.experiments.arguments import check_arguments, check_planned
 from wevent.experiments.choices import Choice, choose
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import Stream
@@ -43,7 +44,7 @@ def plan(
     population: Population,
     stream: Stream | StreamRequest | str | None = None,
     *,
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[str] | str | None = None,
     options: Mapping[str, Any] | None = None,
     repeats: int = 5,
     seed: int = 1,
@@ -62,12 +63,17 @@ def plan(
             or label, None for all that take the options.
 
     Raises:
+        InvalidPopulation: if nobody is in it.
         InvalidOption: for a stream or an option that cannot be; UnknownMechanism for a mechanism.
 
     >>> forecast = plan(Population({Requirement(24, 1): 900, Requirement(48, "0.5"): 100}), mechanisms=["pba"], repeats=2)
     >>> len(forecast.moves), forecast.warnings
     (3, ())
     """
+    check_planned(population)
+    check_arguments(
+        "daily" if stream is None else stream, options, progress, repeats=repeats, seed=seed, processes=processes
+    )
     daily = Daily(population.users, _SLOTS, _CELLS, _SLOTS_PER_DAY)
     source = daily if stream is None else as_stream(stream, options)
     choices = choose(mechanisms, options)

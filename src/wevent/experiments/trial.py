@@ -76,7 +76,7 @@ class Published:
         low, high: the stated 95 % interval per slot and cell; NaN where none is stated.
         fresh: whether a slot was measured anew.
         charges: nano-epsilons per slot and class.
-        about_truth: whether every stated interval is for the true count, not for the noise alone.
+        honest: whether a slot's interval is for the true count, not for the noise alone.
     """
 
     releases: FloatArray
@@ -84,7 +84,7 @@ class Published:
     high: FloatArray
     fresh: BoolArray
     charges: IntArray
-    about_truth: bool
+    honest: BoolArray
 
 
 def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Published:
@@ -102,7 +102,7 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
         high,
         np.array([release.fresh for release in releases], dtype=np.bool_),
         np.array([release.charges for release in releases], dtype=np.int64),
-        all(release.noise is None or release.noise.law == "estimate" for release in releases),
+        np.array([release.honest for release in releases], dtype=np.bool_),
     )
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from wevent.errors import InvalidJournal
 from wevent.journal.contents import Batch, Head
 from wevent.journal.contract import Journal, Registry
 from wevent.journal.record import Record, Shown
@@ -37,6 +38,8 @@ def open_journal(path: str | Path, *, write: bool = False, start_over: bool = Fa
         StaleJournal: if it is to be written, and its mark knows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
+    if not isinstance(path, (str, Path)):
+        raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
     return SqliteJournal(path, write=write, start_over=start_over)
 
 

@@ -55,6 +55,11 @@ class Terms(Options):
         """Whether slots have times; with a slot column they have numbers alone."""
         return (self.origin_us, self.length_us) != NO_CLOCK
 
+    @property
+    def slot_length_us(self) -> int | None:
+        """How long a slot is, None without a clock."""
+        return self.length_us if self.has_clock else None
+
     def slot_span(self, slot: int) -> tuple[str | None, str | None]:
         """Where a slot starts and where it ends, in UTC; None for both without a clock."""
         if not self.has_clock:

@@ -9,6 +9,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.core.permit import NoisePermit, ResponsePermit, SamplingPermit, redeem
+from wevent.errors import InvalidOption
 
 
 class SeededNoise:
@@ -19,12 +20,26 @@ class SeededNoise:
 
     Args:
         seed: an integer or a sequence of integers; the same seed gives the same stream.
+
+    Raises:
+        InvalidOption: for a seed that is none.
     """
 
     seeded = True
 
     def __init__(self, seed: Any = 0) -> None:
-        self._generator = np.random.default_rng(seed)
+        try:
+            if seed is None or isinstance(seed, (bool, float, str, np.random.Generator)):
+                raise TypeError("no seed that repeats")
+            self._generator = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise InvalidOption(
+                "a seed: a whole number, at least 0, or several",
+                f"{seed!r}" if isinstance(seed, (int, float, str)) or seed is None else type(seed).__name__,
+                "Write SeededNoise(7).",
+                option="seed",
+                value=seed,
+            ) from None
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
         """The difference of two geometric numbers with q = exp(−1/scale) is integer Laplace."""

@@ -19,7 +19,7 @@ from wevent.core.step import Outcome, Pieces, advance, first_history, step
 from wevent.core.suitability import check_options, check_reach, complete
 from wevent.counting.cells import Cells
 from wevent.counting.counts import checked_matrix
-from wevent.errors import InvalidPopulation, InvalidState, UnknownMechanism
+from wevent.errors import InvalidCounts, InvalidOption, InvalidPopulation, InvalidState, UnknownMechanism
 from wevent.noise import SecureNoise, SeededNoise
 from wevent.publisher import state as state_format
 from wevent.publisher.catalogue import find_mechanism
@@ -71,6 +71,7 @@ class Publisher:
         self._options = chosen
         self._traits = traits_of(chosen)
         self._declared = population.classes
+        _check_noise(noise)
         self._noise: NoiseSource = SecureNoise() if noise is None else noise
         self.cells = Cells.of(cells)
         self.population = population
@@ -186,9 +187,14 @@ class Publisher:
         self.update(population)
 
     def run(self, slots: Iterable[Any]) -> Iterator[Release]:
-        """Publish slot after slot, lazily."""
-        for counts in slots:
-            yield self.step(counts)
+        """Publish slot after slot, lazily.
+
+        Raises:
+            InvalidCounts: as of `step`, and for what is no series of slots.
+        """
+        if not isinstance(slots, Iterable):
+            raise InvalidCounts("the counts of slot after slot", type(slots).__name__, "Give a list, or a generator.")
+        return map(self.step, slots)
 
     def update(self, population: Population) -> None:
         """Put a new population in force from the next slot on; old charges stay with their classes (spec 4).
@@ -237,7 +243,9 @@ class Publisher:
 
         Raises:
             InvalidState: if the bytes are no state, or of a newer format.
+            InvalidOption: for noise that is none.
         """
+        _check_noise(noise)
         saved = state_format.load(state)
         try:
             return cls._from_saved(saved, noise)
@@ -312,6 +320,19 @@ class Publisher:
     def __repr__(self) -> str:
         size = f"{len(self.population)} classes × {len(self.cells)} cells"
         return f"<Publisher {self.mechanism}, {size}, next slot {self.slot}>"
+
+
+def _check_noise(noise: object) -> None:
+    """Refuse what cannot draw, above all a seed: noise that repeats has to be asked for by its name."""
+    methods = (getattr(noise, name, None) for name in ("laplace", "binomial", "respond"))
+    if noise is not None and (isinstance(noise, type) or not all(map(callable, methods))):
+        raise InvalidOption(
+            "noise to be a source of noise",
+            f"{noise!r}" if isinstance(noise, (int, str)) else type(noise).__name__,
+            "Leave it out for secure noise; SeededNoise(7) is for simulation only.",
+            option="noise",
+            value=noise,
+        )
 
 
 def _check_population(population: object) -> None:

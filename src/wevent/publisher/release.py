@@ -77,7 +77,7 @@ class Release:
 
         Sampling and the age of a repeated release are not in them: for the truth ask `interval`.
         """
-        if not 0.0 < level < 1.0:
+        if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
             raise InvalidOption("a level between 0 and 1", f"{level!r}", "0.95 is common.", option="level", value=level)
         if self.noise is None or self.std_error is None:
             return None
@@ -137,7 +137,9 @@ def to_columns(releases: Iterable[Release]) -> dict[str, list[Any]]:
     ['slot', 'cell', 'value', 'low', 'high', 'std_error', 'outcome', 'measured', 'mechanism']
     """
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for release in releases:
+    for release in releases if isinstance(releases, Iterable) else (releases,):
+        if not isinstance(release, Release):
+            raise InvalidOption("releases", type(release).__name__, "Give what step() or run() returned.")
         facts = release.to_dict()
         cells = len(facts["cells"])
         columns["cell"] += facts["cells"]

@@ -16,7 +16,7 @@ from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
-from wevent.streams.files.requirements_file import COLUMNS, read_column
+from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.windows import WindowReader
 
@@ -57,6 +57,7 @@ class Settings(Options, StreamSettings):
         journal: the journal file.
         out: where releases go: a path, or "-" and None for standard output.
         requirements: the requirements file.
+        people: requirements that were handed over in memory, instead of the file.
         levels: what the words in the requirements file stand for; None: the default ones.
         requirements_columns: what its columns are called, where they have names of their own.
         notes: what was made of the settings and is not obvious: a sentence each.
@@ -68,6 +69,7 @@ class Settings(Options, StreamSettings):
     journal: Path | None = None
     out: str | None = None
     requirements: Path | None = None
+    people: Requirements | None = None
     levels: Levels | None = None
     requirements_columns: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -85,30 +87,37 @@ PUBLISHING = ("journal", "requirements", "start", "end")
 """What publishing needs besides what every use of settings does."""
 
 
-def load_settings(config: Path | str | None, options: Mapping[str, Any], also: Collection[str] = ()) -> Settings:
+def load_settings(
+    config: Path | str | None, options: Mapping[str, Any], also: Collection[str] = (), *, framed: bool = False
+) -> Settings:
     """The settings of a TOML file, with options on top.
 
     Args:
         config: the file; paths in it are relative to its folder. None: options only.
         options: values by key, as written on the command line; None is the same as not given.
         also: which of `PUBLISHING` must be there, as far as no journal, live input or `start = "auto"` does without.
+        framed: whether events come in a data frame, instead of inputs.
 
     Raises:
         InvalidSettings: for missing values, naming all of them; for an unknown key or a meaningless value, naming it.
         InvalidInput: for a cells file that cannot be read.
     """
     values = dict(read_config(config)) if config is not None else {}
-    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    given = {
+        key: value
+        for key, value in options.items()
+        if value is not None and not (isinstance(value, tuple) and not value)
+    }
     _check_keys(given, "an option")
     values.update(given)
     values = _without_blanks(values)
-    _refuse_missing(values, also)
+    _refuse_missing(values, also, framed=framed)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
     clock = _clock(values, checked.pop("timezone", None))
     windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
     return Settings(
-        inputs=_inputs(values["inputs"]),
+        inputs=() if framed else _inputs(values["inputs"]),
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
         levels=_levels(values["levels"], windows) if "levels" in values else None,
@@ -126,6 +135,10 @@ def read_config(config: Path | str) -> dict[str, Any]:
     Raises:
         InvalidSettings: if it cannot be read, or has an unknown key.
     """
+    if not isinstance(config, (str, Path)):
+        raise InvalidSettings(
+            "the path of a configuration file", type(config).__name__, "Give the name of a TOML file.", key="config"
+        )
     path = Path(config)
     try:
         values = tomllib.loads(_config_text(path), parse_float=Decimal)
@@ -342,12 +355,16 @@ _BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
 
 
 def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or value not in ("", [], ())}
+    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or not _is_blank(value)}
 
 
-def _refuse_missing(values: Mapping[str, Any], also: Collection[str]) -> None:
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str | list | tuple) and not value
+
+
+def _refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: bool) -> None:
     """Name everything that is missing at once, with the option for each."""
-    wanted = ["inputs", "cells", *(() if values.get("slot_column") is not None else ("slot",))]
+    wanted = [*(() if framed else ("inputs",)), "cells", *(() if values.get("slot_column") is not None else ("slot",))]
     journal = values.get("journal")
     begun = isinstance(journal, str | Path) and Path(journal).is_file()
     live = values.get("inputs") in ("-", ["-"], ("-",))

@@ -10,7 +10,7 @@ import numpy as np
 
 from wevent.core.budget import NANO
 from wevent.journal.contract import Journal
-from wevent.journal.terms import Epoch, Terms, time_text
+from wevent.journal.terms import Epoch
 from wevent.people.declaring import holdout_of
 from wevent.people.foresight import Foresight
 from wevent.people.holdout import Key
@@ -59,7 +59,8 @@ class Consequences:
         if self.waits:
             waits = f"{self.waiting} of {_people(self.registered)} {'waits' if self.waiting == 1 else 'wait'}"
             first, last = self.waits[0], self.waits[-1]
-            said.append(f"{waits} until {last}." if first is last else f"{waits}, from {first} to {last}.")
+            until = f" until {last}" if first is last else f", the first until {first}, the last until {last}"
+            said.append(f"{waits}{until}.")
         return [*said, *alone_sentences(self.alone)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def foresee(
         asked.setdefault(change.user, []).append(change)
     foresight.add(registry.histories(asked), asked.values())
     seen = foresight.seen()
-    waits = tuple(Wait(first, _start(known[-1].terms, first), people) for first, people in seen.waits.items())
+    waits = tuple(Wait(first, known[-1].terms.slot_span(first)[0], people) for first, people in seen.waits.items())
     return Consequences(seen.registered, waits, seen.returning, seen.alone)
 
 
@@ -117,7 +118,3 @@ def alone_sentences(alone: tuple[Key, ...]) -> list[str]:
 def _people(number: int, one: str = "", many: str = "") -> str:
     text = f"1 person {one}" if number == 1 else f"{number} people {many}"
     return text.rstrip()
-
-
-def _start(terms: Terms, slot: int) -> str | None:
-    return time_text(terms.origin_us + (slot - 1) * terms.length_us) if terms.has_clock else None

@@ -22,7 +22,7 @@ from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
 from wevent.publishing.foreseeing import Consequences, foresee
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
@@ -124,6 +124,14 @@ def wanted_users(file: AskingFile) -> WantedRegistry:
             path=str(file.path),
         )
     return WantedRegistry(asked.users, asked.keys, digest, asked.words, asked.notes)
+
+
+def wanted_people(people: Requirements, levels: Levels | None) -> WantedRegistry:
+    """What requirements in memory say, and a digest as of `wanted_users`."""
+    ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
+    said = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
+    digest = hashlib.sha256(msgspec.json.encode(said)).digest()
+    return WantedRegistry(people.users, people.keys, digest, people.words, people.notes)
 
 
 def requirements_digest(file: AskingFile) -> bytes:

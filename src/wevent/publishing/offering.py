@@ -37,7 +37,8 @@ class Offer:
     """What a stream offers.
 
     Attributes:
-        rows: every pair of words, then combined names, then what is held in numbers only.
+        rows: every pair of words, the strictest privacy and the shortest window first, then combined names, then what
+            is held in numbers only.
         slot_us: how long a slot is, None where slots have no length.
         declared: whether the words are the stream's own; the default ones otherwise.
         notes: what was made of the settings and is not obvious.
@@ -58,8 +59,7 @@ def offer_of_journal(journal: Journal) -> Offer:
     journal.registry.check()
     head = journal.head()
     terms, sizes = head.epoch.terms, journal.registry.sizes(head.committed + 1)
-    slot_us = terms.length_us if terms.has_clock else None
-    return _offer(terms.level_table, slot_us, sizes)
+    return _offer(terms.level_table, terms.slot_length_us, sizes)
 
 
 def offer_of_settings(settings: Settings) -> Offer:
@@ -86,9 +86,10 @@ def offer_of_settings(settings: Settings) -> Offer:
 def _offer(
     levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, ClassSize] | None, notes: tuple[str, ...] = ()
 ) -> Offer:
+    table = levels or Levels.default()
+    offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
     words: list[tuple[str | None, Key]] = [
-        (level, (requirement.window, requirement.nano))
-        for level, requirement in (levels or Levels.default()).offered().items()
+        (level, (requirement.window, requirement.nano)) for level, requirement in offered
     ]
     in_words = {key for _, key in words}
     words += [(None, key) for key in sorted(sizes or {}) if key not in in_words]

@@ -109,7 +109,7 @@ def import_file(
     """
     with _changeable(path) as journal:
         terms = journal.head().epoch.terms
-        wanted = wanted_users(AskingFile(file, terms.level_table, _slot_us(terms), columns or {}))
+        wanted = wanted_users(AskingFile(file, terms.level_table, terms.slot_length_us, columns or {}))
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
 
 
@@ -152,7 +152,7 @@ def _set(path: Path, user: str, asked: Asked, *, known: bool, dry_run: bool) -> 
         check_countable(user)
     with _changeable(path) as journal:
         epoch = journal.head().epoch
-        windows = WindowReader(_slot_us(epoch.terms))
+        windows = WindowReader(epoch.terms.slot_length_us)
         key, level = _requirement(epoch.terms, asked, windows)
         check_requirement(epoch.terms, key)
         _check_known(journal.registry, user, known=known)
@@ -211,10 +211,6 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
 
 def _key(requirement: Requirement) -> Key:
     return requirement.window, requirement.nano
-
-
-def _slot_us(terms: Terms) -> int | None:
-    return terms.length_us if terms.has_clock else None
 
 
 def _check_known(registry: Registry, user: str, *, known: bool) -> None:

@@ -1,4 +1,4 @@
-"""From settings to a running publication: what `wevent publish` does, and `wevent.publish`.
+"""From settings to a running publication: what `wevent publish` does, and `wevent.publish` (`wevent.publishing.calling`).
 
 The order is what makes a failed start harmless: nothing is pinned before the first slot.
 """
@@ -14,8 +14,9 @@ from wevent.core.requirements import Requirement
 from wevent.errors import InvalidMembership, InvalidSettings
 from wevent.journal import Journal, Terms, open_journal
 from wevent.noise import SecureNoise
-from wevent.outputs import open_output, refuse_dropping, refuse_same_file
-from wevent.publishing.configuration import PUBLISHING, Settings, cells_file, load_settings, read_config
+from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
+from wevent.outputs.release_table import ReleaseTable, read_releases
+from wevent.publishing.configuration import Settings, cells_file, read_config
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
     AskingFile,
@@ -24,6 +25,7 @@ from wevent.publishing.importing import (
     import_changes,
     registered,
     requirements_digest,
+    wanted_people,
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
@@ -58,6 +60,15 @@ class Intent:
     start_over: bool = False
     keep: int | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
+            raise InvalidSettings(
+                "declare to be several texts 'WINDOW,EPSILON'",
+                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
+                "Write Intent(declare=('40,0.5',)).",
+                key="declare",
+            )
+
 
 @dataclass(frozen=True)
 class RunReport:
@@ -68,12 +79,18 @@ class RunReport:
         imported: what the requirements file, or an edited level table, changed; None without one or on a new journal; public.
         totals: events that were not counted, of the whole run: private, for the operator's eyes only.
         malformed: where the first malformed records were; private.
+        journal: where the releases are.
     """
 
     summary: Summary
     imported: Difference | None
     totals: dict[str, int]
     malformed: list[str]
+    journal: Path
+
+    def releases(self) -> ReleaseTable:
+        """Every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, `.columns`, …"""
+        return read_releases(self.journal)
 
 
 @dataclass(frozen=True)
@@ -93,25 +110,13 @@ class Watch:
     progress: Progress = lambda slot, last: None
 
 
-def publish(config: Path | str | None = None, *, intent: Intent | None = None, **settings: Any) -> RunReport:
-    """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
-
-    Call it again after a crash or with more events: it resumes where it stopped and never draws a slot twice.
-
-    Args:
-        config: a TOML file with settings, as of `wevent publish --config`.
-        intent: what is said for this run alone.
-        **settings: settings by key, on top of the file's: inputs, journal, requirements, cells, slot, start, …
-
-    Raises:
-        WeventError: one clear sentence; nothing is lost or half-written.
-    """
-    chosen = load_settings(config, settings, PUBLISHING)
-    read = settings_files(config, settings.get("cells"))
-    return run(chosen, intent or Intent(), read)
-
-
-def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], watch: Watch | None = None) -> RunReport:
+def run(
+    settings: Settings,
+    intent: Intent,
+    read: Iterable[tuple[str, Path]],
+    watch: Watch | None = None,
+    output: Output | None = None,
+) -> RunReport:
     """Publish under checked settings.
 
     Args:
@@ -119,6 +124,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         intent: what the operator says for this run alone.
         read: files that the settings were read from, and what each is: releases must not go there.
         watch: who is told.
+        output: where releases go; None: where the settings say.
     """
     watch = watch or Watch()
     path = _journal_path(settings)
@@ -138,7 +144,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)
-        output = open_output(settings.out)
+        output = open_output(settings.out) if output is None else output
         refuse_dropping(output, intent.keep)
         output.check(journal, _known_slots(journal, plan))
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
@@ -174,7 +180,7 @@ def run(settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], wa
             output.close()
         finally:
             output.abandon()
-    return RunReport(summary, imported, source.totals(), source.first_malformed())
+    return RunReport(summary, imported, source.totals(), source.first_malformed(), path)
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
@@ -271,6 +277,9 @@ def asked_terms(
 
 def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None:
     """Who the requirements file wants, None without one; a file that was imported already is not read again."""
+    if settings.people is not None:
+        wanted = wanted_people(settings.people, settings.levels)
+        return None if wanted.digest == imported else wanted
     if settings.requirements is None:
         return None
     columns = settings.requirements_columns

@@ -47,11 +47,13 @@ class SlotClock:
 
 
 def parse_length(text: object, key: str = "slot") -> int:
-    """A duration such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, in microseconds.
+    """A duration such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta, in microseconds.
 
     Raises:
         InvalidSettings: if it is none, or zero.
     """
+    if isinstance(text, timedelta) and text > timedelta(0):
+        return text // timedelta(microseconds=1)
     match = _LENGTH.fullmatch(str(text).lower())
     if match is None or match[2] not in _UNITS_US:
         raise InvalidSettings(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wevent.counting.cells import Cells
+from wevent.streams.files.frame_table import FrameTable
 
 
 def default_columns() -> Mapping[str, str]:
@@ -34,6 +35,7 @@ class StreamSettings:
         max_cells_per_user: k.
         strict: stop at the first malformed line.
         engine: auto, duckdb or numpy.
+        frame: events of a data frame, instead of inputs.
     """
 
     inputs: tuple[str, ...]
@@ -51,3 +53,4 @@ class StreamSettings:
     max_cells_per_user: int = 1
     strict: bool = False
     engine: str = "auto"
+    frame: FrameTable | None = field(default=None, compare=False)

@@ -15,6 +15,7 @@ from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
 from wevent.outputs import open_output
 from wevent.people.declaring import holdout_of
+from wevent.people.holdout import erased_id
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_changes, import_users
 from wevent.publishing.loop import Publication, Running
@@ -276,3 +277,18 @@ def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled
     assert held(levelled)["ann"] == (NEW_LOW, "Low/Short")
     assert held(levelled)["eve"] == (NEW_HIGH, "High/Short")
     assert held(levelled)["kim"] == (CLASSES[0], None)
+
+
+def test_who_joins_by_request_while_an_epoch_begins_is_in_no_file(levelled: Journal, tmp_path: Path) -> None:
+    levelled.registry.ask([Change("set", "zoe", CLASSES[0])], by_request=True)
+    people = sorted({*held(levelled), "zoe"})
+    wanted = WantedRegistry(people, [CLASSES[0]] * len(people), b"1")
+    begin(levelled, with_levels(AFTER), new_epoch=True, wanted=wanted)
+    ivy = Change("set", "ivy", CLASSES[0])
+    publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([ivy], by_request=True)))
+    publish(levelled, tmp_path / "o.ndjson", 5)
+    assert levelled.registry.joined_by_request() == {erased_id("ivy", levelled.registry.salt)}
+    later = WantedRegistry(people, [CLASSES[0]] * len(people), b"2")
+    assert import_users(levelled, later, dry_run=True).requested == 1
+    assert import_users(levelled, later).requested == 1
+    assert levelled.registry.joined_by_request() == frozenset()

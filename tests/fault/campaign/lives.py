@@ -139,8 +139,8 @@ class Epochs(Life):
 
     def __init__(self, folder: Path, chance: random.Random, variant: Variant = unchanged) -> None:
         super().__init__(folder, chance, variant)
-        self._in_force = "pbd"
-        self._asked = ["pbd"]  # since the last slot that went out, and the one of that slot
+        self._in_force = "pft"
+        self._asked = ["pft"]  # since the last slot that went out, and the one of that slot
         must(self.commands.run(publish(3))[0], "publish")
         self.witness.read(folder / OUT)
 

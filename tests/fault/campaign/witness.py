@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.fault.campaign.commands import Ended
 from tests.fault.killing import Broken
 from tests.support.accountant import Accountant
+from tests.support.emitted import charges_of
 from tests.support.window_checker import violated_windows
 
 Key = tuple[int, int]
@@ -71,7 +72,7 @@ class Witness:
         """No gap, no class's window overspent, nor any person's, as far as memberships were told."""
         if sorted(self.seen) != list(range(1, self.last + 1)):
             raise Broken("slots are missing")
-        charged = [charges(self.seen[slot]) for slot in sorted(self.seen)]
+        charged = [charges_of(self.seen[slot]) for slot in sorted(self.seen)]
         if violated_windows(charged):
             raise Broken(f"a window was overspent: {violated_windows(charged)[0]}")
         accountant = Accountant()
@@ -96,12 +97,6 @@ def slot_of(line: bytes) -> int:
         return int(json.loads(line)["slot"])
     except (ValueError, KeyError, TypeError):
         raise Broken(f"a line that is no release went out: {line[:80]!r}") from None
-
-
-def charges(line: bytes) -> dict[Key, tuple[int, int]]:
-    """What a release says that it cost each class."""
-    fields = json.loads(line)
-    return {tuple(key): (0, spent) for key, spent in zip(fields["classes"], fields["charges"], strict=True)}
 
 
 def fine(ended: Ended) -> bool:

@@ -12,15 +12,18 @@ import msgspec
 import pytest
 
 from tests.support.json_reference import page
-from tests.support.small_stream import Run, publish_through, publishing_folder
+from tests.support.small_stream import Run, arguments_through, publish_through, publishing_folder
 from wevent.cli.answers import ANSWERS, MechanismsAnswer, as_json
 from wevent.cli.group import cli
+
+pytestmark = pytest.mark.slow
 
 NOISE = ("--repeats", "2", "--slots", "30")
 COMMANDS = {
     "audit": ("audit", "run.journal"),
     "compare": ("compare", "--users", "200", "--mechanisms", "pbu,uniform", "--stream", "log", *NOISE),
     "compare left out": ("compare", "--users", "200", "--unbiased", "--stream", "log", *NOISE),
+    "check": ("check", *arguments_through(10)),
     "doctor": ("doctor",),
     "levels": ("levels", "run.journal"),
     "mechanisms": ("mechanisms",),
@@ -86,6 +89,13 @@ def test_every_number_of_the_screen_is_in_the_json(run: Run, name: str) -> None:
     assert len(missing) <= len(rows)  # the time of a slot differs from run to run
 
 
+def test_the_comparison_would_notice() -> None:
+    assert figures("12 of 2,000 (0.6%) wait") == [12.0, 2000.0, 0.6]
+    assert not is_shown(60.0, [12.0, 4.0, 0.5])
+    assert is_shown(12.3, [12.34])
+    assert is_shown(67.0, [0.6667])
+
+
 def test_what_a_run_came_to(run: Run) -> None:
     Path("events.csv").write_text(Path("events.csv").read_text() + "nonsense\n")
     code, out, err = publish_through(run, 5, "--json")
@@ -134,6 +144,15 @@ def test_changes_backups_and_restores(run: Run) -> None:
     restored = answer_of("restore", run("restore", "b.journal", "run.journal", *stated, "--json")[1])
     assert (restored.backup_through, restored.released_through) == (10, 12)
     assert restored.waiting > 0
+
+
+def test_a_picture_of_releases(run: Run) -> None:
+    publish_through(run, 5, "-q")
+    code, out, err = run("plot", "run.journal", "--html", "run.html", "--json")
+    assert (code, err) == (0, "")
+    answer = answer_of("plot", out)
+    assert (answer.source, answer.picture, answer.page) == ("run.journal", None, "run.html")
+    assert Path("run.html").exists()
 
 
 def test_init_and_demo(run: Run) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from wevent import mechanisms
 
+pytestmark = pytest.mark.slow
+
 
 def complete(*words: str, folder: str | None = None) -> list[str]:
     """The completions of the last word, as bash is told: `kind,value`."""

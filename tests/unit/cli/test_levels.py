@@ -210,6 +210,8 @@ def test_slots_without_a_length_have_no_durations(run: RunCommand) -> None:
 
 
 def test_a_journal_or_a_configuration(run: RunCommand) -> None:
-    for arguments in ((), ("run.journal", "--config", "wevent.toml"), ("nowhere.journal",)):
+    assert shown(run, "levels")["declared"]  # ./wevent.toml
+    Path("wevent.toml").rename("other.toml")
+    for arguments in ((), ("run.journal", "--config", "other.toml"), ("nowhere.journal",)):
         code, _, err = run("levels", *arguments)
         assert (code, err[:7]) == (2, "Error: ")

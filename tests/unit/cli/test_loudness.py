@@ -28,6 +28,13 @@ def test_quiet_says_nothing_but_what_was_asked_for(run: Run) -> None:
     assert run("init", "example", "-q") == (0, "", "")
 
 
+def test_the_configuration_that_was_found_is_a_remark(run: Run) -> None:
+    publish_through(run, 3, "-q")
+    Path("wevent.toml").write_text('journal = "run.journal"\n')
+    assert run("status")[2] == "Settings: wevent.toml\n"
+    assert run("status", "-q")[2] == ""
+
+
 def test_errors_are_said_quietly_too(run: Run) -> None:
     code, _, err = run("-q", "status", "missing.journal")
     assert (code, err.count("Error:")) == (2, 1)

@@ -121,7 +121,7 @@ def test_a_simulation_reads_the_events_as_publishing_does(run: RunCommand) -> No
         *("compare", "--stream", "file:rides.csv", "--config", "wevent.toml", "--json", "--mechanisms", "pba"),
         *("--repeats", "1", "--slots", "8"),
     )
-    assert json.loads(named[1])[0]["amre"] == json.loads(out)[0]["amre"]
+    assert json.loads(named[1])["mechanisms"][0]["amre"] == json.loads(out)["mechanisms"][0]["amre"]
     flags = ("--time-column", "started_at", "--user-column", "rider", "--cell-column", "zone", "--timezone", "UTC")
     Path("wevent.toml").unlink()
     code, out, err = run(
@@ -129,7 +129,7 @@ def test_a_simulation_reads_the_events_as_publishing_does(run: RunCommand) -> No
         *("--mechanisms", "pba", "--repeats", "1"),
     )
     assert code == 0, err
-    assert json.loads(out)[0]["stream"] == "rides.csv"
+    assert json.loads(out)["stream"] == "rides.csv"
     code, _, err = run("compare", "--stream", "file:rides.csv", *flags)
     assert code == 2
     assert "--cells" in err
@@ -162,7 +162,8 @@ def test_start_auto_warns(run: RunCommand) -> None:
     code, out, _ = run("check", "--json")
     assert code == 0
     assert "one person's event can decide" in json.loads(out)["hints"][0]
-    code, _, err = run("publish")
+    code, _, err = run("publish", "-q")
     assert code == 0, err
+    assert "Settings:" not in err
     assert "With --start auto the first and the last slot are read from the events" in err
     assert "unsafe" in run("status")[1]

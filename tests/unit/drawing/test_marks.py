@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from wevent.drawing.canvas import picture
-from wevent.drawing.marks import Dot, Ending, draw_dots, name_ends, slot_places, spread, time_axis
+from wevent.drawing.marks import Dot, Ending, draw_dots, heading, name_ends, slot_places, spread, time_axis
 
 
 @pytest.mark.parametrize("wanted", [[0.5] * 8, [0.1, 0.11, 0.9, 0.12], [0.0, 1.0], [0.3]])
@@ -31,6 +31,16 @@ def test_names_stand_outside_the_data_and_do_not_overlap(tmp_path):
         assert not any(one.overlaps(other) for one in boxes for other in boxes if one is not other)
         assert max(box.x1 for box in boxes) <= drawn.bbox.x1
     assert (tmp_path / "new" / "lines.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_headings_are_broken_and_fit(tmp_path):
+    with picture(tmp_path / "a.png", 1, 1, size=(7, 3)) as (drawn, axes):
+        heading(drawn, "some moderately long words " * 6, "and more of them, " * 12, "short")
+        drawn.draw_without_rendering()
+        title, facts = drawn.texts
+        assert max(text.get_window_extent().x1 for text in drawn.texts) <= drawn.bbox.x1
+        assert title.get_window_extent().y0 >= facts.get_window_extent().y1 - 1
+        assert facts.get_window_extent().y0 >= axes[0, 0].get_window_extent().y1
 
 
 def test_dots_have_whiskers_where_there_is_an_interval(tmp_path):

@@ -1,6 +1,10 @@
 """`compare` measures the product: its figures are those of `wevent.Publisher`."""
 
+import json
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from wevent import Publisher, SeededNoise, mechanisms
@@ -56,6 +60,24 @@ def test_mechanisms_that_do_not_take_an_option_are_left_out_with_the_reason_unle
     assert "unbiased" in comparison.left_out["pbd"]
     with pytest.raises(InvalidOption, match="unbiased"):
         compare(STREAM, ["pft", "pbd"], options={"unbiased": True})
+
+
+def test_figures_are_there_for_data_frames_and_programs():
+    comparison = compare(STREAM, ["ba", "uniform"], assigner=ASSIGNER, repeats=3, timed_slots=0)
+    columns, facts = comparison.columns(), comparison.to_dict()
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        assert frame["mechanism"].to_list() == [row.mechanism for row in comparison.ranked]
+        assert frame["amre"].to_list() == [row.amre.mean for row in comparison.ranked]
+        assert (frame["amre_low"] < frame["amre"]).all()
+    assert [row["mechanism"] for row in facts["mechanisms"]] == columns["mechanism"]
+    assert facts["findings"] == comparison.findings()
+    assert (facts["users"], facts["slots"]) == (len(STREAM.user_labels), STREAM.slots)
+    assert json.loads(json.dumps(facts)) == json.loads(json.dumps(comparison.to_dict()))
+
+
+def test_one_mechanism_may_be_named_alone():
+    comparison = compare(STREAM, "uniform", assigner=ASSIGNER, repeats=1, timed_slots=0)
+    assert [row.mechanism for row in comparison.ranked] == ["uniform"]
 
 
 def test_options_of_one_mechanism_stand_beside_it_without_them():

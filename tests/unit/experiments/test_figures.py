@@ -43,8 +43,8 @@ def test_a_comparison_names_every_mechanism_and_says_of_how_many(compared, tmp_p
 
 def test_a_band_is_drawn_only_where_it_is_for_the_true_count(compared, tmp_path):
     by_name = {row.mechanism: row for row in compared.ranked}
-    assert by_name["pft"].example.about_truth
-    assert not by_name["pba"].example.about_truth
+    assert by_name["pft"].example.honest.all()
+    assert not by_name["pba"].example.honest.all()
     for name, said in (
         ("pft", "Band: the 95 % interval for the true count"),
         ("pba", "No band: pba states no interval"),

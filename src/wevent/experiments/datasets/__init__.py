@@ -48,6 +48,7 @@ def open_stream(request: StreamRequest) -> Stream:
         InvalidOption: for an unknown name, or data that is not there; the message says where to get it.
         InvalidEvents: for a file without the columns that are needed.
     """
+    _check_request(request)
     users, slots = request.users or DEFAULT_USERS, request.slots or DEFAULT_SLOTS
     if request.name in SYNTHETIC:
         return synthetic_stream(request.name, users=users, slots=slots, variant=request.variant)
@@ -72,6 +73,19 @@ def open_stream(request: StreamRequest) -> Stream:
             value=request.name,
         )
     return recorded.limited(users=request.users, slots=request.slots)
+
+
+def _check_request(request: object) -> None:
+    if not isinstance(request, StreamRequest) or not isinstance(request.name, str):
+        raise InvalidOption(
+            "a StreamRequest with a name", type(request).__name__, "Write StreamRequest('sin').", option="stream"
+        )
+    for name in ("users", "slots"):
+        value = getattr(request, name)
+        if value is not None and (type(value) is not int or value < 1):
+            raise InvalidOption(
+                f"{name} to be a whole number, at least 1", f"{value!r}", "Correct it.", option=name, value=value
+            )
 
 
 def as_stream(stream: Stream | StreamRequest | str, options: Mapping[str, Any] | None = None) -> Stream:

@@ -90,7 +90,7 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
             path=str(path),
         )
     slot, user, cell = by_user_and_slot(found["slot"] - first, found["user_row"], found["cell"])
-    times = _times(first, slot_length_s) if not numbered and slot_length_s is not None else SlotTimes()
+    times = SlotTimes() if numbered or slot_length_s is None else _times(first, slot_length_s)
     slots = int(slot.max()) + 1
     return Recorded(f"file:{path.name}", users, cells.tolist(), slots, slot, user, cell, remarks=remarks, times=times)
 

@@ -16,9 +16,10 @@ from wevent.core.arrays import IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 from wevent.errors import InvalidInput, InvalidRoster
-from wevent.streams.files.inputs import InputFile
+from wevent.streams.files.frame_table import FrameTable
+from wevent.streams.files.inputs import FRAME, InputFile
 from wevent.streams.files.sql import connect, literal
-from wevent.streams.files.text_tables import Choice, delimited_fields, load_rows, place_of_row
+from wevent.streams.files.text_tables import Choice, delimited_fields, load_columns, load_rows, place_of_row
 from wevent.streams.records.delimited import DELIMITERS
 
 _AT_ONCE = 1 << 16
@@ -53,7 +54,16 @@ def read_rows(file: InputFile, choose: Choice) -> AskedRows:
         InvalidInput: for a line that is no row, no rows at all, or an id that is empty or that no event can have.
         InvalidRoster: for an id that is there twice.
     """
-    return (_from_fields if file.format in DELIMITERS else _from_table)(file, choose)
+    if file.format in DELIMITERS:
+        return _from_fields(file, choose)
+    connection = connect()
+    return _from_table(connection, file, len(load_rows(connection, file.path, choose)))
+
+
+def frame_rows(table: FrameTable, choose: Choice) -> AskedRows:
+    """The rows of a frame, as of `read_rows`."""
+    columns = load_columns(table.connection, FRAME, choose, table.name)
+    return _from_table(table.connection, InputFile(table.name, FRAME), len(columns))
 
 
 def _from_fields(file: InputFile, choose: Choice) -> AskedRows:
@@ -93,10 +103,9 @@ def _kind_codes(columns: Sequence[Spelled], numbers: dict[Kind, int]) -> IntArra
     return np.array([numbers[found[row]] for row in first.tolist()], dtype=np.int64)[each]
 
 
-def _from_table(file: InputFile, choose: Choice) -> AskedRows:
-    """Rows of NDJSON or Parquet."""
-    connection = connect()
-    others = [f"c{index}" for index in range(1, len(load_rows(connection, file.path, choose)))]
+def _from_table(connection: duckdb.DuckDBPyConnection, file: InputFile, columns: int) -> AskedRows:
+    """Rows of NDJSON, Parquet or a frame, which are the table `loaded`."""
+    others = [f"c{index}" for index in range(1, columns)]
     texts = ", ".join(f"coalesce(trim({name}), '') AS {name}" for name in others)
     connection.execute(f"CREATE TEMP VIEW rows AS SELECT coalesce(c0, '') AS u, {texts}, rowid FROM loaded")
     odd = f"strlen(u) > {MAX_LABEL_BYTES} OR contains(u, chr(0))"
@@ -112,6 +121,20 @@ def _from_table(file: InputFile, choose: Choice) -> AskedRows:
     ).fetchnumpy()["code"]
     said = [row[:-1] for row in connection.execute(f"SELECT * FROM ({kinds}) ORDER BY code").fetchall()]
     return AskedRows(_ids(connection), said, np.asarray(codes))
+
+
+def spelled_ids(users: Sequence[str], file: InputFile) -> Spelled:
+    """Ids that a program handed over, held to the same rules.
+
+    Raises:
+        InvalidInput, InvalidRoster: as of `read_rows`.
+    """
+    empty = np.array([not user for user in users], dtype=np.bool_)
+    unfit = np.array([len(user.encode()) > MAX_LABEL_BYTES or "\0" in user for user in users], dtype=np.bool_)
+    _check_ids(file, empty, unfit)
+    if len(set(users)) != len(users):
+        raise _repeated(file, users)
+    return Spelled.of(users)
 
 
 def _check_ids(file: InputFile, empty: npt.NDArray[np.bool_], unfit: npt.NDArray[np.bool_]) -> None:

@@ -27,7 +27,7 @@ from wevent.streams.files.readers import Reader
 from wevent.streams.files.sql import connect
 
 
-class SlotRange(NamedTuple):
+class SlotStretch(NamedTuple):
     """Slots first to last, both included."""
 
     first: int
@@ -86,7 +86,7 @@ class Tables:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {chosen} FROM arriving")
         self.connection.unregister("arriving")
 
-    def bounds(self, slots: SlotRange) -> tuple[int, int]:
+    def bounds(self, slots: SlotStretch) -> tuple[int, int]:
         """The times [low, high) of a range."""
         return self.clock.start_of(slots.first), self.clock.start_of(slots.last + 1)
 
@@ -101,7 +101,7 @@ class _Held(NamedTuple):
         rejected: what was rejected and is not among the columns any more (of a range of one slot).
     """
 
-    slots: SlotRange
+    slots: SlotStretch
     roster: Roster | None
     columns: dict[str, npt.NDArray[Any]]
     rejected: Rejected
@@ -114,14 +114,16 @@ class NumpyEngine:
         self._tables = tables
         self._held: _Held | None = None
 
-    def held(self, roster: Roster, slot: int) -> SlotRange | None:
+    def held(self, roster: Roster, slot: int) -> SlotStretch | None:
         """The range in memory, if it has this slot and is valid for this roster."""
         if self._held is None or self._held.roster not in (None, roster):
             return None
         slots = self._held.slots
         return slots if slots.first <= slot <= slots.last else None
 
-    def count(self, roster: Roster, slots: SlotRange, limit: int, within: SlotRange | None = None) -> Iterator[Counts]:
+    def count(
+        self, roster: Roster, slots: SlotStretch, limit: int, within: SlotStretch | None = None
+    ) -> Iterator[Counts]:
         """Count each slot of `slots`; `within` is what to read at once, and keep."""
         held = self._held
         if held is None or self.held(roster, slots.first) is None:
@@ -140,7 +142,7 @@ class NumpyEngine:
                 counts = roster.count_rows(users, labels, len(cells), max_cells_per_user=limit, unknown=unknown)
                 yield Counts(counts.matrix, counts.reasons.plus(held.rejected))
 
-    def _fetch(self, roster: Roster, slots: SlotRange, limit: int) -> _Held:
+    def _fetch(self, roster: Roster, slots: SlotStretch, limit: int) -> _Held:
         tables = self._tables
         plain = len(tables.parquet) == len(tables.readers) and tables.integer_users(roster) and tables.integer_cells
         if tables.parquet and not plain:
@@ -159,7 +161,7 @@ class NumpyEngine:
         return _Held(slots, None if plain else roster, columns, rejected)
 
     def _query(
-        self, reader: ParquetReader, roster: Roster, slots: SlotRange, plain: bool
+        self, reader: ParquetReader, roster: Roster, slots: SlotStretch, plain: bool
     ) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
         events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
@@ -197,7 +199,7 @@ class DuckdbEngine:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def count(self, roster: Roster, slots: SlotRange, limit: int, events: int) -> Iterator[Counts]:
+    def count(self, roster: Roster, slots: SlotStretch, limit: int, events: int) -> Iterator[Counts]:
         """Count each slot of `slots`, which have no more than so many events."""
         tables = self._tables
         tables.load(roster)
@@ -212,7 +214,7 @@ class DuckdbEngine:
         for index, matrix in enumerate(matrices):
             yield Counts(matrix, rejected.get(slots.first + index, NONE_REJECTED).plus(folded))
 
-    def _load_text(self, roster: Roster, slots: SlotRange, limit: int) -> Rejected:
+    def _load_text(self, roster: Roster, slots: SlotStretch, limit: int) -> Rejected:
         """Events of text files as tables `text_0`, …; what was rejected on the way."""
         rejected = NONE_REJECTED
         for index, reader in enumerate(self._tables.readers):
@@ -224,7 +226,7 @@ class DuckdbEngine:
                 rejected = rejected.plus(folded.rejected)
         return rejected
 
-    def _valid(self, roster: Roster, slots: SlotRange, events: int) -> str:
+    def _valid(self, roster: Roster, slots: SlotStretch, events: int) -> str:
         """All events of the range with slot, place in time and input as one number, and user, class, cell if known."""
         tables, clock = self._tables, self._tables.clock
         by_number = tables.integer_users(roster)

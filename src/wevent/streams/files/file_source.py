@@ -15,7 +15,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.engines import DuckdbEngine, NumpyEngine, SlotRange, Tables
+from wevent.streams.files.engines import DuckdbEngine, NumpyEngine, SlotStretch, Tables
 from wevent.streams.files.parquet_files import ParquetReader, unreadable
 from wevent.streams.files.readers import open_readers
 from wevent.streams.files.survey import Survey
@@ -63,7 +63,7 @@ class FileSource:
         limit = self._settings.max_cells_per_user
         while first <= end and not self._stopped:
             whole = self._numpy.held(roster, first) or self._range(first, sizes)
-            part = SlotRange(first, min(whole.last, end))
+            part = SlotStretch(first, min(whole.last, end))
             if self._in_sql(roster, whole, sizes):
                 events = sum(sizes.get(slot, 0) for slot in range(part.first, part.last + 1))
                 counted = self._duckdb.count(roster, part, limit, events)
@@ -89,7 +89,7 @@ class FileSource:
             InvalidSettings: if numbers as times meant something else.
         """
         check_time_unit(position, self._settings.time_unit)
-        if self._files < int(position.get("files", 0)):  # none after live lines
+        if self._settings.frame is None and self._files < int(position.get("files", 0)):  # none after live lines
             raise InvalidInput(
                 f"the {position['files']} input files of the earlier run, or more",
                 f"{self._files}",
@@ -122,7 +122,7 @@ class FileSource:
     def _position(self, slot: int) -> dict[str, Any]:
         return {"slot": slot, "files": self._files, "time_unit": self._settings.time_unit}
 
-    def _range(self, first: int, sizes: dict[int, int]) -> SlotRange:
+    def _range(self, first: int, sizes: dict[int, int]) -> SlotStretch:
         """As many slots from `first` on as fit in memory together."""
         room = _TEXT_RANGE_EVENTS if any(reader.text for reader in self._readers) else _RANGE_EVENTS
         last = first
@@ -130,9 +130,9 @@ class FileSource:
         while last < self._last and last - first < _MOST_SLOTS and sizes.get(last + 1, 0) <= room:
             last += 1
             room -= sizes.get(last, 0)
-        return SlotRange(first, last)
+        return SlotStretch(first, last)
 
-    def _in_sql(self, roster: Roster, slots: SlotRange, sizes: dict[int, int]) -> bool:
+    def _in_sql(self, roster: Roster, slots: SlotStretch, sizes: dict[int, int]) -> bool:
         if roster.unknown_row is not None or self._settings.engine == "numpy":
             return False
         if self._settings.engine == "duckdb":

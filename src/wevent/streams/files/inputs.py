@@ -25,6 +25,9 @@ _FORMATS = {
 }
 _SHOWN = 20  # column names in a message
 
+FRAME = "frame"
+"""The format of an input that is no file but a data frame, and the table that it is copied into."""
+
 
 @dataclass(frozen=True)
 class InputFile:
@@ -32,7 +35,7 @@ class InputFile:
 
     Attributes:
         path: where it is.
-        format: parquet, csv, tsv or ndjson.
+        format: parquet, csv, tsv or ndjson; `FRAME` for a data frame.
         columns: the names in its header; empty for Parquet, which knows them itself, and for NDJSON, which has none.
     """
 

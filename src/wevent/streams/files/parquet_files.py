@@ -1,4 +1,4 @@
-"""Parquet files as DuckDB expressions: a time in microseconds, a user and a cell, whatever the columns' types."""
+"""Parquet files and frames as DuckDB expressions: a time in microseconds, a user and a cell, whatever the types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import duckdb
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.inputs import InputFile, require_columns
+from wevent.streams.files.inputs import FRAME, InputFile, require_columns
 from wevent.streams.files.sql import file_list, literal, quoted
 from wevent.streams.files.survey import Survey
 from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS
@@ -24,6 +24,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 _FLOATS = {"FLOAT", "DOUBLE"}
 _ZONED_TYPE = "TIMESTAMP WITH TIME ZONE"
+_FINE_ZONED_TYPE = "TIMESTAMPTZ_NS"
 _NAIVE_TYPES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE"}
 _BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
 
@@ -142,6 +143,8 @@ def unreadable(files: Sequence[InputFile], error: duckdb.Error) -> InvalidInput:
 
 
 def _scan(files: Sequence[InputFile]) -> str:
+    if files[0].format == FRAME:
+        return FRAME
     return f"read_parquet({file_list(file.path for file in files)}, hive_partitioning = false)"
 
 
@@ -177,7 +180,7 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
 def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:
     known = _INTEGERS | _LARGE | _FLOATS | {"VARCHAR", "BOOLEAN", "UUID"}
     if as_time:
-        known = (known | _NAIVE_TYPES | {_ZONED_TYPE}) - {"BOOLEAN", "UUID"}
+        known = (known | _NAIVE_TYPES | {_ZONED_TYPE, _FINE_ZONED_TYPE}) - {"BOOLEAN", "UUID"}
     if kind not in known and not kind.startswith(("DECIMAL", "ENUM")):
         raise InvalidInput(
             f"a column {name!r} of " + ("times" if as_time else "ids or labels: numbers or text"),
@@ -190,6 +193,8 @@ def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:
 
 def _label(column: str, kind: str) -> tuple[str, bool]:
     """An id or label, and whether it is an integer; NULL for what can be none, as in text files."""
+    if kind.startswith("ENUM"):
+        column, kind = f"CAST({column} AS VARCHAR)", "VARCHAR"
     if kind in _INTEGERS:
         return f"CAST({column} AS BIGINT)", True
     if kind in _FLOATS:  # a frame column with gaps
@@ -211,6 +216,10 @@ def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
     """The time in microseconds, and a condition on the raw column for a range of it."""
     offset = settings.timezone_us or 0
     unit = UNITS[settings.time_unit]
+    if kind == _FINE_ZONED_TYPE:  # which DuckDB compares with nothing else
+        column, kind = f"CAST({column} AS TIMESTAMPTZ)", _ZONED_TYPE
+    if kind.startswith("ENUM"):
+        column, kind = f"CAST({column} AS VARCHAR)", "VARCHAR"
     if kind == _ZONED_TYPE:
         near = f"{column} >= make_timestamptz({{low}}) AND {column} < make_timestamptz({{high}})"
         return _finite(column, f"epoch_us({column})"), near

@@ -1,10 +1,10 @@
-"""Input files as readers: Parquet through DuckDB, text line by line."""
+"""Inputs as readers: Parquet and frames through DuckDB, text line by line."""
 
 from __future__ import annotations
 
 import itertools
 
-from wevent.streams.files.inputs import find_files, open_input
+from wevent.streams.files.inputs import FRAME, InputFile, find_files, open_input
 from wevent.streams.files.parquet_files import ParquetReader, open_parquet
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_files import TextReader
@@ -14,12 +14,14 @@ Reader = ParquetReader | TextReader
 
 
 def open_readers(settings: StreamSettings) -> list[Reader]:
-    """Readers of all input files, in input order; whatever is declared is checked here, before a slot is counted.
+    """Readers of all input files, in input order, or of the frame; what is declared is checked, before a slot is counted.
 
     Raises:
         InvalidInput: for missing or damaged files, unknown formats, missing columns.
         InvalidEvents: for columns of times without an offset when none is declared.
     """
+    if settings.frame is not None:
+        return [*open_parquet(settings.frame.connection, [InputFile(settings.frame.name, FRAME)], settings)]
     files = [open_input(path) for path in find_files(settings.inputs)]
     readers: list[Reader] = []
     connection = connect() if any(file.format == "parquet" for file in files) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.people.membership import KeyColumn
-from wevent.streams.files.asked_rows import Kind, read_rows
+from wevent.streams.files.asked_rows import AskedRows, Kind, frame_rows, read_rows, spelled_ids
+from wevent.streams.files.frames import column_names, frame_name, load_frame
+from wevent.streams.files.inputs import FRAME, InputFile
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
 from wevent.streams.windows import WindowReader
@@ -63,16 +65,54 @@ def read_requirements(
     file = open_file(str(path))
     roles: list[str] = []
     asked = read_rows(file, _chosen(str(path), columns or {}, roles))
+    return _meant(asked, file, _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:])))
+
+
+def requirements_of_frame(
+    frame: Any,
+    levels: Levels | None = None,
+    *,
+    slot_us: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Requirements:
+    """What a data frame asks for: rows, columns and errors as of `read_requirements`."""
+    name, roles = frame_name(frame), list[str]()
+    choose = _chosen(name, columns or {}, roles)
+    table = load_frame(frame, choose(column_names(frame)))
     reading = _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:]))
+    return _meant(frame_rows(table, choose), InputFile(name, FRAME), reading)
+
+
+def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
+    """What a mapping of users to requirements asks for; ids are text or whole numbers.
+
+    Raises:
+        InvalidInput: for an id that no event can have, or nobody at all.
+        InvalidRequirement: for a value that is no requirement.
+        InvalidRoster: for ids that are spelled alike, such as 1 and "1".
+    """
+    for held in asked.values():
+        if not isinstance(held, Requirement):
+            raise InvalidRequirement(
+                "a Requirement for each user", type(held).__name__, "Write {'ann': Requirement(40, 0.5), …}."
+            )
+    ids = [str(user) if isinstance(user, (str, int, np.integer)) and type(user) is not bool else "" for user in asked]
+    keys = KeyColumn.of((held.window, held.nano) for held in asked.values())
+    return Requirements(spelled_ids(ids, InputFile("requirements", FRAME)), keys, None)
+
+
+def _meant(asked: AskedRows, file: InputFile, reading: _Reading) -> Requirements:
+    """Windows and epsilons instead of the texts that stand for them."""
+    path = file.path
     meant = []
     for code, kind in enumerate(asked.kinds):
         try:
             meant.append(reading.requirement(kind))
         except WeventError as error:
             place = place_of_row(file, asked.first_row(code))
-            received = f"{error.received} in {str(path)!r}, {place}"
+            received = f"{error.received} in {path!r}, {place}"
             raise type(error)(
-                error.expected, received, error.remedy, **{**error.facts, "path": str(path), "place": place}
+                error.expected, received, error.remedy, **{**error.facts, "path": path, "place": place}
             ) from None
     distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement, _ in meant)
     words = None

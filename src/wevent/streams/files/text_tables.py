@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from wevent.errors import InvalidInput
-from wevent.streams.files.inputs import InputFile, open_input, read_lines
+from wevent.streams.files.inputs import FRAME, InputFile, open_input, read_lines
 from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.records.delimited import DELIMITERS, split_fields
 from wevent.streams.records.fields import Fields
@@ -35,7 +35,7 @@ def load_rows(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) 
     """
     file = open_file(path)
     if file.format == "parquet":
-        return _load_parquet(connection, path, choose)
+        return load_columns(connection, f"read_parquet({file_list([path])}, hive_partitioning = false)", choose, path)
     names, pieces = _delimited(file, choose) if file.format in DELIMITERS else _objects(file, choose)
     columns = ", ".join(f"c{index} VARCHAR" for index in range(len(names)))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE loaded ({columns})")
@@ -58,17 +58,31 @@ def open_file(path: str) -> InputFile:
     return open_input(path)
 
 
-def _load_parquet(connection: duckdb.DuckDBPyConnection, path: str, choose: Choice) -> list[str]:
-    scan = f"read_parquet({file_list([path])}, hive_partitioning = false)"
+def load_columns(connection: duckdb.DuckDBPyConnection, scan: str, choose: Choice, path: str) -> list[str]:
+    """`load_rows` of a table that DuckDB has, or of Parquet: columns of any type, as text.
+
+    Raises:
+        InvalidInput: if it cannot be read.
+    """
     try:
-        names = choose([row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()])
-        texts = ", ".join(f"CAST({quoted(name)} AS VARCHAR) AS c{index}" for index, name in enumerate(names))
+        kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()}
+        names = choose(list(kinds))
+        texts = ", ".join(f"{_as_text(quoted(name), kinds[name])} AS c{index}" for index, name in enumerate(names))
         connection.execute(f"CREATE OR REPLACE TEMP TABLE loaded AS SELECT {texts} FROM {scan}")
     except duckdb.Error as error:
         raise InvalidInput(
             "a readable Parquet file", f"{path!r} ({type(error).__name__})", "Check that it is not cut off.", path=path
         ) from None
     return names
+
+
+def _as_text(column: str, kind: str) -> str:
+    """Whole numbers without a decimal point, as in events: a column with gaps is one of floats in many frames."""
+    if kind not in ("FLOAT", "DOUBLE"):
+        return f"CAST({column} AS VARCHAR)"
+    whole = f"{column} = floor({column}) AND abs({column}) < 9e15"
+    number = f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE CAST({column} AS VARCHAR) END"
+    return f"CASE WHEN isfinite({column}) THEN {number} END"
 
 
 def delimited_fields(file: InputFile, places: Sequence[int]) -> Iterator[list[Fields]]:
@@ -92,7 +106,7 @@ def place_of_row(file: InputFile, row: int) -> str:
     The file is read again: nobody needs it of a file without mistakes.
     """
     line, passed = 2 if file.columns else 1, 0
-    if file.format == "parquet":
+    if file.format in ("parquet", FRAME):
         return f"row {row + 1}"
     for lines in read_lines(file):
         split = lines.split(b"\n")[:-1]

@@ -1,0 +1,320 @@
+"""What people do wrong in their first hour, and the one sentence each of it is answered with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+
+import wevent
+from tests.support.commands import call, write_stream
+
+CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:30:00Z")
+PEOPLE = ("--requirements", "users.csv", "--cells", "4")
+FILES = ("--journal", "run.journal", "--out", "out.ndjson")
+PUBLISH = ("publish", "events.csv", *CLOCK, *PEOPLE, *FILES)
+FORMAT_1 = (
+    '{"slot":1,"time":"2026-01-01T00:00:00Z","mechanism":"pbd","outcome":"published","fresh":true,"histogram":[1]}\n'
+)
+NO_LENGTH = """\
+inputs = ["events.csv"]
+slot_column = "slot"
+end = 10
+cells = 4
+[levels.privacy]
+High = 0.1
+[levels.window]
+day = "24h"
+"""
+
+Preparation = Callable[[Path], object]
+
+
+class Mistake(NamedTuple):
+    """A command, what it finds, and what its sentence says."""
+
+    command: tuple[str, ...]
+    said: str
+    before: Preparation | None = None
+
+
+def written(name: str, text: str) -> Preparation:
+    """A file of this content."""
+    return lambda folder: (folder / name).write_text(text)
+
+
+def replaced(name: str, old: str, new: str) -> Preparation:
+    """A file with something else in it."""
+
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+
+    return change
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stream")
+    write_stream(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def published_stream(stream: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published") / "stream"
+    shutil.copytree(stream, folder)
+    assert call(folder, *PUBLISH).code == 0
+    return folder
+
+
+BEFORE_PUBLISHING = {
+    "a misspelt command": Mistake(("pubish",), "Expected a command; received 'pubish'. Did you mean 'publish'?"),
+    "a misspelt option": Mistake(("publish", "events.csv", "--requirments", "users.csv"), "'--requirements'"),
+    "a misspelt mechanism": Mistake((*PUBLISH, "--mechanism", "pdb"), "received 'pdb'. Did you mean 'pbd'?"),
+    "nothing said": Mistake(
+        ("publish",), "Expected inputs, cells, slot, journal, requirements, start and end to be set; received nothing."
+    ),
+    "only events": Mistake(
+        ("publish", "events.csv"), "Give --cells, --slot, --journal, --requirements, --start and --end"
+    ),
+    "no such configuration": Mistake(
+        ("publish", "--config", "nowhere.toml"), "received 'nowhere.toml' (No such file or directory). Check the path."
+    ),
+    "a configuration that is no TOML": Mistake(
+        ("publish",), "(at line 1, column 10). Correct the line.", written("wevent.toml", "slot = 60s\n")
+    ),
+    "a misspelt key": Mistake(
+        ("publish",),
+        "received 'slots' in 'wevent.toml'. Did you mean 'slot'?",
+        written("wevent.toml", "slots = '1h'\n"),
+    ),
+    "no such events": Mistake(
+        ("publish", "event.csv", *PUBLISH[2:]),
+        "Expected an input file or a glob that matches some; received 'event.csv'.",
+    ),
+    "columns of other names": Mistake(
+        PUBLISH,
+        "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
+        replaced("events.csv", "time,user,cell", "ts,id,place"),
+    ),
+    "requirements without a column": Mistake(
+        PUBLISH,
+        "with the columns 'user', 'window', 'eps'. Write one row per user under these names",
+        replaced("users.csv", "window,epsilon", "window,eps"),
+    ),
+    "an epsilon of 0": Mistake(
+        PUBLISH, "received '0' in 'users.csv', line 5.", replaced("users.csv", "\n3,8,0.5", "\n3,8,0")
+    ),
+    "a negative epsilon": Mistake(
+        PUBLISH, "Expected an epsilon above 0 and at most 50", replaced("users.csv", "\n3,8,0.5", "\n3,8,-1")
+    ),
+    "an epsilon in words": Mistake(
+        PUBLISH, "received 'high' in 'users.csv', line 5.", replaced("users.csv", "\n3,8,0.5", "\n3,8,high")
+    ),
+    "half a slot": Mistake(
+        PUBLISH,
+        "a whole number of slots, or a duration such as 24h; received '2.5' in 'users.csv', line 5.",
+        replaced("users.csv", "\n3,8,0.5", "\n3,2.5,0.5"),
+    ),
+    "a person twice": Mistake(
+        PUBLISH, "the first in line 6 (it is in line 5 too)", replaced("users.csv", "\n3,8,0.5", "\n3,8,0.5\n3,4,0.5")
+    ),
+    "a word that is not offered": Mistake(
+        PUBLISH,
+        "Expected a privacy level out of High, Medium, Low; received 'Hihg' in 'users.csv', line 2.",
+        written("users.csv", "user,privacy,window\n1,Hihg,Large\n"),
+    ),
+    "half a level": Mistake(
+        PUBLISH,
+        "(High, Medium, Low), a slash, and one of window (Small, Medium, Large); received 'High'",
+        written("users.csv", "user,level\n1,High\n"),
+    ),
+    "nobody in the requirements": Mistake(
+        PUBLISH, "received 'users.csv' without rows. Complete the file.", written("users.csv", "user,window,epsilon\n")
+    ),
+    "no such cells": Mistake(
+        ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
+        "received 'cells.txt', and no such file. Check the path, or write the labels.",
+    ),
+    "a cell twice": Mistake(
+        ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "a,b,a", *FILES),
+        "Expected each cell once; received 'a' twice.",
+    ),
+    "a slot in words": Mistake(
+        ("publish", "events.csv", "--slot", "ten minutes", *CLOCK[2:], *PEOPLE, *FILES),
+        "received 'ten minutes'. Write 60s, 5m, 100min, 1h or 1d.",
+    ),
+    "slots of no length": Mistake(
+        ("publish", "events.csv", "--slot", "0s", *CLOCK[2:], *PEOPLE, *FILES), "Expected a slot length above zero"
+    ),
+    "a start without its offset": Mistake(
+        ("publish", "events.csv", "--slot", "60s", "--start", "2026-01-01", *CLOCK[4:], *PEOPLE, *FILES),
+        "received '2026-01-01'. Add Z for UTC, or an offset such as +02:00",
+    ),
+    "an end before the start": Mistake(
+        ("publish", "events.csv", *CLOCK[:4], "--end", "2025-01-01T00:00:00Z", *PEOPLE, *FILES),
+        "Expected end to be at least one slot after the start",
+    ),
+    "a folder that is not there": Mistake(
+        ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "there/run.journal"), "Make the folder first."
+    ),
+    "a journal that is none": Mistake(
+        PUBLISH, "received another kind of file (run.journal)", written("run.journal", "hello, I am a text file")
+    ),
+    "releases into the events": Mistake(
+        ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "events.csv"),
+        "received an input (events.csv). Choose another file; this one is untouched.",
+    ),
+    "releases of an earlier version": Mistake(
+        PUBLISH, "received releases in format 1, which an earlier wevent wrote.", written("out.ndjson", FORMAT_1)
+    ),
+    "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "Expected a population with at least one user"),
+    "half a class": Mistake(("plan", "--class", "24"), "For example --class 120:0.6=7000 or --class High/Large=7000."),
+    "no such stream": Mistake(("compare", "--stream", "cos"), "For data of your own write file:events.csv"),
+    "no such file of a stream": Mistake(("compare", "--stream", "file:x.csv"), "Check the path after file:."),
+    "a misspelt mechanism to compare": Mistake(("compare", "--mechanisms", "pdb"), "Did you mean 'pbd'?"),
+    "no such experiment": Mistake(("reproduce", "--streams", "sinus"), "Expected streams out of taxi, foursquare"),
+    "no journal named": Mistake(
+        ("status",), "Name it, or a configuration that does (--config; ./wevent.toml is found)."
+    ),
+    "no such journal": Mistake(("status", "x.journal"), "Check the path; `wevent publish` makes one."),
+    "an audit of events": Mistake(("audit", "events.csv"), "received another kind of file (events.csv)."),
+    "a picture of events": Mistake(
+        ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
+    ),
+    "a configuration from nothing": Mistake(("init", "--from", "x.csv"), "received 'x.csv'. Check the path."),
+    "an example over another": Mistake(
+        ("init", "."), "Choose another folder, or remove these files.", lambda folder: call(folder, "init", ".")
+    ),
+    "a day of slots without a length": Mistake(
+        ("levels",), "received '24h'. Write the number of slots.", written("wevent.toml", NO_LENGTH)
+    ),
+}
+
+AFTER_PUBLISHING = {
+    "a format that is none": Mistake(("releases", "run.journal", "--format", "xml"), "Expected one of ndjson, csv"),
+    "cells that are none": Mistake(("releases", "run.journal", "--cells", "north"), "It has 4, such as 0, 1, 2, 3."),
+    "slots from the end": Mistake(("releases", "run.journal", "--from", "9", "--to", "3"), "Swap them."),
+    "a picture of no cell": Mistake(("plot", "run.journal", "--cells", "north"), "It has 0, 1, 2, 3."),
+    "a picture of no kind": Mistake(("plot", "run.journal", "--out", "x.docx"), ".png, .svg, .pdf, .jpg"),
+    "a change of nobody": Mistake(
+        ("users", "run.journal", "set", "nobody", "--window", "4", "--epsilon", "0.5"), "Use `add` for new users."
+    ),
+    "somebody new who is there": Mistake(
+        ("users", "run.journal", "add", "3", "--window", "4", "--epsilon", "0.5"), "Use `set` to change a requirement."
+    ),
+    "a window that was not declared": Mistake(
+        ("users", "run.journal", "set", "3", "--window", "400", "--epsilon", "0.5"),
+        "Start a new epoch that declares it (publish --new-epoch --declare WINDOW,EPSILON).",
+    ),
+    "a word of no table": Mistake(
+        ("users", "run.journal", "set", "3", "--privacy", "Secret", "--window", "Large"), "out of High, Medium, Low"
+    ),
+    "another mechanism": Mistake((*PUBLISH, "--mechanism", "pba"), "('pft' in the journal, 'pba' now)"),
+    "another slot length": Mistake(
+        ("publish", "events.csv", "--slot", "30s", *CLOCK[2:], *PEOPLE, *FILES), "These stay for the life of a journal"
+    ),
+    "a restore that says too little": Mistake(
+        ("restore", "backup.journal", "run.journal"),
+        "Expected --released-through SLOT, the last slot that ever went out",
+    ),
+    "a backup onto the journal": Mistake(("backup", "run.journal", "run.journal"), "Choose another name."),
+}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What is in a folder, but for what SQLite keeps while it reads."""
+    return {
+        file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm", ".lock"))
+    }
+
+
+def answered(folder: Path, mistake: Mistake) -> None:
+    """One sentence and exit code 2; and nothing else happened."""
+    if mistake.before is not None:
+        mistake.before(folder)
+    before = files(folder)
+    done = call(folder, *mistake.command)
+    assert done.code == 2, done
+    assert mistake.said in done.err, done
+    assert sum(line.startswith("Error: ") for line in done.err.splitlines()) == 1
+    assert "Traceback" not in done.err
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("name", BEFORE_PUBLISHING)
+def test_a_mistake_before_publishing(name: str, stream: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "stream"
+    shutil.copytree(stream, folder)
+    answered(folder, BEFORE_PUBLISHING[name])
+
+
+@pytest.mark.parametrize("name", AFTER_PUBLISHING)
+def test_a_mistake_after_publishing(name: str, published_stream: Path) -> None:
+    answered(published_stream, AFTER_PUBLISHING[name])
+
+
+EVENTS = pd.DataFrame({"time": pd.to_datetime(["2026-01-01T00:00:10Z"]), "user": ["a"], "cell": ["x"]})
+POPULATION = wevent.Population({wevent.Requirement(4, 1): 3})
+
+IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
+    "noise that is a seed": (lambda: wevent.Publisher(POPULATION, 2, noise=7), "SeededNoise(7) is for simulation only"),  # type: ignore[arg-type]
+    "a population as a list": (lambda: wevent.Population([wevent.Requirement(4, 1)]), "Population"),  # type: ignore[arg-type]
+    "an epsilon of none": (lambda: wevent.Requirement(4, 0), "epsilon above 0"),
+    "a misspelt mechanism": (lambda: wevent.Publisher(POPULATION, 2, "pdb"), "Did you mean 'pbd'"),
+    "events without a clock": (lambda: wevent.publish(EVENTS), "slot, start, end, cells, requirements, journal"),
+    "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
+    "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]
+    "a comparison of no stream": (lambda: wevent.compare("cos"), "file:events.csv"),
+}
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_a_mistake_in_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call_it, said = IN_PYTHON[name]
+    with pytest.raises(wevent.WeventError) as caught:
+        call_it()
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+HINTED: dict[str, tuple[Preparation, tuple[str, ...], str]] = {
+    "ids of another kind": (
+        lambda folder: (folder / "users.csv").write_text(
+            "user,window,epsilon\n" + "".join(f"u-{i},4,0.5\n" for i in range(60))
+        ),
+        PUBLISH,
+        "Ids look like '9' in the events and like 'a-9' in the requirements",
+    ),
+    "another year": (lambda folder: None, tuple(word.replace("2026", "2025") for word in PUBLISH), "year"),
+    "cells in other letters": (
+        lambda folder: [
+            replaced("events.csv", f",{number}\n", f",{label}\n")(folder)
+            for number, label in enumerate(("north", "east", "south", "west"))
+        ],
+        ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "North,East,South,West", *FILES),
+        "case",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HINTED)
+def test_a_check_tells_what_publishing_would_not(name: str, stream: Path, tmp_path: Path) -> None:
+    """Each of these would publish zeros, spend every window, and end well."""
+    folder = tmp_path / "stream"
+    shutil.copytree(stream, folder)
+    before, command, said = HINTED[name]
+    before(folder)
+    there = files(folder)
+    done = call(folder, "check", *command[1:])
+    assert done.code == 0, done
+    assert said in done.out, done
+    assert files(folder) == there
