@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import wevent
-from wevent.core.estimators.anchored import Anchored
 from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.core.smoothers.anchored import AnchoredFilter
@@ -42,7 +42,7 @@ ANCHORED = replace(
     name="pft-anchors",
     summary="pft with anchors",
     policy=lambda declared, options: BUILT_IN["pft"].policy(declared, replace(options, anchors=True)),
-    estimator=lambda options: Anchored(),
+    estimator=lambda options: TwoSums(),
     smoother=lambda options: AnchoredFilter(),
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from wevent.core.estimators.anchored import Anchored
 from wevent.core.estimators.randomized import Randomized
 from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.estimators.weighting import Weighting
 from wevent.core.mechanism import Estimator, Mechanism, Policy, Smoother
 from wevent.core.policies.absorption import Absorption
@@ -57,7 +57,7 @@ def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
 
 
 def _one_or_two_sums(options: Options) -> Estimator:
-    return Anchored() if options.anchors else Weighting()
+    return TwoSums() if options.anchors else Weighting()
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:

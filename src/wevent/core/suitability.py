@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wevent.core.budget import NANO
-from wevent.core.estimators.anchored import Anchored
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.estimators.weighting import Weighting
 from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
@@ -79,7 +79,7 @@ def check_reach(
         )
     else:
         share = max(requirement.share for requirement in declared)
-    unit = NANO << (WEIGHT_BITS if isinstance(estimator, (Weighting, Anchored)) else 0)
+    unit = NANO << (WEIGHT_BITS if isinstance(estimator, (Weighting, TwoSums)) else 0)
     largest = share * int(MAX_SCALE) // (unit * (options.sensitivity // k))
     if k > largest:
         raise _refuse(

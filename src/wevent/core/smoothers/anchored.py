@@ -16,7 +16,7 @@ from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter, FilterState, between, copied
-from wevent.core.smoothers.offsets import Change, Lesson, Offsets, OffsetState, hill
+from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
@@ -149,7 +149,7 @@ class AnchoredFilter:
             state.alarm += float(self._offsets.jump(offsets, moved, _predicted(tracker)[1], scale).mean())
         return self._stated(state, estimate)
 
-    def _age(self, state: AnchoredState, change: Change) -> None:
+    def _age(self, state: AnchoredState, change: Ageing) -> None:
         """Offsets are others than before: the level owes itself to the old ones."""
         owed = np.clip(state.owed * change.common / np.maximum(change.after, 1e-300), 0.0, 1.0)
         lost = np.maximum(state.owed**2 * change.before - owed**2 * change.after, 0.0)

@@ -85,7 +85,7 @@ class OffsetState:
         return float(self.lean @ self.lean)
 
 
-class Change(NamedTuple):
+class Ageing(NamedTuple):
     """Offsets become others, per cell: the variance before and after, and the covariance of both."""
 
     before: FloatArray
@@ -148,7 +148,7 @@ class Offsets:
         variance[0] = 0.0
         return variance
 
-    def wait(self, state: OffsetState, scale: FloatArray, slots: int) -> Change:
+    def wait(self, state: OffsetState, scale: FloatArray, slots: int) -> Ageing:
         """Slots pass: what was learnt fades."""
         keep = np.exp(-slots / self.bank.life)[:, None]
         return self._change(state, keep, (1.0 - keep * keep) * self.stationary(state, scale))
@@ -164,7 +164,7 @@ class Offsets:
         doubt: FloatArray = self.weights(state, cautious=True) @ around
         return doubt
 
-    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Change:
+    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Ageing:
         """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start."""
         spread, old = float(lean @ lean), state.spread
         common = float(lean @ state.lean) / old if len(lean) == len(state.lean) and old > 1e-9 else 0.0
@@ -172,12 +172,12 @@ class Offsets:
         state.lean = lean.copy()
         return self._change(state, common, fresh * self.stationary(state, scale))
 
-    def _change(self, state: OffsetState, keep: FloatArray | float, added: FloatArray) -> Change:
+    def _change(self, state: OffsetState, keep: FloatArray | float, added: FloatArray) -> Ageing:
         weights = self.weights(state, cautious=True)
         around = state.variance + (state.mean - self.average(state)) ** 2
         state.mean = state.mean * keep
         state.variance = state.variance * keep * keep + added
-        return Change(weights @ around, self.doubt(state), weights @ (keep * around))
+        return Ageing(weights @ around, self.doubt(state), weights @ (keep * around))
 
     def learn(self, state: OffsetState, lasting: Lesson, anew: Lesson, scale: FloatArray, slots: int) -> Learnt:
         """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last release.

@@ -25,7 +25,7 @@ from wevent.core.permit import (
 )
 
 
-class Anchored:
+class TwoSums:
     """Weigh, sum and disturb once or twice, as the permit's level says."""
 
     def plan(self, permit: Permit) -> Plan:
