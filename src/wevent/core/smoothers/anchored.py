@@ -20,7 +20,7 @@ from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, 
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
-_OWN = 0.01  # a level that owes all but this to main sums is their own
+_OWN = 0.5  # a level that owes all but this to main sums is their own
 _SURPRISE = 25.0  # squared standard deviations beyond which a main sum is believed at once
 
 
@@ -127,12 +127,11 @@ class AnchoredFilter:
         main = self._corrected(state, measurement, near)
         lasting, lever = _lesson(state.owed, main, measurement.anchor, predicted, spread)
         owed = state.owed + lever
-        # a level that is the main sums' own teaches nothing of them: only an anchor does
+        # a level that is the main sums' own teaches nothing of offsets that last: it would take a count that moves for one
         teaches = state.owed < 1.0 - _OWN if measurement.anchor is None else np.ones(cells, dtype=bool)
-        if teaches.any():
+        if measurement.lean is not None or teaches.any():
             anew, other = _lesson(np.zeros(cells), main, measurement.anchor, predicted, spread)
-            lessons = lasting.only(teaches), anew.only(teaches)
-            learnt = self._offsets.learn(offsets, *lessons, scale, tracker.gap + 1)
+            learnt = self._offsets.learn(offsets, lasting.only(teaches), anew, scale, tracker.gap + 1)
             _shift(tracker, state.owed * (1.0 - learnt.anew) * learnt.step, 0.0)
             owed = (1.0 - learnt.anew) * owed + learnt.anew * other
         state.owed = np.clip(owed, 0.0, 1.0)
@@ -238,10 +237,16 @@ def _lesson(
     information = m * rest**2 + a * owed**2 - lever * (m * rest - a * owed)
     information = np.maximum(information, 1e-12)
     pull = a * owed * alike - m * rest * direct + (m * direct + a * alike) * lever
-    misfit = m * direct**2 + a * alike**2 - (m * direct + a * alike) ** 2 / (p + m + a) - pull**2 / information
-    misfit = np.maximum(misfit, 0.0)
-    fit = -np.where(misfit < 8.0, 0.5 * misfit, np.sqrt(2.0 * misfit)) - 0.5 * np.log(information)  # Laplace's tails
-    return Lesson(pull / information, 1.0 / information, main.reach, fit), lever
+    whole = m * direct**2 + a * alike**2 - (m * direct + a * alike) ** 2 / (p + m + a)
+    fit = _likelihood(whole - pull**2 / information) - 0.5 * np.log(information)
+    return Lesson(pull / information, 1.0 / information, main.reach, fit, _likelihood(whole)), lever
+
+
+def _likelihood(misfit: FloatArray) -> FloatArray:
+    """Of this many squared standard deviations, in logarithms: a Gaussian's, far out with Laplace's tails."""
+    squared = np.maximum(misfit, 0.0)
+    found: FloatArray = -np.where(squared < 8.0, 0.5 * squared, np.sqrt(2.0 * squared))
+    return found
 
 
 def _together(main: Corrected, anchor: tuple[FloatArray, NoiseError] | None) -> tuple[FloatArray, FloatArray]:

@@ -50,7 +50,7 @@ def default_offsets() -> OffsetBank:
     """Half of the prior for the spike; τ² from a thousandth to 1, lasting or not."""
     rows = [(0.0, 2e4, 0.5)]
     for tau, much in ((1e-3, 0.15), (1e-2, 0.15), (1e-1, 0.15), (1.0, 0.05)):
-        rows += [(tau, 2e4, 0.85 * much), (tau, 250.0, 0.15 * much)]
+        rows += [(tau, 2e4, 0.5 * much), (tau, 250.0, 0.5 * much)]
     tau, life, prior = np.array(rows).T
     cautious = prior.copy()
     cautious[0] *= _FAITH
@@ -96,18 +96,19 @@ class Ageing(NamedTuple):
 class Lesson(NamedTuple):
     """What a release says of offsets, per cell: β − β̄ is `seen`/`reach`, with noise of this variance, in counts.
 
-    `fit` is the log likelihood of the release if that is so, up to a constant.
+    `fit` is the log likelihood of the release if that is so, up to a constant; `plain` that of offsets as believed.
     """
 
     seen: FloatArray
     noise: FloatArray
     reach: FloatArray
     fit: FloatArray
+    plain: FloatArray
 
     def only(self, cells: BoolArray) -> Lesson:
         """It says nothing of the other cells."""
-        seen, noise, fit = np.where(cells, self.seen, 0.0), np.where(cells, self.noise, 1e12), self.fit * cells
-        return Lesson(seen, noise, self.reach, fit)
+        seen, noise = np.where(cells, self.seen, 0.0), np.where(cells, self.noise, 1e12)
+        return Lesson(seen, noise, self.reach, np.where(cells, self.fit, self.plain + 0.5 * np.log(1e12)), self.plain)
 
 
 class Learnt(NamedTuple):

@@ -63,7 +63,9 @@ def test_without_anchors_what_is_not_known_is_stated() -> None:
 def test_evidence_against_offsets_restores_faith_in_main_sums() -> None:
     state, estimate = run(np.zeros(3), 200, every=6)
     assert estimate.std_error is not None
-    assert AnchoredFilter()._offsets.weights(state.offsets)[0] > 0.8
+    weights = AnchoredFilter()._offsets.weights(state.offsets)
+    assert weights[0] > 0.5  # small lasting offsets are hard to rule out …
+    assert weights[5:].sum() < 0.05  # … large ones are not
     assert estimate.std_error[0] < 40.0
 
 
