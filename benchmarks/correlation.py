@@ -13,7 +13,7 @@ from benchmarks import report
 from benchmarks.accuracy import Run
 from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
 
-TUNED, UNSEEN = (100,), (200,)
+TUNED, UNSEEN = (100,), (300,)
 FORMS: dict[str, dict[str, Any]] = {
     "weighted": {"unbiased": False},
     "unbiased": {"unbiased": True},
