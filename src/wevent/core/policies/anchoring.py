@@ -84,7 +84,9 @@ class Anchoring:
         users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(main @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
-        return Split(main + now, now) if due else Split(main, 0)
+        if not due:
+            return Split(main, 0)
+        return Split(np.minimum(main + now, left), now)  # a class without members may have less left than the level
 
     def replan(self, ledger: Budgets, history: History) -> Any:
         """Period, slots between anchors and their level."""
