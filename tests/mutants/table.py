@@ -499,6 +499,13 @@ MUTANTS = [
         ("tests/unit/people/test_foresight.py", "tests/contract/journal/test_registry.py"),
     ),
     Mutant(
+        "requirements: a window of hours keeps the slots of a clock that is gone",
+        "publishing/importing.py",
+        "    return journal.head().epoch.terms.length_us == slot_us\n",
+        "    return True\n",
+        ("tests/unit/publishing/test_unsaid.py",),
+    ),
+    Mutant(
         "requirements: a dry run stores what it shows",
         "publishing/importing.py",
         "    if not dry_run:\n",

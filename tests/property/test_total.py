@@ -105,7 +105,7 @@ def check(release: Release) -> None:
     if release.std_error is not None:
         assert np.isfinite(release.std_error).all()
         assert (release.std_error >= 0).all()
-        low, high = release.interval(0.95)
+        low, high = release.noise_interval(0.95)
         assert np.isfinite(low).all()
         assert np.isfinite(high).all()
 

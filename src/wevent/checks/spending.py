@@ -116,7 +116,7 @@ def _charged(release: Release, asked: AskedBudgets, population: Population, *, r
     if release.fresh and not isinstance(asked.offer, Idle):
         due = asked.most()
     for requirement, charge in zip(population.classes, release.charges.tolist(), strict=True):
-        key = requirement.window, requirement.nano
+        key = requirement.key
         fits = charge <= due[key] if refund else charge == due[key]
         expect(fits, f"{requirement} to be charged the {due[key]} that was asked for", charge, release.slot)
         due[key] = charge

@@ -332,6 +332,7 @@ class LevelAnswer(Answer):
         window: in slots.
         span: the same as a time; null without a clock.
         epsilon: of that window.
+        odds: e to the epsilon: by which factor releases change the odds that somebody was there, at most.
         users: how many hold it; null if that is not known.
         waiting: how many of them are not counted yet; null if that is not known.
     """
@@ -340,6 +341,7 @@ class LevelAnswer(Answer):
     window: int
     span: str | None
     epsilon: float
+    odds: float
     users: int | None
     waiting: int | None
 
@@ -458,11 +460,11 @@ class CheckedClass(ClassOfUsers):
     """Users with the same requirement.
 
     Attributes:
-        window_time: the window as a time; null where slots are numbers.
+        span: the window as a time; null where slots are numbers.
         level: its words; null without any.
     """
 
-    window_time: str | None
+    span: str | None
     level: str | None
 
 

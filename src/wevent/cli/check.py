@@ -10,6 +10,7 @@ import msgspec
 
 from wevent.cli.answers import CheckAnswer, as_json
 from wevent.cli.flags import chosen_settings, setting_flags
+from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import option_values
@@ -18,6 +19,7 @@ from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
 from wevent.publishing.configuration import PUBLISHING, Settings
+from wevent.publishing.importing import Difference
 from wevent.publishing.rehearsal import Rehearsal, rehearse
 from wevent.publishing.session import Intent
 from wevent.streams.clock import SECOND_US, format_time
@@ -52,12 +54,13 @@ def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **op
 
 def show_check(settings: Settings, intent: Intent, *, wants_json: bool = False) -> None:
     """Print what publishing under these settings would meet."""
-    facts = _facts(rehearse(settings, intent))
+    found = rehearse(settings, intent)
+    facts = _facts(found)
     answer = msgspec.convert(facts, CheckAnswer)
     if wants_json:
         click.echo(as_json(answer))
     else:
-        _print(facts)
+        _print(facts, found.imported)
 
 
 def _facts(found: Rehearsal) -> dict[str, Any]:
@@ -130,7 +133,7 @@ def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
     length_us = None if found.settings.slot_column else found.clock.length_us
     return {
         "window": held.window,
-        "window_time": None if length_us is None else span_text(held.window * length_us),
+        "span": None if length_us is None else span_text(held.window * length_us),
         "epsilon": held.epsilon,
         "level": _words(found.terms).get(held),
         "users": size,
@@ -162,11 +165,12 @@ def _expected(found: Rehearsal) -> dict[str, Any] | None:
     }
 
 
-def _print(facts: dict[str, Any]) -> None:
+def _print(facts: dict[str, Any], imported: Difference | None) -> None:
     click.echo(facts["private"])
     clock = facts["clock"]
     for entry in facts["inputs"] or ():
-        click.echo(f"{entry['file']}: columns {', '.join(entry['columns']) or 'none'}")
+        names = ", ".join(map(without_controls, entry["columns"]))  # of NDJSON they come with events
+        click.echo(f"{entry['file']}: columns {names or 'none'}")
     slots = f"Slots {clock['first_slot']} to {'…' if clock['last_slot'] is None else clock['last_slot']}"
     if clock["start"] is not None:
         slots += f" of {span_text(round(clock['slot_seconds'] * SECOND_US))}, from {clock['start']}"
@@ -174,7 +178,7 @@ def _print(facts: dict[str, Any]) -> None:
     click.echo(f"{slots}.")
     if facts["matching"] is not None:
         _print_matching(facts)
-    _print_people(facts)
+    _print_people(facts, imported)
     expected = facts["expected_error"]
     if expected is not None:
         click.echo(
@@ -212,19 +216,19 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} ({part / whole:.1%})" if whole else "none of none"
 
 
-def _print_people(facts: dict[str, Any]) -> None:
+def _print_people(facts: dict[str, Any], imported: Difference | None) -> None:
     people = facts["people"]
     table = new_table("Classes", ["level"], ["slots", "window", "epsilon", "users"])
     for row in facts["classes"]:
         table.add_row(
             row["level"] or "-",
             str(row["window"]),
-            row["window_time"] or "-",
+            row["span"] or "-",
             f"{row['epsilon']:g}",
             f"{row['users']:,}",
         )
     print_table(table)
-    if people["changes"] is not None:
-        click.echo("Requirements: {joining} join, {changing} change, {leaving} leave.".format(**people["changes"]))
+    if imported is not None:
+        click.echo(" ".join((f"Requirements: {imported}.", *imported.sentences())))
     if people["waiting"]:
         click.echo(f"Registered people who wait before they count: {people['waiting']:,}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -59,18 +60,19 @@ def _row(row: Offered) -> LevelAnswer:
         window=window,
         span=row.span,
         epsilon=nano / NANO,
+        odds=math.exp(nano / NANO),
         users=None if row.size is None else row.size.registered,
         waiting=None if row.size is None else row.size.waiting,
     )
 
 
 def _print(answer: LevelsAnswer, whose: str) -> None:
-    seconds = answer.slot_seconds
+    seconds, rows = answer.slot_seconds, (*answer.levels, *answer.numbers)
     clock = (
         "slots have numbers and no length" if seconds is None else f"a slot is {span_text(round(seconds * SECOND_US))}"
     )
     table = new_table(f"Levels ({clock})", ["level", "protects"], ["window", "epsilon", "users", "waiting"])
-    for row in (*answer.levels, *answer.numbers):
+    for row in rows:
         sizes = ("-" if size is None else f"{size:,}" for size in (row.users, row.waiting))
         span = f"any {row.window} slots" if row.span is None else f"any {row.span}"
         table.add_row(row.level or "(numbers)", span, f"{row.window}", f"{row.epsilon:g}", *sizes)
@@ -78,5 +80,16 @@ def _print(answer: LevelsAnswer, whose: str) -> None:
     said = [*answer.notes]
     if not answer.declared:
         said.append("No [levels] are declared: these are the default words.")
+    if rows:
+        ends = {row.epsilon: row.odds for row in (min(rows, key=_epsilon), max(rows, key=_epsilon))}
+        odds = ", ".join(f"{factor:.3g} at {epsilon:g}" for epsilon, factor in ends.items())
+        said.append(
+            "epsilon: all that is ever published changes the odds that somebody was there, in such a time, by a factor of "
+            f"at most e^epsilon: {odds}."
+        )
     said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
     click.echo("\n".join(said))
+
+
+def _epsilon(row: LevelAnswer) -> float:
+    return row.epsilon

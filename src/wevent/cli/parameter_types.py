@@ -82,15 +82,6 @@ class _FileName(_Text):
         return [*words, CompletionItem(incomplete, type="file")]
 
 
-class _CellNumber(click.IntRange):
-    """How many cells, or their labels, separated by commas."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        labels = [part for part in str(value).split(",") if part.strip()]
-        return super().convert(len(labels) if "," in str(value) else value, param, ctx)
-
-
-CELL_NUMBER = _CellNumber(1)
 MECHANISM = _MechanismName()
 MECHANISMS = _MechanismNames()
 FILE = _FileName()

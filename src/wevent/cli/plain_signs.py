@@ -31,3 +31,12 @@ def as_shown(text: str, encoding: str) -> str:
     """Text as a console of this encoding shows it: what it lacks in plain signs."""
     name = "ascii" if encoding == PLAIN_ASCII else encoding
     return text.encode(name, PLAINLY).decode(name)
+
+
+def without_controls(text: str) -> str:
+    r"""Text that commands no terminal: control signs and the like show as escapes.
+
+    >>> without_controls("\x1b[31mann")
+    '\\x1b[31mann'
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

@@ -41,7 +41,7 @@ _SLOTS = 500  # of invented streams
     "--class",
     "classes",
     multiple=True,
-    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or High/Large=USERS. Once per level.  "
+    help="A level and how many users hold it: WINDOW:EPSILON=USERS, or a word such as High/Large=USERS. Once per level.  "
     "[default: who is in the requirements file]",
 )
 @input_flags

@@ -10,7 +10,7 @@ from wevent.cli.answers import PlotAnswer, as_json
 from wevent.cli.flags import CONFIG, chosen_journal
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
 from wevent.cli.screen import remarks
-from wevent.cli.words import parse_labels
+from wevent.counting.cells import split_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
 from wevent.journal.whole_file import made_whole
@@ -56,7 +56,7 @@ def command(
     released = of_table(source, read_releases(source).columns).between(chosen["first"], chosen["last"])
     cells = chosen["cells"]
     if cells is not None:
-        released = released.only(parse_labels(cells))
+        released = released.only(split_labels(cells))
     as_lines = len(released.cells) <= (_LINES if cells is None else _MOST_LINES)
     if page is not None:
         _write(page, lines_page(released) if as_lines else heatmap_page(released))

@@ -10,21 +10,25 @@ import click
 
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
-from wevent.cli.words import parse_labels
+from wevent.cli.screen import remarks
+from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.excerpt import Excerpt
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.outputs.refusals import refuse_existing
+from wevent.streams.clock import SlotClock, parse_time
+
+_FAR = 1 << 62  # no slot has a number beyond, nor could a journal look for it
 
 
 @click.command(
     "releases", epilog="Example: wevent releases run.journal --from 100 --to 199 --cells north,south --format csv"
 )
 @journal_flags
-@click.option("--from", "first", default=1, show_default=True, type=click.IntRange(1), help="The first slot.")
-@click.option("--to", "last", default=None, type=click.IntRange(1), help="The last slot; the last one there is.")
+@click.option("--from", "begin", default="1", show_default=True, help="The first slot: its number, or a time.")
+@click.option("--to", "end", default=None, help="The last slot: its number, or a time it starts before.")
 @click.option("--cells", default=None, help="Labels of the cells, separated by commas; all of them.")
 @click.option(
     "--format",
@@ -44,8 +48,8 @@ from wevent.outputs.refusals import refuse_existing
 def command(
     journal: Path | None,
     config: Path | None,
-    first: int,
-    last: int | None,
+    begin: str,
+    end: str | None,
     cells: str | None,
     kind: str,
     out: str | None,
@@ -55,20 +59,42 @@ def command(
 
     With --cells the lines are those of a stream that has only these cells: the same numbers.
     """
-    if last is not None and last < first:
+    if follow and out is not None:
         raise InvalidOption(
-            "a last slot that is not before the first",
-            f"--from {first} --to {last}",
-            "Swap them.",
-            option="to",
-            value=last,
+            "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
         )
     with open_journal(chosen_journal(journal, config)) as source:
-        excerpt = Excerpt(source, last, None if cells is None else parse_labels(cells))
+        first = _slot(source, begin, "from")
+        last = None if end is None else _slot(source, end, "to")
+        if last is not None and last < first:
+            raise InvalidOption(
+                "a last slot that is not before the first",
+                f"--from {begin} --to {end}",
+                "Swap them.",
+                option="to",
+                value=end,
+            )
+        excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:
+            committed = source.head().committed
+            if first > committed and not follow:
+                remarks().print(f"No slot from {first} on: the last one is {committed}.", markup=False)
             _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
+
+
+def _slot(source: Journal, said: str, option: str) -> int:
+    """The slot that a number or a time means; of --to, a time is where the slots end."""
+    if said.isdecimal() and int(said):
+        return min(int(said), _FAR)
+    terms = source.head().pinned
+    if said.isdecimal() or terms is None or terms.slot_length_us is None:
+        wanted = "a slot's number, 1 or above" + (", or a time" if said.isdecimal() else "")
+        raise InvalidOption(wanted, f"--{option} {said}", "Slots are numbered from 1 on.", option=option, value=said)
+    clock, time_us = SlotClock(terms.origin_us, terms.length_us), parse_time(said, f"--{option}", 0)
+    before = clock.slot_of(time_us - 1)  # the last slot that starts before
+    return before if option == "to" else max(1, before + 1)
 
 
 def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:

@@ -16,7 +16,8 @@ from wevent.experiments.assign import Registered
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.publishing.importing import AskingFile
+from wevent.streams.files.requirements_file import Requirements
 
 EVENTS = "events"
 """The stream that a configuration declares."""
@@ -44,14 +45,8 @@ class Setup(NamedTuple):
 
     def asked(self) -> Requirements | None:
         """Who asks for what, None without a requirements file."""
-        if self.settings.requirements is None:
-            return None
-        return read_requirements(
-            self.settings.requirements,
-            self.settings.levels,
-            slot_us=self.settings.slot_length_us,
-            columns=self.settings.requirements_columns,
-        )
+        file = AskingFile.of(self.settings)
+        return None if file is None else file.read()
 
     def stream(self, asked: Requirements | None) -> Recorded:
         """The events, of who is registered.
@@ -95,11 +90,7 @@ def known_setup(given: Mapping[str, Any], name: str | None) -> Setup | None:
 
 def population_asked(asked: Requirements) -> Population:
     """How many ask for what."""
-    sizes: dict[Requirement, int] = {}
-    for key in asked.keys:
-        requirement = Requirement.from_nano(*key)
-        sizes[requirement] = sizes.get(requirement, 0) + 1
-    return Population(sizes)
+    return Population({Requirement.from_nano(*key): size for key, size in asked.keys.sizes().items()})
 
 
 def registered(asked: Requirements) -> Registered:

@@ -19,6 +19,7 @@ from wevent.cli.answers import (
 )
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.loudness import is_quiet
+from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
 from wevent.cli.suggesting import SuggestingGroup
 from wevent.core.budget import NANO
@@ -68,7 +69,8 @@ def list_users(path: Path, wants_json: bool) -> None:
         return
     for row in answer.users:
         level = f"  {row.level}" if row.level else ""
-        click.echo(f"{row.user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
+        user = without_controls(row.user)  # people may have chosen their ids
+        click.echo(f"{user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
     if not is_quiet():
         click.echo(f"{len(answer.users)} users; {waiting} changes wait for the next slot", err=True)
 

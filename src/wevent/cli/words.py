@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 
 from wevent.core.requirements import Levels, Population, Requirement
@@ -12,20 +11,6 @@ from wevent.errors import InvalidOption
 def parse_list(text: str) -> list[str]:
     """`a,b,c` without blanks and empty entries."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def parse_labels(text: str) -> list[str]:
-    """`a,b`, or `"a,b",c` where a label has a comma."""
-    try:
-        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
-    except csv.Error:
-        raise InvalidOption(
-            "labels separated by commas, in double quotes if they have one",
-            f"{text!r}",
-            "For example --cells north,south.",
-            option="cells",
-            value=text,
-        ) from None
 
 
 def parse_windows(text: str) -> list[int]:
@@ -56,24 +41,25 @@ def parse_epsilons(text: str) -> list[str]:
 
 
 def parse_class(text: str, levels: Levels | None = None) -> tuple[Requirement, int]:
-    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (words of the levels, the default ones if None).
+    """`120:0.6=7000` (window, epsilon, users) or `High/Large=7000` (a level, of the default ones if None).
 
     Raises:
         InvalidOption: for anything else.
-        InvalidRequirement: for numbers that no promise can be built on.
+        InvalidRequirement: for a level that is not offered, or numbers that no promise can be built on.
 
     >>> parse_class("120:0.6=7000")
     (Requirement(window=120, epsilon=0.6), 7000)
     """
     level, _, users = text.rpartition("=")
-    privacy, slash, window = level.partition("/")
-    if users.strip().isdecimal() and slash:
-        return (levels or Levels.default()).requirement(privacy.strip(), window.strip()), int(users)
+    words = "/".join(word.strip() for word in level.split("/"))
+    table = levels or Levels.default()
+    if users.strip().isdecimal() and ("/" in words or words in table.combined):
+        return table.choose(words), int(users)
     window, colon, epsilon = level.partition(":")
     if users.strip().isdecimal() and colon and window.strip().isdecimal():
         return Requirement(int(window), epsilon.strip()), int(users)
     raise InvalidOption(
-        "a class as WINDOW:EPSILON=USERS or PRIVACY/WINDOW=USERS",
+        "a class as WINDOW:EPSILON=USERS or LEVEL=USERS",
         f"{text!r}",
         "For example --class 120:0.6=7000 or --class High/Large=7000.",
         option="class",

@@ -48,6 +48,11 @@ class Requirement:
         return cls(window, f"{nano}e-9")
 
     @property
+    def key(self) -> tuple[int, int]:
+        """Window and nano-epsilons, as states, journals and requirements files are compared by."""
+        return self.window, self.nano
+
+    @property
     def epsilon(self) -> float:
         """ε as the nearest float; `nano` is exact."""
         return self.nano / NANO

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,32 @@ from wevent.errors import InvalidCells
 
 MOST = 10_000_000
 """More cells than a release can have."""
+_LABEL = re.compile(r'\s*(?:"((?:[^"]|"")*)"|(?!")([^,]*?))\s*(?:,|$)')
+
+
+def split_labels(text: str) -> list[str]:
+    """Labels as people write them in one line: `a,b,c`, in double quotes where one has a comma; no empty ones between.
+
+    Raises:
+        InvalidCells: for a quote that does not end, or is followed by something else.
+
+    >>> split_labels('north, "old town, west",south')
+    ['north', 'old town, west', 'south']
+    """
+    labels, place = [], 0
+    while place < len(text):
+        found = _LABEL.match(text, place)
+        if found is None:
+            raise InvalidCells(
+                "labels separated by commas, in double quotes if they have one",
+                f"{text!r}",
+                "For example north,south.",
+                cells=text,
+            )
+        quoted, plain = found.groups()
+        labels += [quoted.replace('""', '"')] if quoted is not None else [plain] if plain else []
+        place = found.end()
+    return labels
 
 
 class Cells(Sequence[Any]):

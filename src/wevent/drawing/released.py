@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray
 from wevent.errors import InvalidOption
+from wevent.publisher.confidence import OUTCOMES
 from wevent.streams.clock import format_time, parse_time
 
-OUTCOMES = ("fresh", "repeated", "estimated", "nullified")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ELSEWHERE = "not here"
 """A slot between others that has no release here: another copy of a journal released it."""
+_MOST_VALUES = 100_000_000  # slots × cells, those between others included
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,9 @@ class Released:
             InvalidOption: if no slot is left, or for times of a stream that has none.
             InvalidSettings: for a time that is none.
         """
-        kept = [
-            place
-            for place in range(len(self.slots))
-            if (first is None or self._is_from(place, first)) and (last is None or self._is_through(place, last))
-        ]
+        begin = 0 if first is None else self._place(first, "--from")
+        end = len(self.slots) if last is None else self._place(last, "--to", through=True)
+        kept = range(begin, end)
         if all(self.outcomes[place] == ELSEWHERE for place in kept):
             has = f"slots {self.slots[0]} to {self.slots[-1]}" if len(self.slots) else "no slot at all"
             asked = " ".join(f"{flag} {text}" for flag, text in (("--from", first), ("--to", last)) if text is not None)
@@ -92,22 +93,16 @@ class Released:
         values, low, high = (table[:, columns] for table in (self.values, self.low, self.high))
         return replace(self, cells=[self.cells[column] for column in columns], values=values, low=low, high=high)
 
-    def _is_from(self, place: int, limit: str) -> bool:
+    def _place(self, limit: str, flag: str, *, through: bool = False) -> int:
+        """The first place that is not before a limit; of a slot number that is meant too, the place behind it."""
         if limit.isdecimal():
-            return self.slots[place] >= int(limit)
-        return self._times(limit)[place].timestamp() * 1e6 >= parse_time(limit, "--from", 0)
-
-    def _is_through(self, place: int, limit: str) -> bool:
-        if limit.isdecimal():
-            return self.slots[place] <= int(limit)
-        return self._times(limit)[place].timestamp() * 1e6 < parse_time(limit, "--to", 0)
-
-    def _times(self, limit: str) -> Sequence[datetime]:
+            return bisect_left(self.slots, int(limit) + through)
         if self.starts is None:
             raise InvalidOption(
                 "the number of a slot", repr(limit), f"The slots of {self.name} have no times.", option="from"
             )
-        return self.starts
+        time_us = parse_time(limit, flag, 0)
+        return bisect_left(self.starts, time_us, key=lambda start: (start - _EPOCH) // timedelta(microseconds=1))
 
     def _rows(self, kept: Sequence[int]) -> Released:
         values, low, high = (table[list(kept)] for table in (self.values, self.low, self.high))
@@ -138,6 +133,13 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     lowest = int(numbers[0])
     slots = range(lowest, int(numbers[-1]) + 1)
     cells = {label: place for place, label in enumerate(dict.fromkeys(columns["cell"]))}
+    if len(slots) * len(cells) > _MOST_VALUES:
+        raise InvalidOption(
+            f"at most {_MOST_VALUES:,} values to draw",
+            f"{len(slots):,} slots × {len(cells):,} cells in {path.name}",
+            "Write a part of them first: wevent releases JOURNAL --from … --to … --out PART.ndjson.",
+            option="source",
+        )
     places = [cells[label] for label in columns["cell"]]
     values, low, high = np.full((3, len(slots), len(cells)), np.nan)
     for table, name in ((values, "value"), (low, "low"), (high, "high")):

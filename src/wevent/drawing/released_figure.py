@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ _FRESH = "Ticks at the bottom: slots that were measured (fresh)."
 
 def draw_lines(released: Released, path: Path) -> None:
     """A panel per cell: what was published, its band where there is one, and ticks where it was measured."""
+    released = _literally(released)
     number = len(released.cells)
     columns = 1 if number <= _COLUMN else 2
     rows = math.ceil(number / columns)
@@ -48,6 +50,7 @@ def draw_lines(released: Released, path: Path) -> None:
 
 def draw_heatmap(released: Released, path: Path) -> None:
     """Cells from top to bottom, slots from left to right, values as colours; ticks where it was measured."""
+    released = _literally(released)
     number = len(released.cells)
     size = (10.0, 1.9 + min(6.0, max(2.4, 0.17 * number)))
     with picture(path, 1, 1, size=size) as (drawn, axes):
@@ -75,6 +78,12 @@ def draw_heatmap(released: Released, path: Path) -> None:
         bar = drawn.colorbar(seen, ax=axis, pad=0.015, shrink=0.8, aspect=28)
         bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         bar.outline.set_visible(False)
+
+
+def _literally(released: Released) -> Released:
+    """The same with names that matplotlib takes for no formula: a dollar is a dollar."""
+    name, *cells = (text.replace("$", r"\$") for text in (released.name, *released.cells))
+    return replace(released, name=name, cells=cells)
 
 
 def _draw_cell(axis: Any, released: Released, cell: int, places: Sequence[Any]) -> None:

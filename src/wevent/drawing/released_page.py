@@ -185,7 +185,9 @@ def _table(released: Released) -> str:
     for place, slot in enumerate(released.slots):
         start = "" if released.starts is None else f"{released.starts[place]:%Y-%m-%d %H:%M}"
         cells = "".join(f"<td>{_entry(released, place, cell)}</td>" for cell in range(len(released.cells)))
-        rows.append(f'<tr><th scope="row">{slot}</th><td>{start}</td><td>{released.outcomes[place]}</td>{cells}</tr>')
+        rows.append(
+            f'<tr><th scope="row">{slot}</th><td>{start}</td><td>{html.escape(released.outcomes[place])}</td>{cells}</tr>'
+        )
     return (
         "<details><summary>All numbers as a table</summary><div class='wide'><table>"
         "<caption>Published value and, where one is known, the 95 % interval of each cell in each slot</caption>"

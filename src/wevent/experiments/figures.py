@@ -23,7 +23,7 @@ from wevent.drawing.marks import (
 from wevent.experiments.comparison import Comparison
 from wevent.experiments.forecast import Forecast, Move, describe
 from wevent.experiments.intervals import Interval
-from wevent.experiments.wording import change, change_and_interval, is_lower, short, spoken
+from wevent.experiments.wording import change, change_and_interval, is_higher, is_lower, short, spoken
 
 _NEXT = 2  # mechanisms in grey behind the best one
 _STRETCH = 168  # slots of a comparison that are shown: more would be a thicket
@@ -193,6 +193,8 @@ def _finding(comparison: Comparison) -> str:
     start = f"{best.mechanism} has the smallest error, {_users(best.amre.mean)}"
     if ratio is None or np.isnan(ratio.high):
         return start
+    if is_higher(ratio):
+        return f"{start}, in the mean; in a typical repeat {second} has a smaller one"
     return f"{start}: {f'ahead of {second} beyond noise' if is_lower(ratio) else f'{second} is within noise of it'}"
 
 

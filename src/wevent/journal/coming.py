@@ -34,7 +34,7 @@ def check_requirement(terms: Terms, key: Key) -> None:
     """
     requirement = Requirement.from_nano(*key)
     check_allowed(key, terms.requirements)
-    if key in {(declared.window, declared.nano) for declared in terms.requirements}:
+    if key in {declared.key for declared in terms.requirements}:
         return
     strictest = min(declared.nano for declared in terms.requirements)
     if find_mechanism(terms.mechanism).shared_budget and key[1] < strictest:
@@ -84,10 +84,9 @@ def _in_numbers(table: Levels | None, change: Change) -> Change:
     if change.level is None or table is None:
         return change
     try:
-        requirement = table.choose(change.level)
+        return change._replace(key=table.choose(change.level).key)
     except InvalidRequirement:
         return change._replace(level=None)
-    return change._replace(key=(requirement.window, requirement.nano))
 
 
 def _is_refused(terms: Terms, key: Key) -> bool:

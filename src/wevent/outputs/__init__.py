@@ -1,4 +1,4 @@
-"""Where releases go: a file that is repaired after a crash, or standard output. Idempotent by slot."""
+"""Where releases go: a file that is repaired after a crash, standard output, or the journal alone. Idempotent by slot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import BinaryIO, Protocol
 from wevent.errors import InvalidOption, InvalidOutput
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
+from wevent.outputs.kept_output import KeptOutput
 from wevent.outputs.parquet_output import ParquetOutput
 from wevent.outputs.refusals import refuse_same_file
 from wevent.outputs.stream_output import StreamOutput
@@ -17,6 +18,7 @@ from wevent.outputs.text_output import CSV, NDJSON, FileOutput
 
 __all__ = [
     "FileOutput",
+    "KeptOutput",
     "Output",
     "ParquetOutput",
     "StreamOutput",
@@ -59,8 +61,15 @@ def refuse_dropping(output: Output, keep: int | None) -> None:
         keep: how many slots the journal is to keep; None: all.
 
     Raises:
-        InvalidOption: for an output that is made from the journal when the run ends.
+        InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
     """
+    if keep is not None and isinstance(output, KeptOutput):
+        raise InvalidOption(
+            'an output beside the journal, as out="releases.ndjson", for a journal that drops slots (keep)',
+            "none",
+            "Releases that are dropped would be nowhere: name an output, or leave keep out.",
+            option="keep",
+        )
     if keep is not None and isinstance(output, ParquetOutput):
         raise InvalidOption(
             "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
@@ -103,7 +112,7 @@ def open_output(target: str | None, first: int = 1) -> Output:
         return ParquetOutput(path, first)
     raise InvalidOutput(
         "an output ending in .ndjson, .csv or .parquet, or - for standard output",
-        repr(ending),
-        "Rename it.",
+        f"{str(path)!r}",
+        "Name a file in it." if path.is_dir() else "Rename it.",
         path=str(path),
     )

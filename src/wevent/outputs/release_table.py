@@ -19,6 +19,7 @@ from wevent.journal import Record, open_journal
 from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT
 from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
 from wevent.outputs.text_output import CSV, NDJSON
+from wevent.publisher.confidence import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,14 +104,14 @@ def read_releases(path: str | Path) -> ReleaseTable:
         with open_journal(place) as journal:
             return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
     if start.startswith(_PARQUET):
-        return _read_parquet(place)
+        return _checked(place, _read_parquet(place))
     try:
         with _open(place, start) as file:
             first = file.readline()
             if first == CSV_HEADER:
-                return _table(_csv_slots(file, place))
+                return _checked(place, _table(_csv_slots(file, place)))
             _refuse_other_versions(place, first)
-            return _table(_ndjson_slots(first, file, place))
+            return _checked(place, _table(_ndjson_slots(first, file, place)))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(place, type(error).__name__) from None
 
@@ -158,6 +159,21 @@ def _table(slots: Iterable[_Slot]) -> ReleaseTable:
         for name in ("slot", "start", "end", "outcome", "measured", "mechanism"):
             columns[name] += [getattr(one, name)] * number
     return ReleaseTable(columns)
+
+
+def _checked(path: Path, table: ReleaseTable) -> ReleaseTable:
+    """Refuse words and times that wevent never writes: a file from elsewhere may say anything."""
+    spans = set(zip(table.columns["start"], table.columns["end"], strict=True))
+    known = all(word in OUTCOMES for word in table.columns["outcome"])
+    if not known or not all(_is_span(start, end) for start, end in spans):
+        raise _none(path)
+    return table
+
+
+def _is_span(start: datetime | None, end: datetime | None) -> bool:
+    if start is None or end is None:
+        return start is end
+    return start.tzinfo is not None and end.tzinfo is not None and start < end
 
 
 def _of_record(record: Record) -> _Slot:

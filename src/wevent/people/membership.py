@@ -66,6 +66,10 @@ class KeyColumn(Sequence[Key]):
         places, found = both % max(len(sizes), 1), both // max(len(sizes), 1)
         return cls(list(zip(sizes[places].tolist(), found.tolist(), strict=True)), codes)
 
+    def sizes(self) -> dict[Key, int]:
+        """How many hold each of them."""
+        return dict(zip(self.distinct, np.bincount(self.codes, minlength=len(self.distinct)).tolist(), strict=True))
+
     def where(self, chosen: IntArray | slice) -> KeyColumn:
         """Those of some users; what nobody of them holds is not among the distinct ones."""
         used, codes = np.unique(self.codes[chosen], return_inverse=True)

@@ -217,7 +217,7 @@ class Publisher:
             state_format.State(
                 **option_values(self._options),
                 cells=self.cells.declaration(),
-                declared=[(requirement.window, requirement.nano) for requirement in self._declared],
+                declared=[requirement.key for requirement in self._declared],
                 population=[
                     (requirement.window, requirement.nano, size) for requirement, size in self.population.items()
                 ],

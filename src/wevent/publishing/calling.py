@@ -11,7 +11,7 @@ from typing import Any
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.outputs.kept_output import KeptOutput
+from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import PUBLISHING, Settings, load_settings, read_config
 from wevent.publishing.session import Intent, RunReport, run, settings_files
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
@@ -59,7 +59,7 @@ def publish(
         journal: the journal, made if it does not exist. Without one nothing would be accounted for.
         out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output, which is also
             what is meant without `events` and `out`.
-        intent: what is said for this run alone.
+        intent: what is said for this run alone; a journal that drops slots (`keep`) needs `out`.
         **settings: other settings by key, on top of the file's: mechanism, neighbours, timezone, time_column, …
 
     Returns:

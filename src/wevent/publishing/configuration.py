@@ -13,7 +13,7 @@ from typing import Any
 from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
-from wevent.counting.cells import Cells
+from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
@@ -114,6 +114,7 @@ def load_settings(
     _refuse_missing(values, also, framed=framed)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
+    _refuse_one_column_twice({**columns, "time": values.get("slot_column") or columns["time"]})
     clock = _clock(values, checked.pop("timezone", None))
     windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
     return Settings(
@@ -159,7 +160,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
     if cells_file(values.get("cells"), folder) is not None:
-        values["cells"] = str(folder / values["cells"])
+        values["cells"] = folder / values["cells"]
     if "inputs" in values:
         values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
     return values
@@ -180,7 +181,7 @@ def _config_text(path: Path) -> str:
             "Check the path; cells and requirements have files of their own.",
             key="config",
         )
-    return data.decode("utf-8")
+    return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
 
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
@@ -279,16 +280,18 @@ def _inputs(value: Any) -> tuple[str, ...]:
 
 def cells_file(value: Any, folder: Path = Path()) -> Path | None:
     """The file that `cells` names; None if it is a number of cells, or their labels: `a,b,c` where no such file is."""
-    if not isinstance(value, (str, Path)) or str(value).isdecimal():
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or value.isdecimal():
         return None
-    return None if "," in str(value) and not (folder / value).exists() else Path(value)
+    return None if "," in value and not (folder / value).exists() else Path(value)
 
 
 def _cells(value: Any) -> Cells:
     file = cells_file(value)
     if file is None:
         if isinstance(value, str):
-            return Cells.of([part.strip() for part in value.split(",") if part.strip()] if "," in value else int(value))
+            return Cells.of(split_labels(value) if "," in value else int(value))
         return Cells.of(value)
     if not file.exists():
         raise InvalidInput(
@@ -305,7 +308,7 @@ def _levels(value: Any, windows: WindowReader) -> Levels:
         raise _invalid(
             "levels",
             "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]",
-            value,
+            list(value) if isinstance(value, Mapping) else value,
             "Give both.",
         )
     for name, table in value.items():
@@ -344,6 +347,17 @@ def requirements_columns(values: Mapping[str, Any]) -> Mapping[str, str]:
             "requirements_columns", f"a table with keys out of {', '.join(COLUMNS)}", unknown[0], "Correct the key."
         )
     return MappingProxyType({key: name for key, name in value.items() if name != key or key != "user"})
+
+
+def _refuse_one_column_twice(columns: Mapping[str, str]) -> None:
+    """One column cannot say who was there and where: everybody would be counted in the wrong place, or nobody at all."""
+    if len(set(columns.values())) < len(columns):
+        raise InvalidSettings(
+            "a column each for time, user and cell",
+            ", ".join(repr(name) for name in columns.values()),
+            "Correct time_column (or slot_column), user_column or cell_column.",
+            key="user_column" if columns["user"] in (columns["time"], columns["cell"]) else "cell_column",
+        )
 
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from wevent.core.budget import NANO
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch
@@ -87,8 +85,7 @@ def foresee(
     """
     committed = 0 if journal.is_new else journal.head().committed
     if not committed and isinstance(changes, Enrolment):  # nobody was counted yet: nobody waits
-        sizes = np.bincount(changes.keys.codes, minlength=len(changes.keys.distinct)).tolist()
-        alone = [key for key, size in zip(changes.keys.distinct, sizes, strict=True) if size == 1]
+        alone = [key for key, size in changes.keys.sizes().items() if size == 1]
         return Consequences(len(changes), alone=tuple(sorted(alone)))
     registry, slot = journal.registry, slot or committed + 1
     known = journal.epochs() if epochs is None else list(epochs)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from wevent.streams.clock import SECOND_US, SlotClock
+from wevent.streams.clock import SECOND_US, SlotClock, format_time
 from wevent.streams.files.inspection import Inspection
 from wevent.streams.stream_settings import StreamSettings
 
@@ -54,6 +54,12 @@ def hints_for(met: Met, span_in: Callable[[str], Span | None], units: Sequence[s
             "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
             "ends, which no epsilon covers. Declare both."
         )
+    over = met.clock.start_of(met.last + 1)
+    if met.settings.end_us is not None and not met.settings.slot_column and met.settings.end_us > over:
+        sentences.append(
+            f"The end lies within a slot, which is not published: the last one that is ends at {format_time(over)}. "
+            "Declare an end where a slot ends."
+        )
     if found.events and found.users_found < _FEW * found.events:
         sentences.append(_ids(met))
     sentences += _cells(met)
@@ -87,8 +93,8 @@ def _cells(met: Met) -> list[str]:
     sentences = []
     if found.nearly_cells:
         sentences.append(
-            f"{found.nearly_cells} events have a cell that differs from a declared one by case or spaces alone: "
-            "labels are compared letter by letter."
+            f"{found.nearly_cells:,} events have a cell that differs from a declared one by case or spaces alone: "
+            "labels are compared letter by letter. Correct them in the events, or declare them as they are there."
         )
     if found.cells_from_one:
         most = len(met.settings.cells)

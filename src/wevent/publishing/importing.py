@@ -21,6 +21,7 @@ from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Terms, levels_to_plain
 from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
+from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
@@ -35,6 +36,17 @@ class AskingFile(NamedTuple):
     levels: Levels | None = None
     slot_us: int | None = None
     columns: Mapping[str, str] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, settings: Settings) -> AskingFile | None:
+        """The one that settings name, None without one."""
+        if settings.requirements is None:
+            return None
+        return cls(settings.requirements, settings.levels, settings.slot_length_us, settings.requirements_columns)
+
+    def read(self) -> Requirements:
+        """What it says; raises as `read_requirements`."""
+        return read_requirements(self.path, self.levels, slot_us=self.slot_us, columns=self.columns)
 
 
 class WantedRegistry(NamedTuple):
@@ -115,7 +127,7 @@ def wanted_users(file: AskingFile) -> WantedRegistry:
         WeventError: as of `read_requirements`.
     """
     digest = requirements_digest(file)
-    asked = read_requirements(file.path, file.levels, slot_us=file.slot_us, columns=file.columns)
+    asked = file.read()
     if requirements_digest(file) != digest:
         raise InvalidInput(
             "a requirements file that stays as it is while it is read",
@@ -153,6 +165,16 @@ def requirements_digest(file: AskingFile) -> bytes:
         raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
 
 
+def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
+    """Whether a file was imported already, and says the same for slots of this length.
+
+    ▲ Its windows may be durations: before the first slot the length of slots may change, and a window of 24h with it.
+    """
+    if journal.is_new or journal.imported() != wanted.digest:
+        return False
+    return journal.head().epoch.terms.length_us == slot_us
+
+
 def import_users(
     journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False, dry_run: bool = False
 ) -> Difference:
@@ -168,7 +190,7 @@ def import_users(
         InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
     """
     if journal.imported() == wanted.digest:
-        return Difference()
+        return Difference(consequences=foresee(journal, ()))
     epoch = journal.head().epoch
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
     done = replace(done, consequences=foresee(journal, changes))
@@ -199,7 +221,7 @@ def import_changes(
     allow_removals: bool,
 ) -> tuple[Changes, Difference]:
     """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
-    if not journal.is_new and journal.imported() == wanted.digest:
+    if is_imported(journal, wanted, terms.length_us):
         return [], Difference()
     keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
     for key in sorted(keys.distinct):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wevent.core.requirements import Levels
 from wevent.journal.contents import ClassSize
 from wevent.journal.contract import Journal
 from wevent.people.holdout import Key
 from wevent.publishing.configuration import Settings
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.publishing.importing import AskingFile
 from wevent.streams.windows import span_text
 
 
@@ -70,15 +69,10 @@ def offer_of_settings(settings: Settings) -> Offer:
     """
     sizes: Mapping[Key, ClassSize] | None = None
     notes = settings.notes
-    if settings.requirements is not None:
-        asked = read_requirements(
-            settings.requirements,
-            settings.levels,
-            slot_us=settings.slot_length_us,
-            columns=settings.requirements_columns,
-        )
-        counted: Any = Counter(asked.keys)
-        sizes = {key: ClassSize(number, 0) for key, number in counted.items()}
+    file = AskingFile.of(settings)
+    if file is not None:
+        asked = file.read()
+        sizes = {key: ClassSize(number, 0) for key, number in asked.keys.sizes().items()}
         notes = (*notes, *asked.notes)
     return _offer(settings.levels, settings.slot_length_us, sizes, notes)
 
@@ -88,9 +82,7 @@ def _offer(
 ) -> Offer:
     table = levels or Levels.default()
     offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
-    words: list[tuple[str | None, Key]] = [
-        (level, (requirement.window, requirement.nano)) for level, requirement in offered
-    ]
+    words: list[tuple[str | None, Key]] = [(level, requirement.key) for level, requirement in offered]
     in_words = {key for _, key in words}
     words += [(None, key) for key in sorted(sizes or {}) if key not in in_words]
     rows = [

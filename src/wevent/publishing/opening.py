@@ -23,9 +23,10 @@ _KEPT = ("stream", "unknown_users")  # besides the options
 
 
 def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
-    """Settings in which whatever was not said is as the journal has it: defaults are for new journals.
+    """Settings in which options, stream and strangers that were not said are as the journal has them.
 
-    If another mechanism is said, the options that belong to a mechanism start from that one's own again.
+    Defaults are for new journals. Cells, clock and levels have to be said again: events and requirements are read with
+    them. If another mechanism is said, the options that belong to a mechanism start from that one's own again.
 
     Args:
         settings: what was asked for.
@@ -57,7 +58,7 @@ def make_terms(
     """
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
-        declared |= {(requirement.window, requirement.nano) for requirement in settings.levels.offered().values()}
+        declared |= {requirement.key for requirement in settings.levels.offered().values()}
     return Terms(
         stream=settings.stream,
         origin_us=clock[0],
@@ -162,9 +163,28 @@ def begin(
         done = Difference() if wanted is None else import_users(journal, wanted, allow_removals=allow_removals)
         journal.note_unsafe(unsafe)
         return done
+    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
+    changes, done = coming_changes(journal, terms, wanted, allow_removals=allow_removals)
+    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
+    return done
+
+
+def coming_changes(
+    journal: Journal, terms: Terms, wanted: WantedRegistry | None, *, allow_removals: bool
+) -> tuple[Changes, Difference]:
+    """What comes with terms that are to be begun: new numbers for levels, then what a file says. Stores nothing.
+
+    Args:
+        journal: the journal.
+        terms: what is to be pinned.
+        wanted: who should be registered; None leaves the registry as it is.
+        allow_removals: whether many may leave at once.
+
+    Raises:
+        InvalidMembership: as of `begin`.
+    """
     changes: Changes = []
     done = Difference()
-    asked = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later wish stands
     pinned, table = pinned_terms(journal), terms.level_table
     if pinned is not None and table is not None and pinned.levels != terms.levels:
         changes = list(_relevelled(journal, table))
@@ -174,8 +194,7 @@ def begin(
         changes = [*changes, *more] if len(changes) else more
     if len(changes):
         done = replace(done, relevelled=relevelled, consequences=_consequences(journal, changes, terms))
-    journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, asked)
-    return done
+    return changes, done
 
 
 def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Consequences:
@@ -191,7 +210,6 @@ def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:
     """An edited level table is a change for everybody whose level has other numbers now (spec 10)."""
     for user, (held, words) in registered(journal).items():
         if words is not None:
-            requirement = table.choose(words)
-            key = requirement.window, requirement.nano
+            key = table.choose(words).key
             if key != held:
                 yield Change("set", user, key, words)

@@ -168,7 +168,7 @@ def _leave(path: Path, leaving: Change, *, dry_run: bool) -> InForce:
     check_id(leaving.user)
     with _changeable(path) as journal:
         if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
-            _check_known(journal.registry, leaving.user, known=True)
+            _check_known(journal.registry, leaving.user, known=True, remedy=_NOBODY_TO_LEAVE)
         foreseen = _foreseen(journal, leaving)
         if dry_run:
             return foreseen
@@ -205,18 +205,17 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
     elif asked.privacy is not None:
         requirement, words = table.requirement(asked.privacy, str(asked.window)), f"{asked.privacy}/{asked.window}"
     else:
-        return _key(Requirement(windows.read(asked.window), asked.epsilon)), None
-    return _key(requirement), words
+        return Requirement(windows.read(asked.window), asked.epsilon).key, None
+    return requirement.key, words
 
 
-def _key(requirement: Requirement) -> Key:
-    return requirement.window, requirement.nano
+_NOBODY_TO_LEAVE = "Check the id, letter by letter: `list` shows everybody."
 
 
-def _check_known(registry: Registry, user: str, *, known: bool) -> None:
+def _check_known(registry: Registry, user: str, *, known: bool, remedy: str | None = None) -> None:
     if registry.holds(user) != known:
         raise InvalidMembership(
             "a registered user" if known else "a user who is not registered yet",
             "one who is not" if known else "one who is",
-            "Use `add` for new users." if known else "Use `set` to change a requirement.",
+            remedy or ("Use `add` for new users." if known else "Use `set` to change a requirement."),
         )

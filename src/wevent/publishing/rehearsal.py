@@ -5,9 +5,8 @@ A journal is only read. What comes of it is for the operator: it depends on even
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +15,15 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
+from wevent.errors import InvalidJournal
 from wevent.journal import Journal, Terms, open_journal
 from wevent.journal.rebuild import new_publisher
 from wevent.people.declaring import declared_classes, holdout_of, strangers_class
 from wevent.people.membership import Barred, KeyColumn, make_roster
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import foresee
 from wevent.publishing.hints import Met, hints_for
-from wevent.publishing.importing import Difference, WantedRegistry, import_changes, registered
-from wevent.publishing.opening import keep_pinned, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.importing import Difference, WantedRegistry, import_users, registered
+from wevent.publishing.opening import coming_changes, keep_pinned, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.session import Intent, asked_terms, pinned_clock, plan_settlement
 from wevent.streams import FileSource, SlotClock, declared_clock
 from wevent.streams.files.file_source import span_of
@@ -46,7 +45,7 @@ class Rehearsal:
         first, last: the slots that would be published; last is None without an end.
         population: the classes of slot `first`, and how many hold each.
         waiting: registered people who would not count in slot `first`.
-        imported: what the requirements file would change in a journal that exists; None without either.
+        imported: what the requirements file, or an edited level table, would change in a journal with slots; None otherwise.
         inspection: what is in the files; None of live lines, which cannot be looked at before they come.
         totals: why events would not count, by reason, as `publish` says at its end; None of live lines.
         malformed: where the first malformed records are.
@@ -79,9 +78,9 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
     """
     intent = intent or Intent()
     with ExitStack() as stack:
-        journal = None
-        if settings.journal is not None and Path(settings.journal).exists():
-            journal = stack.enter_context(open_journal(settings.journal))
+        journal = _opened(settings, intent)
+        if journal is not None:
+            stack.enter_context(journal)
             refuse_seeded(journal)
             plan_settlement(journal, intent)
             settings = keep_pinned(settings, pinned_terms(journal))
@@ -89,10 +88,8 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
         wanted, terms = asked_terms(journal, settings, clock, intent)
         if journal is None:
             new_publisher(terms, None)  # refuses options that do not fit
-        else:
-            must_begin(journal, terms, new_epoch=intent.new_epoch)
         first = 1 if journal is None else journal.head().committed + 1
-        difference = _difference(journal, wanted, terms, intent)
+        difference = None if journal is None else _difference(journal, wanted, terms, intent)
         people = _people(journal, wanted, first)
         rosters = _Rosters(journal, terms, people)
         roster = rosters.at(first)
@@ -166,13 +163,33 @@ class _Rosters:
             source.look()
 
 
-def _difference(
-    journal: Journal | None, wanted: WantedRegistry | None, terms: Terms, intent: Intent
-) -> Difference | None:
-    if journal is None or journal.is_new or wanted is None:
+def _opened(settings: Settings, intent: Intent) -> Journal | None:
+    """The journal for reading; None if publishing would make a new one.
+
+    Raises:
+        StaleJournal: if it is lost, and nobody says to start over.
+    """
+    path = settings.journal
+    if path is None:
         return None
-    changes, difference = import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
-    return replace(difference, consequences=foresee(journal, changes))
+    if path.exists() and path.stat().st_size:
+        return open_journal(path)
+    if not intent.start_over:
+        with suppress(InvalidJournal):  # there is none; or there was one, which is no such error
+            open_journal(path)
+    return None
+
+
+def _difference(journal: Journal, wanted: WantedRegistry | None, terms: Terms, intent: Intent) -> Difference | None:
+    begins = must_begin(journal, terms, new_epoch=intent.new_epoch)
+    if pinned_terms(journal) is None:
+        return None
+    if begins:
+        _, difference = coming_changes(journal, terms, wanted, allow_removals=intent.allow_removals)
+        return difference if wanted is not None or difference.relevelled else None
+    if wanted is None:
+        return None
+    return import_users(journal, wanted, allow_removals=intent.allow_removals, dry_run=True)
 
 
 def _people(journal: Journal | None, wanted: WantedRegistry | None, slot: int) -> _People:

@@ -15,6 +15,7 @@ from wevent.journal.contents import Hook, no_hook
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import WriterLock
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
+from wevent.journal.sqlite.side_mark import lock_path, read_mark
 from wevent.publishing.staleness import plan_settling, settle_stale
 
 
@@ -67,6 +68,7 @@ def restore(backup: Path, journal: Path, stated: Stated, at: Hook = no_hook) -> 
         )
     lock = WriterLock(journal)  # 1. the only writer
     try:
+        _refuse_swapped(backup, journal, lock)
         through = _stated_slot(lock, stated, journal)
         copy = copy_backup(backup, journal)  # 2. a copy of the backup, which is whole and of this journal
         at("copied")
@@ -88,6 +90,25 @@ def restore(backup: Path, journal: Path, stated: Stated, at: Hook = no_hook) -> 
         remove_partial(journal)
         lock.forget()
         lock.release()
+
+
+def _refuse_swapped(backup: Path, journal: Path, lock: WriterLock) -> None:
+    """Refuse a journal in use as the backup, and its backup as the place: both would be journals then, and go on."""
+    if lock.before.committed or not read_mark(lock_path(backup)).committed or not journal.exists():
+        return
+    try:
+        with SqliteJournal(journal) as there:
+            copied, committed = there.head().copied, there.head().committed
+    except InvalidJournal:
+        return
+    if copied:
+        raise StaleJournal(
+            "a backup, and then the place of its journal",
+            f"a journal with its side file ({backup}), and then a backup ({journal.name})",
+            "Swap them; nothing was changed.",
+            committed=committed,
+            released=None,
+        )
 
 
 def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:

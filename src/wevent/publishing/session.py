@@ -6,7 +6,7 @@ The order is what makes a failed start harmless: nothing is pinned before the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from wevent.publishing.importing import (
     Difference,
     WantedRegistry,
     import_changes,
+    is_imported,
     registered,
     requirements_digest,
     wanted_people,
@@ -84,8 +85,8 @@ class RunReport:
 
     summary: Summary
     imported: Difference | None
-    totals: dict[str, int]
-    malformed: list[str]
+    totals: dict[str, int] = field(repr=False)  # a notebook or a log shows reports
+    malformed: list[str] = field(repr=False)
     journal: Path
 
     def releases(self) -> ReleaseTable:
@@ -262,7 +263,7 @@ def asked_terms(
     keys = {_declared(text) for text in intent.declare}
     if pinned is None:
         people = set() if wanted is None else set(wanted.keys)
-        if journal is not None and (wanted is None or (not journal.is_new and journal.imported() == wanted.digest)):
+        if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
         if not people:
             raise InvalidSettings(
@@ -280,10 +281,9 @@ def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None
     if settings.people is not None:
         wanted = wanted_people(settings.people, settings.levels)
         return None if wanted.digest == imported else wanted
-    if settings.requirements is None:
+    file = AskingFile.of(settings)
+    if file is None:
         return None
-    columns = settings.requirements_columns
-    file = AskingFile(settings.requirements, settings.levels, settings.slot_length_us, columns)
     if imported is not None and requirements_digest(file) == imported:
         return None
     return wanted_users(file)
@@ -293,5 +293,4 @@ def _declared(text: str) -> tuple[int, int]:
     window, _, epsilon = text.partition(",")
     if not window.strip().isdecimal() or not epsilon:
         raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
-    requirement = Requirement(int(window), epsilon.strip())
-    return requirement.window, requirement.nano
+    return Requirement(int(window), epsilon.strip()).key

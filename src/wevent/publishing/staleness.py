@@ -80,7 +80,9 @@ def store_settlement(journal: Journal, plan: Settlement) -> Settled:
     journal.mark(forced=True)
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
-        _log.warning("slots %d to %d were released elsewhere: charged, not drawn; %d members wait", first, last, held)
+        _log.warning(
+            "slots %d to %d were released elsewhere: charged, not drawn; %d members wait for that", first, last, held
+        )
     return Settled(len(batch.records), held)
 
 
@@ -126,7 +128,7 @@ def _restore(journal: Journal, batch: Batch, widest_window: int | None) -> Resto
     """
     through, widest = batch.records[-1].slot, max(epoch.terms.widest for epoch in journal.epochs())
     classes = batch.records[-1].group.population.classes
-    charged = frozenset((held.window, held.nano) for held in classes)
+    charged = frozenset(held.key for held in classes)
     proof = journal.proof(through)
     if proof is not None:
         return replace(proof, widest=max(proof.widest, widest, widest_window or 0), charged=charged)

@@ -90,8 +90,8 @@ def write_template(events: str, folder: Path) -> Template:
     folder.mkdir(parents=True, exist_ok=True)
     config, requirements = (folder / name for name in FILES)
     text = _CONFIG.format(
-        name=Path(events).name,
-        config=config,
+        name=_comment(Path(events).name),
+        config=_comment(str(config)),
         requirements=requirements.name,
         requirements_file=_toml(requirements.name),
         inputs=_toml(os.path.relpath(events, folder)),

@@ -82,11 +82,34 @@ def test_a_good_stream(run: RunCommand, kind: str) -> None:
     }
     assert reasons(found) == {}
     assert found["hints"] == []
-    assert [(row["window"], row["window_time"], row["users"]) for row in found["classes"]] == [
+    assert [(row["window"], row["span"], row["users"]) for row in found["classes"]] == [
         (4, "4 minutes", 10),
         (8, "8 minutes", 10),
     ]
     assert found["expected_error"]["typical_error"] > 0
+
+
+def test_a_field_of_one_record_is_no_column(run: RunCommand) -> None:
+    inputs = write_as("ndjson", events())
+    lines = Path(inputs).read_text().splitlines()
+    own = json.dumps({**json.loads(lines[0]), "Xaver4711": 1, "\x1b]0;title\x07": 2})
+    Path(inputs).write_text("\n".join([own, *lines[1:]]) + "\n")
+    found = check(run, inputs=inputs)
+    assert found["inputs"] == [{"file": inputs, "columns": ["time", "user", "cell"]}]
+    _, out, err = run("init", "--from", inputs, "mine")
+    assert "Xaver4711" not in Path("mine/wevent.toml").read_text() + out + err
+
+
+def test_names_and_ids_command_no_terminal(run: RunCommand) -> None:
+    write([f"{row},1" for row in events()], header="time,user,cell,\x1b]0;title\x07")
+    _, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE)
+    assert "columns time, user, cell, \\x1b]0;title\\x07" in out
+    Path("users.csv").write_text("user,window,epsilon\n\x1b]0;title\x07,4,0.5\nu-1,4,0.5\n")
+    code, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "out.ndjson")
+    assert code == 0, err
+    _, out, _ = run("users", "run.journal", "list")
+    assert "\\x1b]0;title\\x07  window 4" in out
+    assert "\x1b" not in out
 
 
 def test_the_text_says_that_it_is_private_and_what_the_json_says(run: RunCommand) -> None:
@@ -158,7 +181,7 @@ def test_slot_numbers_outside(run: RunCommand) -> None:
     assert code == 0, err
     found = json.loads(out)
     assert "slot numbers in the events are 1000 to 1008" in found["hints"][0]
-    assert found["classes"][0]["window_time"] is None
+    assert found["classes"][0]["span"] is None
 
 
 def test_a_class_of_one_is_warned_of(run: RunCommand) -> None:
@@ -244,6 +267,52 @@ def test_changed_requirements_are_said(run: RunCommand) -> None:
     changes = found["people"]["changes"]
     assert (changes["joining"], changes["changing"], changes["leaving"], changes["waiting"]) == (1, 1, 0, 1)
     assert found["people"]["waiting"] == 1
+
+
+def test_what_the_file_changes_is_said_as_publish_says_it(run: RunCommand) -> None:
+    write(events())
+    named = ("--journal", "run.journal", "--out", "out.ndjson")
+    half = (*CLOCK[:-1], "2026-01-01T00:05:00Z")
+    assert run("publish", "events.csv", *half, *PEOPLE, *named)[0] == 0
+    assert run("users", "run.journal", "add", "asked", "--window", "4", "--epsilon", "0.5")[0] == 0
+    Path("users.csv").write_text(Path("users.csv").read_text().replace("u-0,4,0.5", "u-0,4,0.25"))
+    _, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE, *named)
+    (said,) = (line for line in out.splitlines() if line.startswith("Requirements:"))
+    assert "1 person added by `users` is not in the file and leaves." in said
+    assert "waits until slot" in said
+    _, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, *named)
+    assert said in err
+
+
+def test_an_edited_level_table_is_a_change_for_who_holds_the_level(run: RunCommand) -> None:
+    write(events())
+    Path("users.csv").write_text("user,level\n" + "".join(f"u-{user},High/Short\n" for user in range(20)))
+    table = "[levels.privacy]\nHigh = 0.5\n[levels.window]\nShort = {}\n"
+    Path("levels.toml").write_text(table.format(4))
+    half, more = (*CLOCK[:-1], "2026-01-01T00:05:00Z"), ("--config", "levels.toml", "--journal", "run.journal")
+    assert run("publish", "events.csv", *half, *PEOPLE, *more, "--out", "out.ndjson")[0] == 0
+    Path("levels.toml").write_text(table.format(6))
+    again = ("publish", "events.csv", *CLOCK, *PEOPLE, *more, "--out", "out.ndjson", "--new-epoch")
+    code, out, err = run(*again, "--check", "--json")
+    assert code == 0, err
+    changes = json.loads(out)["people"]["changes"]
+    assert (changes["relevelled"], changes["changing"], changes["waiting"]) == (20, 0, 20)
+    _, _, err = run(*again)
+    assert "20 get the new numbers of their level" in err
+    assert f"wait until slot {changes['waits'][0]['slot']} " in err
+
+
+def test_a_lost_journal_is_refused_as_publishing_refuses_it(run: RunCommand) -> None:
+    write(events())
+    arguments = ("events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "out.ndjson")
+    assert run("publish", *arguments)[0] == 0
+    Path("run.journal").unlink()
+    refused = run("publish", *arguments)
+    assert refused[0] == 2
+    assert run("check", *arguments) == refused
+    assert run("publish", *arguments, "--start-over", "--check")[0] == 0
+    Path("empty.journal").touch()
+    assert run("check", *arguments[:-3], "empty.journal")[0] == 0
 
 
 def test_strict_changes_nothing_about_a_check(run: RunCommand) -> None:

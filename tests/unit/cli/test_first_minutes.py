@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+import wevent
 from wevent.cli.group import cli
 from wevent.errors import WeventError
 
@@ -61,3 +65,10 @@ def test_a_picture_has_a_picture_s_ending(command: tuple[str, ...]) -> None:
     failed = run(*command, "--plot", "x.foo")
     assert failed.exit_code == 2
     assert "ending in .png" in failed.output
+
+
+def test_the_package_is_the_command(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
+    command = [sys.executable, "-m", "wevent", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert wevent.__version__ in done.stdout

@@ -88,7 +88,7 @@ def test_nothing_is_overwritten_and_odd_files_are_refused(run: RunCommand) -> No
     Path("semi.csv").write_text("a;b;c\n1;2;3\n")
     code, _, err = run("init", "--from", "semi.csv", "other")
     assert code == 2
-    assert "separated by commas" in err
+    assert "separated by semicolons: save it again with commas" in err
     assert not Path("other").exists()
     assert run("init", "--from", "absent.csv", "other")[0] == 2
     code, _, err = run("init")
@@ -123,3 +123,21 @@ def test_numbers_as_times_have_a_unit(run: RunCommand) -> None:
     Path("e.csv").write_text("time,user,cell\n1767225600000,1,2\n")
     assert run("init", "--from", "e.csv")[0] == 0
     assert tomllib.loads(Path("wevent.toml").read_text())["time_unit"] == "ms"
+
+
+@pytest.mark.parametrize("line", ["2026-03-02 08:15:00,rider-0815,Geheimhafen", "rider-0815;17.5;Geheimhafen,1,x"])
+def test_a_file_without_a_header_shows_nobody(run: RunCommand, line: str) -> None:
+    Path("rides.csv").write_text(f"{line}\n{line}\n")
+    code, out, err = run("init", "--from", "rides.csv", "mine")
+    assert code == 2
+    assert "is the header line missing?" in err
+    assert not Path("mine").exists()
+    assert not [secret for secret in SECRETS if secret in out + err]
+
+
+def test_a_file_name_says_nothing_in_the_configuration(run: RunCommand) -> None:
+    rides("csv")
+    Path("rides.csv").rename("a\nunknown_users = 9\n.csv")
+    code, _, err = run("init", "--from", "a\nunknown_users = 9\n.csv", "mine")
+    assert code == 0, err
+    assert "unknown_users" not in tomllib.loads(Path("mine/wevent.toml").read_text())

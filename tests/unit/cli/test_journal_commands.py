@@ -140,6 +140,8 @@ def test_an_imported_file_is_imported_once(run: RunCommand) -> None:
     run("users", "run.journal", "add", "n1", "--window", "4", "--epsilon", "0.5")
     publish(run, 6)
     assert len(json.loads(run("users", "run.journal", "list", "--json")[1])["users"]) == 61
+    again = json.loads(run("users", "run.journal", "import", "users.csv", "--json")[1])["difference"]
+    assert (again["leaving"], again["registered"]) == (0, 61)
     Path("users.csv").write_text(Path("users.csv").read_text() + "n2,4,0.5\n")
     publish(run, 7)
     rows = json.loads(run("users", "run.journal", "list", "--json")[1])["users"]

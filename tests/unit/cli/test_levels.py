@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ while = "85min"
 [levels.combined]
 strict = "High/while"
 """
-HOUR, WHILE = {"window": 6, "epsilon": 1.0}, {"window": 9, "epsilon": 0.1}
+WHILE = {"window": 9, "epsilon": 0.1, "odds": math.exp(0.1)}
 
 
 @pytest.fixture
@@ -200,7 +201,9 @@ def test_slots_without_a_length_have_no_durations(run: RunCommand) -> None:
     assert run("publish", *arguments, "--requirements", "users.csv", "--out", "out.ndjson")[0] == 0
     found = shown(run, "levels", "run.journal")
     assert (found["slot_seconds"], found["declared"]) == (None, False)
-    assert found["numbers"] == [{"level": None, "window": 40, "epsilon": 1.0, "span": None, "users": 2, "waiting": 0}]
+    assert found["numbers"] == [
+        {"level": None, "window": 40, "epsilon": 1.0, "odds": math.e, "span": None, "users": 2, "waiting": 0}
+    ]
     assert "any 40 slots" in run("levels", "run.journal")[1]
     code, _, err = run("users", "run.journal", "set", "u1", "--window", "24h", "--epsilon", "1")
     assert code == 2
@@ -215,3 +218,8 @@ def test_a_journal_or_a_configuration(run: RunCommand) -> None:
     for arguments in ((), ("run.journal", "--config", "other.toml"), ("nowhere.journal",)):
         code, _, err = run("levels", *arguments)
         assert (code, err[:7]) == (2, "Error: ")
+
+
+def test_an_epsilon_is_said_in_odds(run: RunCommand) -> None:
+    """A person who reads the table learns what High and Low mean for them."""
+    assert "by a factor of at most e^epsilon: 1.11 at 0.1, 2.72 at 1." in run("levels")[1]

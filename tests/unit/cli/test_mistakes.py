@@ -98,10 +98,39 @@ BEFORE_PUBLISHING = {
         ("publish", "event.csv", *PUBLISH[2:]),
         "Expected an input file or a glob that matches some; received 'event.csv'.",
     ),
+    "a folder of events": Mistake(
+        ("publish", "events", *PUBLISH[2:]),
+        "received a folder ('events'). Name the files in it, such as 'events/*.csv'.",
+        lambda folder: (folder / "events").mkdir(),
+    ),
+    "a configuration among the events": Mistake(
+        ("publish", "wevent.toml", *PUBLISH[2:]),
+        "received 'wevent.toml'. A configuration is named by --config wevent.toml.",
+        written("wevent.toml", "slot = '1h'\n"),
+    ),
     "columns of other names": Mistake(
         PUBLISH,
         "received 'events.csv' with 'ts', 'id', 'place'. Name the columns with time_column",
         replaced("events.csv", "time,user,cell", "ts,id,place"),
+    ),
+    "one column twice": Mistake(
+        (*PUBLISH, "--user-column", "cell"),
+        "Expected a column each for time, user and cell; received 'time', 'cell', 'cell'.",
+    ),
+    "events with semicolons": Mistake(
+        PUBLISH,
+        "with 'time;user;cell'. Its fields are separated by semicolons: save it again with commas (.csv) or tabs (.tsv).",
+        lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", ";")),
+    ),
+    "tabs in a file of commas": Mistake(
+        PUBLISH,
+        "Its fields are separated by tabs: name it .tsv.",
+        lambda folder: (folder / "events.csv").write_text((folder / "events.csv").read_text().replace(",", "\t")),
+    ),
+    "requirements with semicolons": Mistake(
+        PUBLISH,
+        "with the columns 'user;window;epsilon'. Its fields are separated by semicolons:",
+        lambda folder: (folder / "users.csv").write_text((folder / "users.csv").read_text().replace(",", ";")),
     ),
     "requirements without a column": Mistake(
         PUBLISH,
@@ -142,6 +171,11 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
         "received 'cells.txt', and no such file. Check the path, or write the labels.",
     ),
+    "cells that are no UTF-8": Mistake(
+        ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "cells.txt", *FILES),
+        "Expected a file in UTF-8; received 'cells.txt', which is not. Save it again as UTF-8.",
+        lambda folder: (folder / "cells.txt").write_bytes("Café\nZoo\n".encode("cp1252")),
+    ),
     "a cell twice": Mistake(
         ("publish", "events.csv", *CLOCK, "--requirements", "users.csv", "--cells", "a,b,a", *FILES),
         "Expected each cell once; received 'a' twice.",
@@ -171,6 +205,16 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "events.csv"),
         "received an input (events.csv). Choose another file; this one is untouched.",
     ),
+    "releases into a folder": Mistake(
+        ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "releases"),
+        "received 'releases'. Name a file in it.",
+        lambda folder: (folder / "releases").mkdir(),
+    ),
+    "levels without windows": Mistake(
+        ("levels",),
+        "and if wanted [levels.combined]; received ['privacy']. Give both.",
+        written("wevent.toml", NO_LENGTH.partition("[levels.window]")[0]),
+    ),
     "releases of an earlier version": Mistake(
         PUBLISH, "received releases in format 1, which an earlier wevent wrote.", written("out.ndjson", FORMAT_1)
     ),
@@ -189,6 +233,11 @@ BEFORE_PUBLISHING = {
         ("plot", "events.csv"), "Name what `publish --out` or `wevent releases --out` made."
     ),
     "a configuration from nothing": Mistake(("init", "--from", "x.csv"), "received 'x.csv'. Check the path."),
+    "a configuration from semicolons": Mistake(
+        ("init", "--from", "rides.csv", "mine"),
+        "received 'rides.csv' with 'started_at;rider;zone'. Its fields are separated by semicolons:",
+        written("rides.csv", "started_at;rider;zone\n2026-01-01 00:00:00;7;north\n"),
+    ),
     "an example over another": Mistake(
         ("init", "."), "Choose another folder, or remove these files.", lambda folder: call(folder, "init", ".")
     ),
@@ -206,6 +255,8 @@ AFTER_PUBLISHING = {
     "a change of nobody": Mistake(
         ("users", "run.journal", "set", "nobody", "--window", "4", "--epsilon", "0.5"), "Use `add` for new users."
     ),
+    "nobody to remove": Mistake(("users", "run.journal", "remove", "nobody"), "`list` shows everybody."),
+    "nobody to erase": Mistake(("users", "run.journal", "erase", "nobody"), "`list` shows everybody."),
     "somebody new who is there": Mistake(
         ("users", "run.journal", "add", "3", "--window", "4", "--epsilon", "0.5"), "Use `set` to change a requirement."
     ),
@@ -224,6 +275,11 @@ AFTER_PUBLISHING = {
         ("restore", "backup.journal", "run.journal"),
         "Expected --released-through SLOT, the last slot that ever went out",
     ),
+    "a restore the wrong way round": Mistake(
+        ("restore", "run.journal", "copy.journal", "--released-through", "30"),
+        "and then a backup (copy.journal). Swap them; nothing was changed.",
+        lambda folder: call(folder, "backup", "run.journal", "copy.journal"),
+    ),
     "a backup onto the journal": Mistake(("backup", "run.journal", "run.journal"), "Choose another name."),
 }
 
@@ -231,7 +287,9 @@ AFTER_PUBLISHING = {
 def files(folder: Path) -> dict[str, bytes]:
     """What is in a folder, but for what SQLite keeps while it reads."""
     return {
-        file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm", ".lock"))
+        file.name: file.read_bytes()
+        for file in folder.iterdir()
+        if file.is_file() and not file.name.endswith(("-wal", "-shm", ".lock"))
     }
 
 
@@ -293,6 +351,11 @@ HINTED: dict[str, tuple[Preparation, tuple[str, ...], str]] = {
         ),
         PUBLISH,
         "Ids look like '9' in the events and like 'a-9' in the requirements",
+    ),
+    "an end that is a second too early": (
+        lambda folder: None,
+        (*PUBLISH, "--end", "2026-01-01T00:29:59Z"),
+        "the last one that is ends at 2026-01-01T00:29:00Z",
     ),
     "another year": (lambda folder: None, tuple(word.replace("2026", "2025") for word in PUBLISH), "year"),
     "cells in other letters": (

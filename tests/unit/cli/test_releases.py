@@ -34,6 +34,24 @@ def test_a_range_of_slots(folder: Path) -> None:
     assert run(folder, "releases", "run.journal", "--from", "21").out == ""
 
 
+def test_slots_by_their_times(folder: Path) -> None:
+    """As `plot` takes them: a slot that starts at --to is not in it."""
+    times = ("--from", "2026-01-01T00:04:00Z", "--to", "2026-01-01T00:09:00Z")
+    assert [line["slot"] for line in printed(folder, *times)] == [5, 6, 7, 8, 9]
+    between = ("--from", "2026-01-01T00:03:30", "--to", "2026-01-01T00:08:30")
+    assert [line["slot"] for line in printed(folder, *between)] == [5, 6, 7, 8, 9]
+    assert printed(folder, "--from", "2025-01-01", "--to", "1")[0]["slot"] == 1
+
+
+def test_no_slot_is_said_to_be_none(folder: Path) -> None:
+    done = call(folder, "releases", "run.journal", "--from", "21")
+    assert (done.code, done.out) == (0, "")
+    assert "No slot from 21 on: the last one is 20." in done.err
+    assert not call(folder, "releases", "run.journal", "--from", "21", "--quiet").err
+    beyond = call(folder, "releases", "run.journal", "--from", "9" * 30)
+    assert beyond.code == 0, "a whole journal was said to be damaged"
+
+
 def test_some_cells(folder: Path) -> None:
     whole = [json.loads(line) for line in (folder / "out.ndjson").read_text().splitlines()]
     found = printed(folder, "--cells", "3, 1", "--from", "2")
@@ -79,6 +97,8 @@ def test_all_in_a_file_goes_on_where_it_ended(folder: Path) -> None:
         (("--cells", ""), "received none"),
         (("--cells", '"1'), "in double quotes"),
         (("--to", "0"), "--to"),
+        (("--from", "yesterday"), "Expected --from to be a time such as 2026-01-01T00:00:00Z; received 'yesterday'."),
+        (("--follow", "--out", "all.ndjson"), "Expected --follow, which prints, or --out; received both."),
     ],
 )
 def test_mistakes(options: tuple[str, ...], said: str, folder: Path) -> None:

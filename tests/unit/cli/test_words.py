@@ -2,7 +2,7 @@
 
 import pytest
 
-from wevent import Population, Requirement
+from wevent import Levels, Population, Requirement
 from wevent.cli.words import parse_class, parse_epsilons, parse_list, parse_windows, population_of
 from wevent.errors import InvalidOption, InvalidRequirement
 
@@ -25,3 +25,10 @@ def test_classes_are_read_as_numbers_or_words():
             parse_class(text)
     with pytest.raises(InvalidRequirement):
         parse_class("Highest/Large=5")
+
+
+def test_a_class_may_be_a_combined_level():
+    levels = Levels(combined={"strict": "High/Large"})
+    assert parse_class("strict=5", levels) == parse_class("High / Large=5", levels) == (Requirement(120, "0.1"), 5)
+    with pytest.raises(InvalidOption):
+        parse_class("strict=5")

@@ -10,6 +10,28 @@ import polars as pl
 import pytest
 
 from wevent import Cells, InvalidCells, Population, Publisher, Requirement, SeededNoise
+from wevent.counting.cells import split_labels
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("a, b ,c", ["a", "b", "c"]),
+        ('"a, b",c', ["a, b", "c"]),
+        (' "a ""b""" , c', ['a "b"', "c"]),
+        ('5" pipe,x', ['5" pipe', "x"]),
+        ('"", ,x,', ["", "x"]),
+        ("", []),
+    ],
+)
+def test_labels_in_one_line(text: str, labels: list[str]) -> None:
+    assert split_labels(text) == labels
+
+
+@pytest.mark.parametrize("text", ['"a', 'x,"a', '"a"b', '"'])
+def test_a_quote_that_does_not_end(text: str) -> None:
+    with pytest.raises(InvalidCells, match="double quotes"):
+        split_labels(text)
 
 
 def test_a_number_of_cells() -> None:

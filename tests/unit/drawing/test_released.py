@@ -65,6 +65,7 @@ def test_slots_are_chosen_by_number_or_time():
     assert list(found.between("2026-03-02T01:00:00Z", "2026-03-02T03:00:00Z").slots) == [2, 3]
     assert list(found.between("2026-03-02T03:00:00+02:00", None).slots) == [2, 3, 4]
     assert list(found.between(None, None).slots) == [1, 2, 3, 4]
+    assert list(found.between("2026-03-02T00:00:00.000001Z", "2026-03-02T03:00:00.000001Z").slots) == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -110,3 +111,8 @@ def test_what_the_band_is():
     some = released()
     some.low[2] = some.high[2] = math.nan
     assert band_note(some).endswith("No band where no honest interval is known.")
+
+
+def test_slots_that_lie_far_apart_take_no_memory():
+    with pytest.raises(InvalidOption, match="values to draw"):
+        released(slots=(1, 900_000_000_000), timed=False)

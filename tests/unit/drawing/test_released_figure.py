@@ -48,3 +48,10 @@ def test_an_interval_of_a_single_slot_is_seen(tmp_path):
         _draw_cell(axes[0, 0], found, 0, list(found.slots))
         alone = axes[0, 0].collections[1]
         assert [segment.tolist() for segment in alone.get_segments()] == [[[2.0, 15.0], [2.0, 25.0]]]
+
+
+@pytest.mark.parametrize("draw", [draw_lines, draw_heatmap])
+def test_a_label_is_no_formula(tmp_path, draw):
+    labels = (r"$\frac$", "$a^{$")
+    draw(released(cells=labels), tmp_path / "run.svg")
+    assert {*labels} <= {*texts(tmp_path / "run.svg")}

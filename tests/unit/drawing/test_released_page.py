@@ -114,3 +114,14 @@ def test_larger_values_are_lighter_and_nothing_is_clear():
     assert colours[2].tolist() == [254, 232, 56, 255]
     assert colours[3, 3] == 0
     assert colours[0, :3].sum() < colours[1, :3].sum() < colours[2, :3].sum()
+
+
+@pytest.mark.parametrize("page", [lines_page, heatmap_page])
+def test_no_word_of_a_release_is_markup(page):
+    evil = "</script><img src=x onerror=alert(1)>"
+    table = columns(cells=(evil, "b"))
+    table["outcome"] = [evil] * len(table["slot"])
+    table["mechanism"] = [evil] * len(table["slot"])
+    text = page(of_table(Path(f"{evil}.csv".replace("/", "")), table))
+    assert "img" not in Whole(text).tags
+    assert text.count("<script") == 1

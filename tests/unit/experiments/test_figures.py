@@ -53,6 +53,17 @@ def test_a_band_is_drawn_only_where_it_is_for_the_true_count(compared, tmp_path)
         assert any(text.startswith(said) for text in texts(tmp_path / "a.svg"))
 
 
+def test_a_title_says_what_the_findings_say_of_a_first_that_most_repeats_contradict(compared, tmp_path):
+    steady, often = (
+        replace(row, scores=replace(row.scores, amre=np.array(errors)))
+        for row, errors in zip(compared.ranked, ([2.0] * 41, [1.0, 1.01] * 20 + [90.0]), strict=False)
+    )
+    odd = replace(compared, ranked=(steady, often))
+    assert "in a typical repeat, but fewer large ones" in odd.findings()[0]
+    draw_comparison(odd, tmp_path / "a.svg")
+    assert f"in a typical repeat {often.mechanism} has a smaller one" in " ".join(texts(tmp_path / "a.svg"))
+
+
 def test_one_repeat_has_no_whiskers_and_says_so(compared, tmp_path):
     once = compare(SMALL, ["pba", "uniform"], repeats=1, timed_slots=0)
     draw_comparison(once, tmp_path / "a.svg")

@@ -156,9 +156,12 @@ def test_after_slots_released_elsewhere_the_words_stay_true(tmp_path: Path) -> N
         journal.take_over(_charge_elsewhere(journal, 12))
         publish(journal, tmp_path / f"{mechanism}-2.ndjson", 16)
         after = lines(journal, 13)[0]
-        assert after["outcome"] == ("repeated" if mechanism == "sample" else "estimated")
+        if after["outcome"] == "fresh":  # pft may spend in slot 13 what has left the window by then
+            assert (mechanism, after["measured"]) == ("pft", 13)
+        else:
+            assert after["outcome"] == ("repeated" if mechanism == "sample" else "estimated")
+            assert after["measured"] == before["measured"]
         assert (after["low"] is None) == (mechanism == "sample")
-        assert after["measured"] == before["measured"]
         if mechanism == "sample":
             assert after["histogram"] == before["histogram"]
         journal.close()

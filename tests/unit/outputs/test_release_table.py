@@ -20,7 +20,7 @@ from tests.support.synthetic import make_journal
 from tests.unit.outputs.test_lines import OLD
 from wevent import InvalidInput, InvalidJournal, InvalidOption, ReleaseTable, read_releases
 from wevent.outputs import open_output
-from wevent.outputs.lines import COLUMNS
+from wevent.outputs.lines import COLUMNS, CSV_HEADER
 
 CELLS = ["north", 7, "a,b", 'say "hi"', "", "ü"]
 KINDS = {"pft": {}, "bd": {}, "pbd": {}, "numbers alone": {"length_us": 1, "mechanism": "bd", "cells": 6}}
@@ -129,6 +129,22 @@ def test_lines_that_are_broken(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(first.replace(b'"histogram":', b'"histogram":[1],"other":'))
     with pytest.raises(InvalidInput, match="something else"):
         read_releases(tmp_path / "short")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "outcome"),
+    [
+        ("", "", "<img src=x onerror=alert(1)>"),
+        ("", "", ""),
+        ("2026-01-01T00:00:00", "2026-01-01T00:01:00", "fresh"),
+        ("2026-01-01T00:00:00Z", "", "fresh"),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "fresh"),
+    ],
+)
+def test_words_and_times_that_nobody_wrote(start: str, end: str, outcome: str, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_bytes(CSV_HEADER + f"1,{start},{end},a,1,,,,{outcome},1,pbd\n".encode())
+    with pytest.raises(InvalidInput, match="something else"):
+        read_releases(tmp_path / "r.csv")
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:

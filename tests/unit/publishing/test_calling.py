@@ -43,6 +43,7 @@ def call(folder: Path, events: Any, **changes: Any) -> wevent.RunReport:
 def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     report = call(folder, events, requirements=pd.read_csv(folder / "users.csv"))
     assert (report.summary.first, report.summary.last) == (1, 10)
+    assert "300" not in repr(report).replace(str(report.journal), "")  # private numbers are shown to who asks for them
     assert (report.totals["events"], report.totals["rejected"], report.totals["malformed"]) == (300, 600, 0)
     releases = report.releases().to_pandas()
     assert releases["slot"].tolist() == [slot for slot in range(1, 11) for _ in range(4)]
@@ -55,6 +56,13 @@ def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys
         "run.journal.lock",
         "users.csv",
     ]  # and no file with events
+
+
+def test_releases_that_are_nowhere_else_are_not_dropped(folder: Path, events: pd.DataFrame) -> None:
+    with pytest.raises(wevent.InvalidOption, match="nowhere: name an output"):
+        call(folder, events, intent=wevent.Intent(keep=5))
+    report = call(folder, events, intent=wevent.Intent(keep=5), out=folder / "out.ndjson")
+    assert report.summary.last == 10
 
 
 def test_empty_slots_are_filled(folder: Path, events: pd.DataFrame) -> None:

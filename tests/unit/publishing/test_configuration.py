@@ -54,6 +54,14 @@ def test_one_file_holds_everything(tmp_path: Path) -> None:
     assert read_config(config)["journal"] == str(tmp_path / "run.journal")
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """What Windows editors write first: the first cell would be one that no event is in."""
+    (tmp_path / "cells.txt").write_text("north\nsouth\n", encoding="utf-8-sig")
+    config = tmp_path / "wevent.toml"
+    config.write_text(WHOLE, encoding="utf-8-sig")
+    assert load_settings(config, {}).cells == Cells.of(["north", "south"])
+
+
 def test_options_alone_suffice() -> None:
     settings = load_settings(None, {**OPTIONS, "start": "auto", "max_cells_per_user": "2", "timezone": "+01:00"})
     assert settings.start_auto
@@ -125,6 +133,14 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_settings(tmp_path / "bad.toml", {})
 
 
+def test_a_missing_file_of_cells_is_no_list_of_labels_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "events, 2026"
+    folder.mkdir()
+    (folder / "stream.toml").write_text('cells = "zones.txt"\ninputs = "e.csv"\nslot = "1h"\n')
+    with pytest.raises(InvalidInput, match="no such file"):
+        load_settings(folder / "stream.toml", {})
+
+
 def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text("id,cell\n1,north\n2,south\n")
     assert list(load_settings(None, {**OPTIONS, "cells": tmp_path / "cells.csv"}).cells) == ["north", "south"]
@@ -134,6 +150,10 @@ def test_cells_from_a_column_or_a_list(tmp_path: Path) -> None:
     assert list(load_settings(None, {**OPTIONS, "cells": str(tmp_path / "a,b.txt")}).cells) == ["west"]
     (tmp_path / "stream.toml").write_text('cells = "north,south"\ninputs = "e.csv"\nslot = "1h"\n')
     assert list(load_settings(tmp_path / "stream.toml", {}).cells) == ["north", "south"]
+    assert list(load_settings(None, {**OPTIONS, "cells": '"old town, west",north'}).cells) == [
+        "old town, west",
+        "north",
+    ]
     with pytest.raises(InvalidInput, match="labels with commas"):
         load_settings(None, {**OPTIONS, "cells": "north"})
     with pytest.raises(InvalidInput):

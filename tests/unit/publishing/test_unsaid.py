@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import wevent
-from tests.support.commands import Done, call, publish, write_stream
+from tests.support.commands import Done, call, live, publish, run, write_stream
 from wevent.core.settings import option_values
 from wevent.journal.terms import Terms
 
@@ -144,3 +144,18 @@ def test_a_misspelt_mechanism_is_named_also_on_resuming(folder: Path) -> None:
     refused = publish(folder, 5, "--mechanism", "pftt")
     assert refused.code == 2
     assert "Did you mean 'pft'?" in refused.err
+
+
+def test_windows_in_hours_follow_the_length_of_slots_until_there_is_one(folder: Path) -> None:
+    """A start that came to no slot binds nobody: with shorter slots 4 minutes are more of them, in the same file, too."""
+    (folder / "users.csv").write_text("user,window,epsilon\n" + "".join(f"{user},4min,1\n" for user in range(60)))
+    fine(run(folder, *live("--out", "out.ndjson")))  # slots of a minute, and none of them
+    assert windows(folder) == {4}
+    fine(publish(folder, 3, "--slot", "30s"))
+    assert windows(folder) == {8}
+    assert terms(folder).declared == [(8, 10**9)]
+
+
+def windows(folder: Path) -> set[int]:
+    with wevent.open_journal(folder / "run.journal") as opened:
+        return {member.key[0] for member in opened.registry.members()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
+from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams import declared_clock
 from wevent.streams.files.folding import latest
 from wevent.streams.files.requirements_file import Requirements
@@ -50,7 +52,11 @@ def configured_stream(settings: StreamSettings, asked: Requirements | None = Non
         "earlier events of a user in a slot": len(owners) - len(kept),
     }
     name = ", ".join(Path(file).name for file in settings.inputs[:3])
-    return Recorded(name, names, list(settings.cells), last, slot, user, cell, remarks=remarks)
+    times = SlotTimes()
+    if not settings.slot_column:
+        start, length = (timedelta(microseconds=us) for us in (clock.origin_us, clock.length_us))
+        times = SlotTimes.from_1970(start, length)
+    return Recorded(name, names, list(settings.cells), last, slot, user, cell, remarks=remarks, times=times)
 
 
 def _ids(asked: Requirements) -> npt.NDArray[np.str_]:

@@ -6,7 +6,7 @@ CSV is read line by line as `wevent publish` does: a malformed line is counted a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +90,12 @@ def file_stream(path: Path, *, slot_length_s: float | None = None, max_cells_per
             path=str(path),
         )
     slot, user, cell = by_user_and_slot(found["slot"] - first, found["user_row"], found["cell"])
-    times = SlotTimes() if numbered or slot_length_s is None else _times(first, slot_length_s)
+    times = SlotTimes()
+    if not numbered and slot_length_s is not None:
+        length = timedelta(seconds=slot_length_s)
+        times = SlotTimes.from_1970(first * length, length)
     slots = int(slot.max()) + 1
     return Recorded(f"file:{path.name}", users, cells.tolist(), slots, slot, user, cell, remarks=remarks, times=times)
-
-
-def _times(first: int, slot_length_s: float) -> SlotTimes:
-    """When slots are that were counted from 1970 on; without dates if calendars do not have them."""
-    length = timedelta(seconds=slot_length_s)
-    try:
-        return SlotTimes(datetime.fromtimestamp(0, UTC) + first * length, length)
-    except OverflowError:
-        return SlotTimes(None, length)
 
 
 def _numbered(connection: duckdb.DuckDBPyConnection, column: str, *, whole_range: bool) -> npt.NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,6 +46,14 @@ class SlotTimes(NamedTuple):
 
     start: datetime | None = None
     length: timedelta | None = None
+
+    @classmethod
+    def from_1970(cls, start: timedelta, length: timedelta) -> SlotTimes:
+        """Of slots of which the first begins so long after 1970; without a date if no calendar has it."""
+        try:
+            return cls(datetime.fromtimestamp(0, UTC) + start, length)
+        except OverflowError:
+            return cls(None, length)
 
 
 @runtime_checkable

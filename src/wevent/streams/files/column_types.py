@@ -9,9 +9,10 @@ import duckdb
 import msgspec
 
 from wevent.errors import InvalidInput
-from wevent.streams.files.inputs import InputFile, find_files, open_input, read_lines
+from wevent.streams.files.inputs import InputFile, find_files, open_input, other_delimiter, read_lines
 from wevent.streams.files.sql import connect, file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
+from wevent.streams.records.outlines import listed_columns, looks_like_record
 from wevent.streams.records.times import TimeReader
 
 ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
@@ -45,11 +46,13 @@ def column_types(path: str) -> list[Column]:
         columns = _of_parquet(file)
     else:
         columns = _of_delimited(file) if file.format in DELIMITERS else _of_objects(file)
-    if len(columns) < 3:
+    names = [column.name for column in columns]
+    if len(columns) < 3 or (file.format in DELIMITERS and looks_like_record(names)):
         raise InvalidInput(
             "a file with columns for time, user and cell",
-            f"{path!r} with {', '.join(repr(column.name) for column in columns) or 'none'}",
-            "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
+            f"{path!r} with {listed_columns(names)}",
+            other_delimiter(names)
+            or "Fields of .csv are separated by commas, of .tsv by tabs; NDJSON has an object per line.",
             path=path,
         )
     return columns
@@ -86,15 +89,22 @@ def _of_delimited(file: InputFile) -> list[Column]:
 
 
 def _of_objects(file: InputFile) -> list[Column]:
+    return [_column(name, values) for name, values in object_fields(file).items()]
+
+
+def object_fields(file: InputFile) -> dict[str, list[Any]]:
+    """The fields that most of the first objects of NDJSON have, and their values; one record alone names no column."""
     values: dict[str, list[Any]] = {}
+    objects = 0
     for line in next(read_lines(file), b"").split(b"\n")[:_ROWS]:
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
+        objects += 1
         for name, value in row.items():
             values.setdefault(name, []).append(value)
-    return [_column(name, found) for name, found in values.items()]
+    return {name: found for name, found in values.items() if 2 * len(found) > objects}
 
 
 def _column(name: str, values: Iterable[Any]) -> Column:

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 from wevent.errors import InvalidInput
+from wevent.streams.files.frame_columns import SafeFrame, safe_arrow, safe_pandas, safe_polars
 from wevent.streams.files.frame_table import FrameTable
 from wevent.streams.files.inputs import FRAME, require_columns
 from wevent.streams.files.sql import connect, quoted
@@ -61,13 +62,14 @@ def load_frame(frame: Any, wanted: Sequence[str]) -> FrameTable:
     name = frame_name(frame)
     present = column_names(frame)
     _refuse_index(frame, name, present, wanted)
-    _refuse_used_up(frame, name)
     require_columns(name, present, wanted)
+    _refuse_used_up(frame, name)  # last: what was refused was not read
     connection = connect()
     connection.execute("SET pandas_analyze_sample = 0")  # objects are text: no record decides what the others are
     try:
-        connection.register("arriving", _readable(frame, list(dict.fromkeys(wanted))))
-        columns = ", ".join(map(quoted, dict.fromkeys(wanted)))
+        readable = _readable(frame, list(dict.fromkeys(wanted)))
+        connection.register("arriving", readable.frame)
+        columns = ", ".join(_column(name, instant=name in readable.instants) for name in dict.fromkeys(wanted))
         connection.execute(f"CREATE TEMP TABLE {FRAME} AS SELECT {columns} FROM arriving")
         connection.unregister("arriving")
     except Exception as error:  # noqa: BLE001  # of whatever library the frame is
@@ -95,17 +97,30 @@ def _is_lazy(value: object) -> bool:
     return _library(value) == "polars" and hasattr(value, "collect_schema") and hasattr(value, "collect")
 
 
-def _readable(frame: Any, wanted: list[str]) -> Any:
-    """Something that DuckDB reads these columns from, whatever the others are."""
-    if _library(frame) == "pandas":
-        return frame[wanted]
-    if _library(frame) in ("polars", "pyarrow") and hasattr(frame, "select"):
+def _column(name: str, *, instant: bool) -> str:
+    """A column in SQL; an instant that is beyond microseconds becomes NULL, and ends nothing."""
+    own = quoted(name)
+    return f"TRY_CAST(TRY_CAST({own} AS TIMESTAMP) AS TIMESTAMPTZ) AS {own}" if instant else own
+
+
+def _readable(frame: Any, wanted: list[str]) -> SafeFrame:
+    """Something that DuckDB reads these columns from, whatever the others are, and whatever a record says."""
+    library = _library(frame)
+    if library == "pandas":
+        return safe_pandas(frame[wanted])
+    if library == "polars":
         chosen = frame.select(wanted)
-        return _Stream(chosen.collect() if _is_lazy(chosen) else chosen)
+        return _streaming(safe_polars(chosen.collect() if _is_lazy(chosen) else chosen))
+    if library == "pyarrow" and hasattr(frame, "select"):
+        return _streaming(safe_arrow(frame.select(wanted)))
     folded = [name.lower() for name in column_names(frame)]
     if any(folded.count(name.lower()) > 1 for name in wanted):
         raise ValueError("columns that differ in case alone, which DuckDB cannot tell apart")
-    return _Stream(frame)
+    return _streaming(safe_arrow(frame) if library == "pyarrow" else SafeFrame(frame))
+
+
+def _streaming(safe: SafeFrame) -> SafeFrame:
+    return safe._replace(frame=_Stream(safe.frame))
 
 
 def _refuse_used_up(frame: Any, name: str) -> None:

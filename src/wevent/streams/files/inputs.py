@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from wevent.errors import InvalidInput
 from wevent.streams.records.delimited import DELIMITERS, split_line
+from wevent.streams.records.outlines import listed_columns
 from wevent.streams.records.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
 
 _FORMATS = {
@@ -23,7 +24,12 @@ _FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
 }
-_SHOWN = 20  # column names in a message
+_OTHER_DELIMITERS = {
+    ";": ("semicolons", "save it again with commas (.csv) or tabs (.tsv)"),
+    "\t": ("tabs", "name it .tsv"),
+    "|": ("bars", "save it again with commas (.csv) or tabs (.tsv)"),
+    ",": ("commas", "name it .csv"),
+}
 
 FRAME = "frame"
 """The format of an input that is no file but a data frame, and the table that it is copied into."""
@@ -56,6 +62,13 @@ def find_files(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         matches = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern, recursive=True))
         matches = [match for match in matches if Path(match).is_file()]
+        if not matches and Path(pattern).is_dir():
+            raise InvalidInput(
+                "input files, or globs that match some",
+                f"a folder ({pattern!r})",
+                f"Name the files in it, such as '{Path(pattern) / '*.csv'}'.",
+                path=pattern,
+            )
         if not matches:
             raise InvalidInput(
                 "an input file or a glob that matches some", f"{pattern!r}", "Check the path.", path=pattern
@@ -78,7 +91,7 @@ def open_input(path: str) -> InputFile:
         raise InvalidInput(
             f"a file that ends in {', '.join(_FORMATS)} (the text formats also with .gz)",
             f"{path!r}",
-            "Rename or convert it.",
+            f"A configuration is named by --config {path}." if endings[-1:] == [".toml"] else "Rename or convert it.",
             path=path,
         )
     return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
@@ -113,14 +126,24 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
     """
     for column in wanted:
         if present.count(column) != 1:
-            shown = ", ".join(map(repr, present[:_SHOWN])) + (", …" if len(present) > _SHOWN else "")
             raise InvalidInput(
                 f"a column {column!r}" + (", once" if column in present else ""),
-                f"{path!r} with {shown or 'none'}",
-                "Name the columns with time_column, user_column and cell_column (or slot_column).",
+                f"{path!r} with {listed_columns(present)}",
+                other_delimiter(present)
+                or "Name the columns with time_column, user_column and cell_column (or slot_column).",
                 path=path,
                 column=column,
             )
+
+
+def other_delimiter(names: Sequence[str]) -> str | None:
+    """What to do about a header that is one name with another format's delimiter in it; None of any other header."""
+    if len(names) != 1:
+        return None
+    for mark, (word, remedy) in _OTHER_DELIMITERS.items():
+        if mark in names[0]:
+            return f"Its fields are separated by {word}: {remedy}."
+    return None
 
 
 def _header(path: str, kind: str) -> tuple[str, ...]:

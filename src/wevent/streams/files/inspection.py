@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import msgspec
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
@@ -13,8 +12,9 @@ from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import UNKNOWN, Roster
 from wevent.streams.clock import SlotClock
+from wevent.streams.files.column_types import object_fields
 from wevent.streams.files.engines import Tables
-from wevent.streams.files.inputs import InputFile, read_lines
+from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.parquet_files import ParquetReader
 from wevent.streams.files.readers import open_readers
 from wevent.streams.files.sql import quoted
@@ -142,15 +142,8 @@ def _folded(text: str) -> str:
 
 
 def _columns(file: InputFile) -> list[str]:
-    """The header of a text file; of NDJSON the fields of its first object."""
-    if file.columns:
-        return list(file.columns)
-    for line in next(read_lines(file), b"").split(b"\n"):
-        try:
-            return list(msgspec.json.decode(line, type=dict[str, object]))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-    return []
+    """The header of a text file; of NDJSON the fields that most of its first objects have."""
+    return list(file.columns or object_fields(file))
 
 
 def _inspect_text(reader: TextReader, roster: Roster, found: Inspection) -> None:
@@ -182,24 +175,34 @@ def _inspect_parquet(
         "LEFT JOIN roster ON CAST(u AS VARCHAR) = roster.id LEFT JOIN cells ON CAST(c AS VARCHAR) = cells.label "
         f"{join} WHERE t IS NOT NULL AND u IS NOT NULL AND c IS NOT NULL"
     )
-    number, low, high, users, cells = fetch(
-        f"SELECT count(*), min(t), max(t), count(*) FILTER (who IS NOT NULL OR held_out), count(what) FROM ({events})"
+    people = (
+        "SELECT who, held_out, count(*) AS events, min(t) AS low, max(t) AS high, count(what) AS cells "
+        f"FROM ({events}) GROUP BY who, held_out"
+    )
+    number, low, high, users, cells, seen = fetch(
+        "SELECT coalesce(sum(events), 0)::BIGINT, min(low), max(high), "
+        "coalesce(sum(events) FILTER (who IS NOT NULL OR held_out), 0)::BIGINT, coalesce(sum(cells), 0)::BIGINT, "
+        f"list(who) FILTER (who IS NOT NULL) FROM ({people})"
     )[0]
     found.add((number, low, high), users, cells)
-    found.seen[[row[0] for row in fetch(f"SELECT DISTINCT who FROM ({events}) WHERE who IS NOT NULL")]] = True
-    labels = fetch(f"SELECT c, count(*) FROM ({events}) WHERE what IS NULL GROUP BY c ORDER BY min(n) LIMIT {_LABELS}")
-    watched.note(*(zip(*labels, strict=True) if labels else ((), ())))
-    watched.zero |= watched.numbered and bool(fetch(f"SELECT 1 FROM ({events}) WHERE what = 0 LIMIT 1"))
+    found.seen[seen or []] = True
+    if cells < number:  # every question is a way through all files: none that has no answer
+        labels = fetch(
+            f"SELECT c, count(*) FROM ({events}) WHERE what IS NULL GROUP BY c ORDER BY min(n) LIMIT {_LABELS}"
+        )
+        watched.note(*zip(*labels, strict=True))
+    if watched.numbered and not watched.zero:
+        watched.zero = bool(fetch(f"SELECT 1 FROM ({events}) WHERE what = 0 LIMIT 1"))
     raw = f"CAST({quoted(settings.slot_column or settings.columns['time'])} AS VARCHAR)"
     untimely = (
         f"SELECT {raw} AS raw, {reader.unzoned} AS unzoned, {reader.user} AS u, {reader.cell} AS c, {reader.time} AS t"
     )
     untimely = f"SELECT raw FROM ({untimely} FROM {reader.scan}) WHERE t IS NULL AND u IS NOT NULL AND c IS NOT NULL"
-    for name, query in {
-        "unknown_user": f"SELECT u FROM ({events}) WHERE who IS NULL AND NOT held_out ORDER BY n",
-        "held_out": f"SELECT u FROM ({events}) WHERE held_out ORDER BY n",
-        "no_time": f"{untimely} AND NOT coalesce(unzoned, false)",
-        "no_offset": f"{untimely} AND unzoned",
-    }.items():
+    queries = {"no_time": f"{untimely} AND NOT coalesce(unzoned, false)", "no_offset": f"{untimely} AND unzoned"}
+    if users < number:
+        queries["unknown_user"] = f"SELECT u FROM ({events}) WHERE who IS NULL AND NOT held_out ORDER BY n"
+    if join:
+        queries["held_out"] = f"SELECT u FROM ({events}) WHERE held_out ORDER BY n"
+    for name, query in queries.items():
         for (value,) in fetch(f"{query} LIMIT 1"):
             found.example(name, "" if value is None else str(value))

@@ -26,6 +26,7 @@ _FLOATS = {"FLOAT", "DOUBLE"}
 _ZONED_TYPE = "TIMESTAMP WITH TIME ZONE"
 _FINE_ZONED_TYPE = "TIMESTAMPTZ_NS"
 _NAIVE_TYPES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE"}
+_COARSE_TYPES = {"TIMESTAMP_S", "TIMESTAMP_MS"}
 _BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
 
 
@@ -218,6 +219,8 @@ def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
     unit = UNITS[settings.time_unit]
     if kind == _FINE_ZONED_TYPE:  # which DuckDB compares with nothing else
         column, kind = f"CAST({column} AS TIMESTAMPTZ)", _ZONED_TYPE
+    if kind in _COARSE_TYPES:  # compared as they are, a time beyond microseconds would end the query
+        column, kind = f"TRY_CAST({column} AS TIMESTAMP)", "TIMESTAMP"
     if kind.startswith("ENUM"):
         column, kind = f"CAST({column} AS VARCHAR)", "VARCHAR"
     if kind == _ZONED_TYPE:

@@ -15,9 +15,10 @@ from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.people.membership import KeyColumn
 from wevent.streams.files.asked_rows import AskedRows, Kind, frame_rows, read_rows, spelled_ids
 from wevent.streams.files.frames import column_names, frame_name, load_frame
-from wevent.streams.files.inputs import FRAME, InputFile
+from wevent.streams.files.inputs import FRAME, InputFile, other_delimiter
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
+from wevent.streams.records.outlines import listed_columns
 from wevent.streams.windows import WindowReader
 
 COLUMNS = ("user", "level", "privacy", "window", "epsilon")
@@ -97,7 +98,7 @@ def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
                 "a Requirement for each user", type(held).__name__, "Write {'ann': Requirement(40, 0.5), …}."
             )
     ids = [str(user) if isinstance(user, (str, int, np.integer)) and type(user) is not bool else "" for user in asked]
-    keys = KeyColumn.of((held.window, held.nano) for held in asked.values())
+    keys = KeyColumn.of(held.key for held in asked.values())
     return Requirements(spelled_ids(ids, InputFile("requirements", FRAME)), keys, None)
 
 
@@ -114,7 +115,7 @@ def _meant(asked: AskedRows, file: InputFile, reading: _Reading) -> Requirements
             raise type(error)(
                 error.expected, received, error.remedy, **{**error.facts, "path": path, "place": place}
             ) from None
-    distinct = KeyColumn.of((requirement.window, requirement.nano) for requirement, _ in meant)
+    distinct = KeyColumn.of(requirement.key for requirement, _ in meant)
     words = None
     if any(level is not None for _, level in meant):
         words = [meant[code][1] for code in asked.codes.tolist()]
@@ -130,9 +131,13 @@ def read_column(path: str | Path, column: str) -> list[str]:
     """
     if str(path).endswith(".txt"):
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()  # editors may put a byte order mark first
+        except OSError:
             raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
+        except UnicodeDecodeError:
+            raise InvalidInput(
+                "a file in UTF-8", f"{str(path)!r}, which is not", "Save it again as UTF-8.", path=str(path)
+            ) from None
         return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     connection = connect()
     load_rows(connection, str(path), lambda names: [column if column in names else names[0]])
@@ -151,12 +156,12 @@ def _chosen(path: str, columns: Mapping[str, str], roles: list[str]) -> Callable
         missing = [name for name in chosen if names.count(name) != 1]
         whole = "level" in asking or ("window" in asking and {"privacy", "epsilon"} & set(asking))
         if missing or not whole:
-            shown = ", ".join(map(repr, names[:20])) or "none"
             raise InvalidInput(
                 "the columns user and level, or user, privacy and window, or user, window and epsilon"
                 + (f" (declared as {', '.join(chosen)})" if columns else ""),
-                f"{path!r} with the columns {shown}",
-                "Write one row per user under these names, or declare yours in [requirements_columns].",
+                f"{path!r} with the columns {listed_columns(names)}",
+                other_delimiter(names)
+                or "Write one row per user under these names, or declare yours in [requirements_columns].",
                 path=path,
                 column=missing[0] if missing else None,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -17,6 +18,7 @@ from wevent.streams.files.file_source import FileSource
 from wevent.streams.files.requirements_file import read_requirements
 
 LAST = 6
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -44,6 +46,13 @@ def test_counts_are_those_of_publishing(tmp_path: Path, kind: str, k: int) -> No
     ]
     np.testing.assert_array_equal(stream.count(np.arange(10) % 2, 2), np.array(counted))
     assert len(configured_stream(chosen).user_labels) == 12
+    assert stream.times == (EPOCH + timedelta(microseconds=DAY), timedelta(minutes=1))
+
+
+def test_numbered_slots_have_no_times(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("slot,user,cell\n1,ann,0\n")
+    chosen = settings([str(tmp_path / "events.csv")], 4, slot_column="slot", slot_us=1, start_us=0, end_us=3)
+    assert configured_stream(chosen).times == (None, None)
 
 
 def test_live_lines_are_no_stream_to_experiment_on() -> None:

@@ -250,3 +250,10 @@ def test_nothing_is_written_and_errors_are_the_users(tmp_path: Path, monkeypatch
     assert source.pending() == b""
     assert list(empty.iterdir()) == []
     assert issubclass(InvalidInput, WeventError)
+
+
+def test_events_without_a_header_are_shown_to_nobody(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("2026-01-01T00:00:01Z,rider-0815,Geheimhafen\n")
+    with pytest.raises(InvalidInput, match="is the header line missing") as caught:
+        FileSource(settings(inputs=(str(tmp_path / "events.csv"),)), SlotClock(DAY, 60 * SECOND), 1)
+    assert not [secret for secret in ("0815", "rider", "Geheim", "2026") if secret in str(caught.value)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,56 @@ def test_a_record_does_not_decide_what_the_others_are() -> None:
     counted_frame(frame.assign(user=users))
 
 
+NEVER = [2**62, -(2**62), 10**17, 2**63 - 1, -(2**63) + 1]  # milliseconds that no microsecond reaches
+
+
+@pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "DuckDB relation"])
+@pytest.mark.parametrize("unit", ["s", "ms"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", None])
+def test_a_time_beyond_the_calendar_is_one_malformed_event(library: str, unit: str, zone: str | None) -> None:
+    if library.startswith("Polars") and unit == "s":
+        unit = "ms"  # it knows no seconds
+    scale = {"s": SECOND, "ms": SECOND // 1000}[unit]
+    for never in NEVER:
+        times = pa.array([DAY // scale, never], pa.int64()).cast(pa.timestamp(unit, zone))
+        if library == "pandas":
+            column = pd.Series(np.array([DAY // scale, never]).view(f"datetime64[{unit}]"))
+            frame: Any = pd.DataFrame({"user": ["ann", "bob"], "cell": ["north", "south"]})
+            frame["time"] = column if zone is None else column.dt.tz_localize("UTC").dt.tz_convert(zone)
+        else:
+            frame = LIBRARIES[library](pa.table({"time": times, "user": ["ann", "bob"], "cell": ["north", "south"]}))
+        matrices, totals = counted_frame(frame, timezone_us=0)
+        assert np.sum(matrices) == 1
+        assert totals["malformed"] == totals["no_time"] == 1
+
+
+class Untold:
+    """It has no text."""
+
+    def __str__(self) -> str:
+        raise ValueError("ann was here")
+
+
+@pytest.mark.parametrize("value", ["\ud800", Untold(), Decimal("sNaN"), None, pd.NA, pd.NaT, float("nan"), ["north"]])
+@pytest.mark.parametrize("column", ["time", "user", "cell"])
+def test_an_object_that_is_no_text_touches_no_other_row(value: Any, column: str) -> None:
+    row = {"time": "2026-01-01T00:00:01Z", "user": "ann", "cell": "north"}
+    frame = pd.DataFrame([row, {**row, column: value, "user": value if column == "user" else "bob"}, row], dtype=object)
+    matrices, totals = counted_frame(frame)
+    assert np.sum(matrices) == 1
+    assert totals["rejected"] + totals["malformed"] == 1
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+@pytest.mark.parametrize("library", ["pandas", "Polars", "Arrow table", "Arrow reader"])
+def test_columns_of_nothing_are_empty_slots(library: str, rows: int) -> None:
+    frame = LIBRARIES[library](pa.table({name: pa.nulls(rows) for name in ("time", "user", "cell")}))
+    matrices, totals = counted_frame(frame)
+    assert np.sum(matrices) == 0
+    assert len(matrices) == LAST
+    assert totals["malformed"] == rows
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_events_are_empty_slots(library: str) -> None:
     nothing = events().schema.empty_table()
@@ -220,6 +271,13 @@ def test_what_cannot_be_read_is_a_sentence(case: str) -> None:
     make, said = WRONG[case]
     with pytest.raises(InvalidInput, match=said):
         counted_frame(make())
+
+
+def test_a_reader_that_was_refused_was_not_read() -> None:
+    reader = events().to_reader()
+    with pytest.raises(InvalidInput, match="a column 'when'"):
+        load_frame(reader, ["when", "user", "cell"])
+    assert load_frame(reader, ["time", "user", "cell"]).name == "Arrow RecordBatchReader"
 
 
 def test_columns_that_differ_in_case_can_be_told_apart_in_a_table(tmp_path: Path) -> None:

@@ -196,3 +196,11 @@ def test_delimited_files_are_read_as_objects_are(rows: list[tuple[str, str, str]
         assert found[0] == found[1]
     else:
         assert found[0][0] is InvalidInput
+
+
+@pytest.mark.parametrize("line", ["rider-0815,40,0.5", "rider-0815,High/Large", "rider@example.org,High,Large"])
+def test_a_file_without_a_header_shows_nobody(tmp_path: Path, line: str) -> None:
+    (tmp_path / "users.csv").write_text(f"{line}\n")
+    with pytest.raises(InvalidInput, match="is the header line missing") as caught:
+        read_requirements(tmp_path / "users.csv")
+    assert "rider" not in str(caught.value)

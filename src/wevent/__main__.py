@@ -1,0 +1,5 @@
+"""`python -m wevent`."""
+
+from wevent.cli import main
+
+main()
