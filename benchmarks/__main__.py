@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "ablation", "sizes")
+NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "correlation", "ablation", "sizes")
 
 
 def main() -> None:

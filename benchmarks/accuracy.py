@@ -1,4 +1,4 @@
-"""How accurate `pft` is against every other mechanism: synthetic, real and hard streams, correlated requirements.
+"""How accurate `pft` is against every other mechanism: synthetic, real and hard streams.
 
 Real streams are read from the folder WEVENT_DATA names (Parquet files of slot, user, cell); without it they are left out and
 the report says so. Noise is seeded; one synthetic run is repeated with secure noise to confirm.
@@ -209,25 +209,9 @@ def hard() -> None:
     report.write("accuracy-hard", "pft on hard streams", rows, notes)
 
 
-def correlated() -> None:
-    """Must show 4: requirement and cell correlated."""
-    rows = []
-    for alpha in (100.0, 10.0, 3.0, 1.0):
-        counts, sizes = hard_streams.correlated(alpha, users=10_000, slots=1000, seed=SEED)
-        row: dict[str, Any] = {"Dirichlet alpha": alpha}
-        for name in ("pbd", "pba", "pft"):
-            row[name] = round(mean_error(name, counts, sizes, hard_streams.NINE, range(SEED, SEED + 3)))
-        runs = [Run("pft", counts, sizes, hard_streams.NINE, SEED + seed, unbiased=True) for seed in range(3)]
-        row["pft unbiased"] = round(float(np.mean([run.error for run in runs])))
-        row["its coverage"] = round(float(np.mean([run.coverage for run in runs])), 3)
-        rows.append(row)
-    report.write("accuracy-correlated", "Requirement and cell correlated", rows, [f"Seeds {SEED} to {SEED + 2}."])
-
-
 def main() -> None:
-    """Measure and write all four."""
+    """Measure and write all three."""
     synthetic()
-    correlated()
     real()
     hard()
 

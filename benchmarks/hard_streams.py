@@ -42,7 +42,7 @@ def hard(
 ) -> tuple[Any, Any]:
     """Counts of a hard stream; `stay`: the same users hold the same cells, otherwise they are redrawn in every slot."""
     generator = np.random.default_rng([2, seed])
-    chances = _chances(kind, slots, cells, generator)
+    chances = cell_chances(kind, slots, cells, generator)
     sizes = class_sizes(users, classes)
     counts = np.empty((slots, classes, cells), dtype=np.int64)
     for row, size in enumerate(sizes):
@@ -57,20 +57,7 @@ def hard(
     return counts, sizes
 
 
-def correlated(alpha: float, *, users: int, slots: int, seed: int, cells: int = 5) -> tuple[Any, Any]:
-    """Requirement and cell correlated: each cell's mix of the nine classes is Dirichlet(alpha)."""
-    generator = np.random.default_rng([3, seed])
-    time = np.arange(slots)[:, None]
-    base = generator.dirichlet(np.full(cells, 2.0)) * 0.8
-    chances = base * (1.0 + 0.4 * np.sin(0.01 * time + generator.random(cells) * 2.0 * np.pi))
-    chances /= np.maximum(1.0, chances.sum(axis=1, keepdims=True))
-    mix = generator.dirichlet(np.full(len(NINE), alpha), cells)
-    counts = generator.poisson(users * chances[:, None, :] * mix.T[None])
-    sizes = np.maximum(users // len(NINE), counts.sum(axis=2).max(axis=0))
-    return counts, sizes
-
-
-def _chances(kind: str, slots: int, cells: int, generator: np.random.Generator) -> Any:
+def cell_chances(kind: str, slots: int, cells: int, generator: np.random.Generator) -> Any:
     """Where a user is: slots × cells, the rest of the probability is absence."""
     base = generator.dirichlet(np.ones(cells)) * 0.6
     if kind == "constant":

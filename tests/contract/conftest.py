@@ -1,12 +1,17 @@
-"""The mechanisms under contract: every one there is, and one of the suite's own."""
+"""The mechanisms under contract: every one there is, one of the suite's own, and `pft` with anchors."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 import wevent
 from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.mechanism import Idle, Mechanism
+from wevent.core.registry import BUILT_IN
+from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.hold import Hold
 from wevent.publisher import catalogue
 
@@ -32,10 +37,20 @@ OWN = Mechanism(
 )
 
 
+ANCHORED = replace(
+    BUILT_IN["pft"],
+    name="pft-anchors",
+    summary="pft with anchors",
+    policy=lambda declared, options: BUILT_IN["pft"].policy(declared, replace(options, anchors=True)),
+    estimator=lambda options: TwoSums(),
+    smoother=lambda options: AnchoredFilter(),
+)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for a `mechanism` runs for every registered one: a new row is tested unasked."""
     if "mechanism" in metafunc.fixturenames:
-        metafunc.parametrize("mechanism", [*wevent.mechanisms(), OWN.name])
+        metafunc.parametrize("mechanism", [*wevent.mechanisms(), OWN.name, ANCHORED.name])
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +58,4 @@ def _own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered by the public call, for this suite only."""
     monkeypatch.setattr(catalogue, "_registered", dict(catalogue._registered))
     wevent.register(OWN)
+    wevent.register(ANCHORED)

@@ -32,9 +32,9 @@ class WatchedLedger(Ledger):
         super().__init__(*args, **options)
         self.refusals: list[tuple[int, wevent.InsufficientBudget]] = []
 
-    def reserve(self, probe: Any, publication: Any) -> Reservation:
+    def reserve(self, probe: Any, publication: Any, level: int = 0) -> Reservation:
         try:
-            return super().reserve(probe, publication)
+            return super().reserve(probe, publication, level)
         except wevent.InsufficientBudget as refusal:
             self.refusals.append((self.slot, refusal))
             raise
@@ -47,9 +47,9 @@ class UngatedLedger(Ledger):
         super().__init__(population, **options)
         self._blank = Ledger(population, **options)
 
-    def reserve(self, probe: Any, publication: Any) -> Reservation:
+    def reserve(self, probe: Any, publication: Any, level: int = 0) -> Reservation:
         self._blank.slot = self.slot
-        return self._blank.reserve(probe, publication)
+        return self._blank.reserve(probe, publication, level)
 
 
 class ProbeForgettingLedger(Ledger):

@@ -33,11 +33,13 @@ class ScriptedNoise:
         return counts.copy()
 
 
-def permit_for(budgets: list[int], sizes: list[int], *, sensitivity: int = 1, cells_per_user: int = 1) -> Permit:
+def permit_for(
+    budgets: list[int], sizes: list[int], *, sensitivity: int = 1, cells_per_user: int = 1, level: int = 0
+) -> Permit:
     """A permit with these budgets (nano-epsilons), from a ledger of as many one-slot classes of epsilon up to 50."""
     population = Population({Requirement(1, 50 - row / 1000): size for row, size in enumerate(reversed(sizes))})
     ledger = Ledger(population, sensitivity=sensitivity, cells_per_user=cells_per_user)
-    permit = ledger.reserve(None, np.array(budgets, dtype=np.int64)).publication
+    permit = ledger.reserve(None, np.array(budgets, dtype=np.int64), level).publication
     assert permit is not None
     return permit
 

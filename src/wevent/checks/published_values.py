@@ -169,6 +169,8 @@ def options(subject: Subject) -> None:
         ({"max_cells_per_user": len(CELLS) + 1}, True),
         ({"threshold": "std"}, row.threshold != "scale"),
         ({"unbiased": True}, not row.tracks),
+        ({"anchors": True}, not row.tracks),
+        ({"anchors": True, "unbiased": True}, True),
         ({"max_cells_per_user": 2}, row.local),
         ({"refund": True}, row.local),
         ({"estimator": "weighting"}, row.local),

@@ -10,7 +10,18 @@ import numpy as np
 
 from wevent.checks.subject import Broken, expect, expect_same
 from wevent.core.arrays import IntArray
-from wevent.core.mechanism import Budgets, Estimate, History, Idle, Measurement, Mechanism, Planner, Policy, Smoother
+from wevent.core.mechanism import (
+    Budgets,
+    Estimate,
+    History,
+    Idle,
+    Measurement,
+    Mechanism,
+    Planner,
+    Policy,
+    Smoother,
+    Split,
+)
 from wevent.core.requirements import Requirement
 from wevent.core.settings import Options
 
@@ -25,6 +36,7 @@ class AskedBudgets:
         slot: the slot.
         probe: e¹, None without a probe.
         offer: e², or why there is none.
+        level: how much of each e² goes into an anchor.
         members: registered users.
     """
 
@@ -32,6 +44,7 @@ class AskedBudgets:
     probe: dict[Key, int] | None
     offer: dict[Key, int] | Idle
     members: dict[Key, int]
+    level: int = 0
 
     def most(self) -> dict[Key, int]:
         """The most the slot may charge each requirement."""
@@ -58,7 +71,7 @@ class WatchedPolicy:
         self._probe = self._policy.probe(ledger)
         return self._probe
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: Budgets, history: History) -> IntArray | Split | Idle:
         """What the policy says; a policy that was made just now must say the same, and nothing it sees may change."""
         expect(not self._failed, "a policy that can plan after every publication", self._failed, history.slot)
         before = _frozen(history)
@@ -127,7 +140,10 @@ def watched_smoother(row: Mechanism, failures: list[str]) -> Callable[[Options],
     return lambda options: WatchedSmoother(row.smoother(options), failures)
 
 
-def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Idle) -> AskedBudgets:
+def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray | Split | Idle) -> AskedBudgets:
+    level = offer.level if isinstance(offer, Split) else 0
+    offer = offer.budgets if isinstance(offer, Split) else offer
+    expect(type(level) is int and level >= 0, "a level in whole nano-epsilons", repr(level), slot)
     keys = list(zip(ledger.windows.tolist(), ledger.epsilons.tolist(), strict=True))
     charged = ledger.charged.tolist()
 
@@ -143,6 +159,7 @@ def _asked(slot: int, ledger: Budgets, probe: IntArray | None, offer: IntArray |
         None if probe is None else by_requirement(probe, "a probe"),
         offer if isinstance(offer, Idle) else by_requirement(offer, "an offer"),
         {key: size for key, size, pays in zip(keys, ledger.sizes.tolist(), charged, strict=True) if pays},
+        level,
     )
 
 

@@ -125,12 +125,13 @@ class Ledger:
         """What a policy may read in the open slot."""
         return LedgerView(self)
 
-    def reserve(self, probe: IntArray | None, publication: IntArray | None) -> Reservation:
+    def reserve(self, probe: IntArray | None, publication: IntArray | None, level: int = 0) -> Reservation:
         """Set aside the most the open slot may charge (spec 4): the gate.
 
         Args:
             probe: e¹ per row, nano-epsilons; None without a probe.
             publication: e² per row; None if no publication is offered.
+            level: how much of each e² an anchor may take (spec 11): part of e², not on top of it.
 
         Returns:
             The reservation with a permit for each part. Rows without members that are not pinned are reserved nothing.
@@ -138,6 +139,8 @@ class Ledger:
         Raises:
             InsufficientBudget: naming the first row whose window would be overspent; nothing changes.
         """
+        if type(level) is not int or level < 0:
+            raise PermitMisused("a level is a whole number of nano-epsilons, 0 or more")
         probe_budgets = self._checked(probe)
         publication_budgets = self._checked(publication)
         # each part against what remains, before anything is added: a sum of two huge offers would wrap
@@ -150,7 +153,7 @@ class Ledger:
             raise InsufficientBudget(self._rows[row], requested, int(self._remaining[row]))
         permits = (
             None if probe is None else self._permit(probe_budgets),
-            None if publication is None else self._permit(publication_budgets),
+            None if publication is None else self._permit(publication_budgets, level),
         )
         return Reservation(_GATE, self.slot, (probe_budgets, publication_budgets), permits)
 
@@ -264,7 +267,7 @@ class Ledger:
         self._charges[:] = kept
         self._resum()
 
-    def _permit(self, budgets: IntArray) -> Permit:
+    def _permit(self, budgets: IntArray, level: int = 0) -> Permit:
         members = budgets if self._members is None else frozen_copy(self.of_classes(budgets))
         return Permit(
             _GATE,
@@ -272,6 +275,7 @@ class Ledger:
             self._population.sizes,
             sensitivity=self._sensitivity,
             cells_per_user=self._cells_per_user,
+            level=level,
         )
 
     def _checked(self, budgets: IntArray | None) -> IntArray:

@@ -81,13 +81,20 @@ class History:
     memory: Any = None
 
 
+class Split(NamedTuple):
+    """An offer for two sums of one slot: budgets per row, and how much of each the anchor takes, nano-epsilons."""
+
+    budgets: IntArray
+    level: int
+
+
 class Policy(Protocol):
     """When and how much: the budgets of a slot. Pure; sees the ledger and past outputs, never the counts."""
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """e¹ per row, or None: this mechanism never looks first."""
 
-    def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
+    def offer(self, ledger: Budgets, history: History) -> IntArray | Split | Idle:
         """e² per row, or why nothing is offered in this slot."""
 
 
@@ -118,12 +125,17 @@ class Measurement(NamedTuple):
         error: the law of their noise.
         composition: CV² of the weights over users: a cell's classes may be another mix than everyone's (spec 11).
         users: registered users at the time; a count is at most that.
+        anchor: a second measurement of the same slot in which all classes count alike, and the law of its noise.
+        lean: per class the weight over the mean weight, minus 1, times the root of the class's part of the users: two
+            measurements' weights err alike as far as these point the same way. None if it was not weighed, or not said.
     """
 
     values: npt.NDArray[Any]
     error: NoiseError
     composition: float = 0.0
     users: int = 0
+    anchor: tuple[FloatArray, NoiseError] | None = None
+    lean: FloatArray | None = None
 
 
 class Plan(NamedTuple):

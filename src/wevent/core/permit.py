@@ -1,7 +1,7 @@
 """Permits: the only things that sampling and noise accept, and the one place where budgets become randomness.
 
 A permit comes out of the ledger's gate (`Ledger.reserve`) and holds the budgets that were reserved. It turns, once,
-into one of three forms, and everything that decides how much privacy is lost is computed here from the reserved
+into one of four forms, and everything that decides how much privacy is lost is computed here from the reserved
 numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets. A form pays for one
 draw: a source of noise redeems it, and a second draw is refused.
 """
@@ -16,7 +16,14 @@ from typing import NoReturn, final
 import numpy as np
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray, UintArray, any_true, frozen_copy
-from wevent.core.budget import MAX_EPSILON, NANO, noise_scale, response_probability, sampling_probability
+from wevent.core.budget import (
+    MAX_EPSILON,
+    NANO,
+    least_threshold,
+    noise_scale,
+    response_probability,
+    sampling_probability,
+)
 from wevent.core.limits import MAX_SCALE
 
 WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
@@ -157,10 +164,10 @@ class WeightingPermit(_Sealed):
     threshold: int
     weights: IntArray
 
-    def __init__(self, gate: object, permit: Permit) -> None:
+    def __init__(self, gate: object, budgets: IntArray, permit: Permit) -> None:
         _Sealed.__init__(self, gate)
-        threshold = largest_budget(permit.budgets, permit.sizes)
-        weights = integer_weights(permit.budgets, threshold)
+        threshold = largest_budget(budgets, permit.sizes)
+        weights = integer_weights(budgets, threshold)
         _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS))
         _set(self, "threshold", threshold)
         _set(self, "weights", frozen_copy(weights))
@@ -183,6 +190,43 @@ def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
     """A_g·θ/2^20, rounded up to whole nano-epsilons: never above e_g, which is whole too."""
     losses: IntArray = -(-weights * threshold >> WEIGHT_BITS)
     return losses
+
+
+@final
+class SplitPermit(_Sealed):
+    """The right to two weighted sums of one slot (spec 11): the anchor with min(level, e_g), the main sum with the rest.
+
+    Sequential composition within the slot: class g loses at most min(level, e_g) in the anchor and e_g − min(level, e_g) in
+    the main sum, e_g together. A part that nobody has enough budget for is None and costs nothing.
+    """
+
+    __slots__ = ("anchor", "losses", "main")
+
+    anchor: WeightingPermit | None
+    losses: IntArray
+    main: WeightingPermit | None
+
+    def __init__(self, gate: object, permit: Permit) -> None:
+        _Sealed.__init__(self, gate)
+        parts = [
+            WeightingPermit(gate, budgets, permit) if suffices(budgets, permit) else None
+            for budgets in split_budgets(permit.budgets, permit.level)
+        ]
+        losses = sum((part.losses for part in parts if part is not None), start=np.zeros_like(permit.budgets))
+        _set(self, "anchor", parts[0])
+        _set(self, "main", parts[1])
+        _set(self, "losses", frozen_copy(losses))
+
+
+def split_budgets(budgets: IntArray, level: int) -> tuple[IntArray, IntArray]:
+    """What goes into the anchor, min(level, e_g), and what into the main sum: e_g in all, in whole nano-epsilons."""
+    anchor = np.minimum(budgets, level)
+    return anchor, budgets - anchor
+
+
+def suffices(budgets: IntArray, permit: Permit) -> bool:
+    """Whether somebody has enough for a weighted sum whose noise is not cut off."""
+    return largest_budget(budgets, permit.sizes) >= least_threshold(permit.sensitivity << WEIGHT_BITS)
 
 
 @final
@@ -214,23 +258,33 @@ class Permit(_Sealed):
         sizes: n_g per class, from the registry.
         sensitivity: Δ under the stream's neighbouring relation.
         cells_per_user: k.
+        level: how much of each budget an anchor may take, nano-epsilons.
     """
 
-    __slots__ = ("budgets", "cells_per_user", "sensitivity", "sizes")
+    __slots__ = ("budgets", "cells_per_user", "level", "sensitivity", "sizes")
 
     budgets: IntArray
     cells_per_user: int
+    level: int
     sensitivity: int
     sizes: IntArray
 
     def __init__(
-        self, gate: object, budgets: IntArray, sizes: IntArray, *, sensitivity: int, cells_per_user: int
+        self,
+        gate: object,
+        budgets: IntArray,
+        sizes: IntArray,
+        *,
+        sensitivity: int,
+        cells_per_user: int,
+        level: int = 0,
     ) -> None:
         _Sealed.__init__(self, gate)
         _set(self, "budgets", budgets)
         _set(self, "sizes", sizes)
         _set(self, "sensitivity", sensitivity)
         _set(self, "cells_per_user", cells_per_user)
+        _set(self, "level", level)
 
     def for_sampling(self, threshold: int) -> SamplingPermit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
@@ -240,7 +294,12 @@ class Permit(_Sealed):
     def for_weighting(self) -> WeightingPermit:
         """Use it for a weighted sum; class g loses at most e_g."""
         self._use()
-        return WeightingPermit(_GATE, self)
+        return WeightingPermit(_GATE, self.budgets, self)
+
+    def for_split(self) -> SplitPermit:
+        """Use it for two weighted sums, anchor and main; class g loses at most e_g in both together."""
+        self._use()
+        return SplitPermit(_GATE, self)
 
     def for_response(self, cells: int) -> ResponsePermit:
         """Use it for randomized response over `cells` cells plus "absent"; class g loses e_g."""

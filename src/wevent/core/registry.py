@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 from wevent.core.estimators.randomized import Randomized
 from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.estimators.weighting import Weighting
 from wevent.core.mechanism import Estimator, Mechanism, Policy, Smoother
 from wevent.core.policies.absorption import Absorption
+from wevent.core.policies.anchoring import Anchoring
 from wevent.core.policies.distribution import Distribution
 from wevent.core.policies.sample import Sample
 from wevent.core.policies.shared import Shared
@@ -17,6 +19,7 @@ from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
 from wevent.core.settings import EstimatorName, Options, SmoothingName
+from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 
@@ -43,13 +46,22 @@ def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
     return lambda options: Filter() if (options.smoothing or default) == "filter" else Hold()
 
 
-_sampling, _weighting = _estimator("sampling"), _estimator("weighting")
-_hold, _filter = _smoother("hold"), _smoother("filter")
+_sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 
-def _tracking(declared: tuple[Requirement, ...], options: Options) -> Tracking:
+def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
+    if options.anchors:
+        return Anchoring(AnchoredFilter().outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
     return Tracking(Filter().outlook, unbiased=alike, sensitivity=options.sensitivity)
+
+
+def _one_or_two_sums(options: Options) -> Estimator:
+    return TwoSums() if options.anchors else Weighting()
+
+
+def _with_offsets_or_without(options: Options) -> Smoother:
+    return AnchoredFilter() if options.anchors else Filter()
 
 
 def _randomized(options: Options) -> Randomized:
@@ -61,8 +73,8 @@ _ROWS = (
         "pft",
         "personalised filtered tracking: leave nobody out, choose the period, filter what was measured",
         _tracking,
-        _weighting,
-        _filter,
+        _one_or_two_sums,
+        _with_offsets_or_without,
         tracks=True,
     ),
     Mechanism(

@@ -43,6 +43,8 @@ class Options:
         smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
         unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated; True is
             its own, False weighs them by their budgets, which is more accurate if they are not.
+        anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
+            is off by where requirement and cell are correlated.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -74,6 +76,13 @@ class Options:
             "For pft: all classes count alike (its own), or by their budgets: wrong if requirement and cell correlate.",
             of_mechanism=True,
             off="weighted",
+        ),
+    )
+    anchors: bool = field(
+        default=False,
+        metadata=_about(
+            "For pft: classes count by their budgets, and now and then alike to learn what that is off by.",
+            of_mechanism=True,
         ),
     )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))

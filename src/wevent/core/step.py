@@ -23,6 +23,7 @@ from wevent.core.mechanism import (
     Planner,
     Policy,
     Smoother,
+    Split,
 )
 from wevent.core.permit import Reservation
 from wevent.core.settings import ThresholdRule
@@ -73,8 +74,9 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     view = ledger.view()
     probe = pieces.policy.probe(view)  # None: this mechanism never looks first
     offer = pieces.policy.offer(view, history)  # Idle: nullified, or not due
+    budgets, level = offer if isinstance(offer, Split) else (None if isinstance(offer, Idle) else offer, 0)
     try:
-        reservation = ledger.reserve(probe, None if isinstance(offer, Idle) else offer)
+        reservation = ledger.reserve(probe, budgets, level)  # what an anchor takes is part of the budgets
     except InsufficientBudget:
         return Outcome("repeated")  # refused: repeat, counts unread
     if reservation.publication is None:

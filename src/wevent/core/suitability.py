@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wevent.core.budget import NANO
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.estimators.weighting import Weighting
 from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
@@ -33,6 +34,10 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse(wrong, f"left out for {row.name}", getattr(options, wrong), "It weighs and filters, always.")
     if options.unbiased and not row.tracks:
         raise _refuse("unbiased", f"False for {row.name}", True, "Sampling is what it is; use pft for this.")
+    if options.anchors and not row.tracks:
+        raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
+    if options.anchors and options.unbiased:
+        raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
     if options.known_total is not None and options.neighbours != "replace":
         raise _refuse(
             "known_total",
@@ -43,11 +48,11 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Options with what the mechanism takes for `unbiased` if nobody says: all that track weigh classes alike.
+    """Options with what the mechanism takes for `unbiased` if nobody says: all that track weigh alike, but with anchors.
 
     What is stored is this: a journal or a state goes on as it began, whatever a later version takes.
     """
-    return options if options.unbiased is not None else replace(options, unbiased=row.tracks)
+    return options if options.unbiased is not None else replace(options, unbiased=row.tracks and not options.anchors)
 
 
 def check_reach(
@@ -74,7 +79,7 @@ def check_reach(
         )
     else:
         share = max(requirement.share for requirement in declared)
-    unit = NANO << (WEIGHT_BITS if isinstance(estimator, Weighting) else 0)
+    unit = NANO << (WEIGHT_BITS if isinstance(estimator, (Weighting, TwoSums)) else 0)
     largest = share * int(MAX_SCALE) // (unit * (options.sensitivity // k))
     if k > largest:
         raise _refuse(

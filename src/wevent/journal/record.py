@@ -230,6 +230,7 @@ def encode_shown(shown: Shown) -> bytes:
         same = exact and np.array_equal(shown.measured.values, shown.values)
         own = None if same else _pack(shown.measured.values)
         measured = [kind, own, list(shown.measured.error), shown.measured.composition, shown.measured.users]
+        measured += _encode_second(shown.measured)
     error: Any = None
     if shown.std_error is not None:
         first = float(shown.std_error[0])
@@ -244,10 +245,28 @@ def decode_shown(slot: int, data: bytes) -> Shown:
     std_error = None if error is None else np.full(len(values), error) if isinstance(error, float) else _unpack(error)
     measured = None
     if measured_data is not None:
-        kind, own, law, *weighed = measured_data  # composition and users
+        kind, own, law, *weighed = measured_data  # composition, users, and what there is of a second sum
         raw = values if own is None else _stored(own)
-        measured = Measurement(raw.astype(np.int64 if kind == "i" else np.float64), NoiseError(*law), *weighed)
+        composition, users = weighed[:2] or (0.0, 0)
+        anchor, lean = _decode_second(weighed[2:])
+        typed = raw.astype(np.int64 if kind == "i" else np.float64)
+        measured = Measurement(typed, NoiseError(*law), composition, users, anchor, lean)
     return Shown(slot, values, std_error, measured, {"data": data})
+
+
+def _encode_second(measured: Measurement) -> list[Any]:
+    """Anchor and lean; nothing for a measurement of one sum, as journals had it before there were two."""
+    if measured.anchor is None and measured.lean is None:
+        return []
+    anchor = None if measured.anchor is None else [_pack(measured.anchor[0]), list(measured.anchor[1])]
+    return [anchor, None if measured.lean is None else _pack(measured.lean)]
+
+
+def _decode_second(stored: list[Any]) -> tuple[tuple[FloatArray, NoiseError] | None, FloatArray | None]:
+    """The counterpart of `_encode_second`."""
+    anchor, lean = stored or (None, None)
+    second = None if anchor is None else (_unpack(anchor[0]), NoiseError(*anchor[1]))
+    return second, None if lean is None else _unpack(lean)
 
 
 def _same(release: Release, last: Shown) -> bool:

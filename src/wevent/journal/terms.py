@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -150,7 +150,7 @@ def decode_terms(data: bytes | str) -> Terms:
             f"one with {', '.join(unknown)}",
             "Upgrade wevent; the journal is untouched.",
         )
-    return msgspec.json.decode(data, type=Terms)
+    return replace(msgspec.json.decode(data, type=Terms))  # decoded, an object has no default of its own to be compared
 
 
 def levels_to_plain(levels: Levels | None) -> dict[str, dict[str, Any]] | None:

@@ -21,6 +21,7 @@ from wevent.core.permit import (
     Reservation,
     ResponsePermit,
     SamplingPermit,
+    SplitPermit,
     WeightingPermit,
     redeem,
 )
@@ -38,6 +39,9 @@ MADE: dict[str, Any] = {
     "sampling": lambda: permit_for(BUDGETS, SIZES).for_sampling(10**9),
     "weighting": lambda: permit_for(BUDGETS, SIZES).for_weighting(),
     "response": lambda: permit_for(BUDGETS, SIZES).for_response(3),
+    "split": lambda: permit_for(BUDGETS, SIZES, level=10**8).for_split(),
+    "anchor": lambda: permit_for(BUDGETS, SIZES, level=10**8).for_split().anchor,
+    "main sum": lambda: permit_for(BUDGETS, SIZES, level=10**8).for_split().main,
     "noise": lambda: permit_for(BUDGETS, SIZES).for_sampling(10**9).noise,
     "noise of weights": lambda: permit_for(BUDGETS, SIZES).for_weighting().noise,
     "reservation": reservation,
@@ -73,7 +77,9 @@ def test_it_is_neither_copied_nor_stored(make: Any) -> None:
             again(permit)
 
 
-@pytest.mark.parametrize("kind", [Permit, NoisePermit, SamplingPermit, WeightingPermit, ResponsePermit, Reservation])
+@pytest.mark.parametrize(
+    "kind", [Permit, NoisePermit, SamplingPermit, WeightingPermit, SplitPermit, ResponsePermit, Reservation]
+)
 def test_nothing_derives_from_it(kind: type) -> None:
     with pytest.raises(PermitMisused):
         type("Own", (kind,), {"__slots__": (), "_use": lambda self: None})
@@ -101,7 +107,13 @@ def test_a_draw_takes_the_real_thing_only() -> None:
 
 
 def test_a_permit_without_the_gate_measures_nothing() -> None:
-    for use in (lambda one: one.for_sampling(1), lambda one: one.for_weighting(), lambda one: one.for_response(2)):
+    uses = (
+        lambda one: one.for_sampling(1),
+        lambda one: one.for_weighting(),
+        lambda one: one.for_split(),
+        lambda one: one.for_response(2),
+    )
+    for use in uses:
         with pytest.raises(PermitMisused):
             use(object.__new__(Permit))
 
@@ -119,3 +131,18 @@ def test_noise_that_would_be_cut_off_is_not_drawn(sensitivity: int, least: int) 
     assert permits[0].for_sampling(least).noise.scale <= 2.0**52
     with pytest.raises(PermitMisused, match="no noise"):
         permits[1].for_sampling(least - 1)
+
+
+@pytest.mark.parametrize("level", [-1, 0.5, "1", True, np.int64(3), None])
+def test_a_level_is_a_whole_number_of_nano_epsilons(level: Any) -> None:
+    ledger = Ledger(Population({Requirement(2, 1): 10}))
+    with pytest.raises(PermitMisused, match="level"):
+        ledger.reserve(None, np.array([7]), level)
+
+
+def test_a_permit_pays_for_one_split_and_nothing_else() -> None:
+    permit = permit_for(BUDGETS, SIZES, level=10**7)
+    permit.for_split()
+    for again in (permit.for_split, permit.for_weighting):
+        with pytest.raises(PermitMisused, match="one measurement"):
+            again()

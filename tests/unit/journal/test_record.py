@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,31 @@ def test_whole_measurements_of_any_size(values: list[int]) -> None:
     assert again.measured.values.dtype == np.int64
     assert again.measured.values.tolist() == values
     assert again.values.tolist() == shown.values.tolist()
+
+
+@given(
+    values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=5),
+    lean=st.none() | st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=4),
+    anchored=st.booleans(),
+)
+def test_two_sums(values: list[float], lean: list[float] | None, anchored: bool) -> None:
+    """What a replay needs of a second sum; without one, the bytes that there always were."""
+    anchor = (np.array(values[::-1]) + 0.0, NoiseError("laplace", 3.0, 18.0)) if anchored else None
+    leaning = None if lean is None else np.array(lean) + 0.0
+    measured = Measurement(np.array(values) + 0.0, LAW, 0.25, 90, anchor, leaning)
+    again = decode_shown(3, encode_shown(Shown(3, np.abs(np.array(values)), None, measured))).measured
+    assert again is not None
+    assert again.values.tobytes() == measured.values.tobytes()
+    assert (again.error, again.composition, again.users) == (LAW, 0.25, 90)
+    assert (again.anchor is None, again.lean is None) == (anchor is None, leaning is None)
+    if anchor is not None and again.anchor is not None:
+        assert (again.anchor[0].tobytes(), again.anchor[1]) == (anchor[0].tobytes(), anchor[1])
+    if leaning is not None and again.lean is not None:
+        assert again.lean.tobytes() == leaning.tobytes()
+    if anchor is None and leaning is None:
+        plain = Shown(3, np.abs(np.array(values)), None, Measurement(measured.values, LAW, 0.25, 90))
+        stored = msgspec.msgpack.decode(encode_shown(plain))[2]
+        assert len(stored) == 5
 
 
 @given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))

@@ -28,6 +28,7 @@ OTHERS: dict[str, Any] = {
     "estimator": "weighting",
     "smoothing": "filter",
     "unbiased": True,
+    "anchors": True,
     "nonnegative": True,
     "known_total": 7,
     "round": True,

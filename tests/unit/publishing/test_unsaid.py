@@ -51,7 +51,7 @@ def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
     (tmp_path / "out.ndjson").unlink()  # in the format of then
     fine(publish(tmp_path, 30))
     assert epochs(tmp_path) == [epochs(tmp_path)[0]]
-    assert (terms(tmp_path).mechanism, terms(tmp_path).unbiased) == ("pft", False)
+    assert (terms(tmp_path).mechanism, terms(tmp_path).unbiased, terms(tmp_path).anchors) == ("pft", False, False)
     fine(call(tmp_path, "audit", "run.journal"))
 
 
@@ -69,6 +69,7 @@ def test_an_earlier_journal_of_another_mechanism_goes_on(folder: Path) -> None:
 SAID = {
     "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
     "weights": (("--weighted",), {"mechanism": "pft", "unbiased": False}),
+    "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
     "the neighbours": (
         ("--neighbours", "replace", "--known-total", "60"),
         {"neighbours": "replace", "known_total": 60},

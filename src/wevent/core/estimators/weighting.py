@@ -11,11 +11,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
-from wevent.core.budget import NANO, least_threshold
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.budget import NANO
 from wevent.core.estimators.sampling import laplace_error
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
-from wevent.core.permit import WEIGHT_BITS, Permit, integer_weights, largest_budget, weighted_losses
+from wevent.core.permit import (
+    WEIGHT_BITS,
+    Permit,
+    WeightingPermit,
+    integer_weights,
+    largest_budget,
+    suffices,
+    weighted_losses,
+)
 
 
 class Weighting:
@@ -28,7 +36,7 @@ class Weighting:
     def plan(self, permit: Permit) -> Plan:
         """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
         threshold = largest_budget(permit.budgets, permit.sizes)
-        if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):  # too little for noise that is not cut off
+        if not suffices(permit.budgets, permit):
             return Plan(0, float("inf"), permit.budgets)
         weights = integer_weights(permit.budgets, threshold)
         mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
@@ -38,19 +46,22 @@ class Weighting:
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
         """Weigh and disturb. Charges class g at most e_g; its true loss is A_g·θ/2^20 (above)."""
         spend = permit.for_weighting()
-        total = spend.weights @ counts
-        total += noise.laplace(spend.noise, len(total))
+        values, error = measure_sum(spend, permit.sizes, counts, noise)
         weights = spend.weights / 2**WEIGHT_BITS
         mean = weighted_mean(weights, permit.sizes)
-        scale = 1.0 / (mean * 2**WEIGHT_BITS)  # κ/2^20: post-processing
-        law = laplace_error(spend.noise.scale)
         composition = max(0.0, weighted_mean(weights * weights, permit.sizes) / mean**2 - 1.0)
-        return Measurement(
-            total * scale,
-            NoiseError("laplace", law.scale * scale, law.variance * scale**2),
-            composition,
-            int(permit.sizes.sum()),
-        )
+        return Measurement(values, error, composition, int(permit.sizes.sum()))
+
+
+def measure_sum(
+    spend: WeightingPermit, sizes: IntArray, counts: IntArray, noise: NoiseSource
+) -> tuple[FloatArray, NoiseError]:
+    """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law. Class g loses at most `spend.losses[g]`."""
+    total = spend.weights @ counts
+    total += noise.laplace(spend.noise, len(total))
+    scale = 1.0 / (weighted_mean(spend.weights / 2**WEIGHT_BITS, sizes) * 2**WEIGHT_BITS)  # κ/2^20: post-processing
+    law = laplace_error(spend.noise.scale)
+    return total * scale, NoiseError("laplace", law.scale * scale, law.variance * scale**2)
 
 
 def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:

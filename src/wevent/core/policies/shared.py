@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
-from wevent.core.mechanism import Budgets, History, Idle, Policy
+from wevent.core.mechanism import Budgets, History, Idle, Policy, Split
 from wevent.core.requirements import Requirement
 
 
@@ -47,6 +47,7 @@ class Shared:
             self._row._replace(publication_spent=spent),
             History(history.slot, history.last_fresh, charges, history.measurement, history.smoothed),
         )
+        assert not isinstance(offer, Split), "anchors are for classes that have budgets of their own"
         return offer if isinstance(offer, Idle) else _for_all(offer, ledger)
 
 

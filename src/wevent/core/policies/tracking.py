@@ -16,11 +16,11 @@ from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
 
-_FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
-_READY = 0.5  # a release waits until it has this part of the period's steady budget
-_HYSTERESIS = 0.1  # change the period only for a gain above this
-_RECONSIDER = 4  # releases between two reconsiderations, once settled
-_SETTLED = 8  # releases after which the stream counts as known
+FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
+READY = 0.5  # a release waits until it has this part of the period's steady budget
+HYSTERESIS = 0.1  # change the period only for a gain above this
+RECONSIDER = 4  # releases between two reconsiderations, once settled
+SETTLED = 8  # releases after which the stream counts as known
 _STEP = 1.25  # candidate periods grow by this factor
 
 
@@ -46,7 +46,7 @@ class Tracking:
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
         """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
-            return self._level(np.maximum(ledger.epsilons // _FIRST, ledger.epsilons // ledger.windows), ledger)
+            return self._level(np.maximum(ledger.epsilons // FIRST, ledger.epsilons // ledger.windows), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
         if history.slot - history.last_fresh < period:
             return Idle.NOT_DUE
@@ -55,7 +55,7 @@ class Tracking:
         if self._unbiased:
             budgets, wanted = self._level(budgets, ledger), self._level(wanted, ledger)
         users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
-        if float(budgets @ users) < _READY * float(wanted @ users):
+        if float(budgets @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
         if self._unbiased:
             return budgets
@@ -66,7 +66,7 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         candidates = periods(ledger.windows[ledger.charged])
         current = history.memory or int(candidates[len(candidates) // 2])
-        if outlook.releases >= _SETTLED and outlook.releases % _RECONSIDER:
+        if outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return current
         plans = [self._capped(steady(ledger, int(period)), ledger, outlook) for period in candidates]
         noise = np.array([plan.noise for plan in plans])
@@ -74,7 +74,7 @@ class Tracking:
         errors = outlook.expected_errors(candidates, noise, composition)
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
-        if outlook.releases <= 2 or errors[best] < (1.0 - _HYSTERESIS) * errors[held]:
+        if outlook.releases <= 2 or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
             return int(candidates[best])
         return current
 

@@ -101,26 +101,33 @@ class Filter:
             jumps=np.zeros(2),
         )
 
-    def advance(self, state: FilterState, measurement: Measurement | None) -> tuple[FilterState, Estimate]:
+    def advance(
+        self, state: FilterState, measurement: Measurement | None, doubt: FloatArray | float = 0.0
+    ) -> tuple[FilterState, Estimate]:
         """One slot on; the estimate between measurements is the models' prediction.
+
+        Args:
+            state: what is known.
+            measurement: of this slot, if there is one.
+            doubt: the variance of what else its values are off by, per cell: no noise, and not stated as an error.
 
         Raises:
             ArithmeticError: if the state would not be finite; then one starts anew from the measurement.
         """
-        state = _copy(state, deep=measurement is not None)
+        state = copied(state, deep=measurement is not None)
         state.gap += 1
         if measurement is None:
             if not state.releases:
                 return state, Estimate(_frozen(np.zeros_like(state.slow)), None, None)
-            mean, variance = _between(state)
+            mean, variance = between(state)
             return state, _estimate(state, mean, variance)
         measurement = measurement._replace(values=measurement.values.astype(np.float64))  # −(−2^63) is no int64
         state.users = measurement.users or state.users
         if not state.releases:
-            estimate = self._begin(state, measurement)
+            estimate = self._begin(state, measurement, doubt)
         else:
-            self._surprise(state, measurement)
-            estimate = self._update(state, measurement)
+            self._surprise(state, measurement, doubt)
+            estimate = self._update(state, measurement, doubt)
         _check_finite(state)
         return state, estimate
 
@@ -147,42 +154,42 @@ class Filter:
         }
         return FilterState(**values)
 
-    def _begin(self, state: FilterState, measurement: Measurement) -> Estimate:
+    def _begin(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """The first release: levels by empirical Bayes over the cells."""
         look = first_look(measurement)
-        state.level[:], state.level_variance[:] = look.level, look.variance
+        state.level[:], state.level_variance[:] = look.level, look.variance + doubt
         state.slope_variance[:] = (np.maximum(look.level, 1.0) / 100.0) ** 2  # a trend may double it in 100 slots
         prior = self.bank.prior[:-1, None]
         state.weights = np.vstack([prior / prior.sum() * (1.0 - look.null), look.null])
         state.pooled = 0.5 * state.weights.mean(axis=1) + 0.5 * self.bank.prior
         null = state.null_mean, state.null_variance
         models = (len(self.bank.walk), 1)
-        target, variance = np.tile(look.level, models), np.tile(look.variance, models)
+        target, variance = np.tile(look.level, models), np.tile(look.variance + doubt, models)
         return self._average(state, measurement, target, variance, null)
 
-    def _surprise(self, state: FilterState, measurement: Measurement) -> None:
+    def _surprise(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> None:
         """Learn from the residual of the average: what jumps cost, and how far the stated variances are off."""
-        mean, variance = _between(state)
-        noise = measurement.error.variance
+        mean, variance = between(state)
+        noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - np.maximum(mean, 0.0)) ** 2
-        beyond = np.maximum(squared - _SURPRISE * (noise + state.composition + variance), 0.0)
+        beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
         state.jumps = state.jumps * np.exp(-state.gap / _MEMORY) + [float(beyond.mean()), state.gap]
         weight = 1.0 / (noise + variance.mean()) ** 2
-        doubt = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
-        seen = [float((squared - noise - state.composition).sum()), float(variance.sum()), doubt]
+        chance = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
+        seen = [float((squared - noise - mixture).sum()), float(variance.sum()), chance]
         state.calibration = state.calibration * (1.0 - _POOL) + weight * np.array(seen)
-        observed, predicted, doubt = state.calibration.tolist()
+        observed, predicted, chance = state.calibration.tolist()
         likely = observed / max(predicted, 1e-300)
-        cautious = (observed + doubt**0.5) / max(predicted, 1e-300)
+        cautious = (observed + chance**0.5) / max(predicted, 1e-300)
         # up at once; down only by what is certain to one standard error
         state.inflation = min(likely, 6.0) if likely > 1.0 else min(1.0, max(cautious, 0.5))
 
-    def _update(self, state: FilterState, measurement: Measurement) -> Estimate:
+    def _update(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """Predict all models over the gap, weigh them by their likelihood, correct them."""
         self._predict(state)
         trends = self.bank.levels
         values, scale = measurement.values, (measurement.error.variance / 2.0) ** 0.5
-        mixture = measurement.composition * state.scale
+        mixture = measurement.composition * state.scale + doubt
         flicker = self.bank.flicker[:, None] * state.scale
         # A model says: the count is its level plus flicker that is new in every slot, N(level, P + v·s); the measurement
         # adds the mix of classes, N(0, m), and Laplace noise. `score` and `information` are the first and (negative)
@@ -202,7 +209,7 @@ class Filter:
         state.cross_variance *= kept[trends:]
         state.level += state.level_variance * score
         state.level_variance = corrected
-        self._jump(state, measurement, log_density, target, target_variance)
+        self._jump(state, measurement, mixture, log_density, target, target_variance)
 
         null_mean, null_variance = state.null_mean, state.null_variance
         unseen = np.full(len(values), null_variance)
@@ -230,6 +237,7 @@ class Filter:
         self,
         state: FilterState,
         measurement: Measurement,
+        mixture: FloatArray,
         log_density: FloatArray,
         target: FloatArray,
         target_variance: FloatArray,
@@ -246,7 +254,7 @@ class Filter:
         own = log_density[model, cell]
         chance = 1.0 / (1.0 + np.exp(np.clip(own - anew, -700.0, 700.0)))
         log_density[model, cell] = np.logaddexp(own, anew)
-        fresh = noise + measurement.composition * state.scale[cell]
+        fresh = noise + mixture[cell]
         flicker = self.bank.flicker[model] * state.scale[cell]
         for mean, spread, extra in ((state.level, state.level_variance, flicker), (target, target_variance, 0.0)):
             step = values[cell] - mean[model, cell]
@@ -281,7 +289,7 @@ class Filter:
         state.scale = _scale(np.maximum(level, state.slow), state.users)
         _learn_null(state, measurement)
 
-        # Between releases the average is a line and its variance a cubic in the slots since (`_between`): the same
+        # Between releases the average is a line and its variance a cubic in the slots since (`between`): the same
         # moments of the predicted models, with the mixture's terms collected by powers of h.
         hidden = empty * (state.null_variance + (state.null_mean - level) ** 2)
         flicker = (weights * bank.flicker[:, None]).sum(axis=0) * state.scale
@@ -312,7 +320,7 @@ def _scale(level: FloatArray, users: int) -> FloatArray:
     return np.maximum(inside * (1.0 - inside / max(users, 1)), _SMALLEST)
 
 
-def _between(state: FilterState) -> tuple[FloatArray, FloatArray]:
+def between(state: FilterState) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the model average `gap` slots after the release."""
     level, slope, now, linear, square, cubic = state.path
     h = float(state.gap)
@@ -347,7 +355,7 @@ def _learn_null(state: FilterState, measurement: Measurement) -> None:
     state.null_variance = max(_SMALLEST, min(spread, 25.0 * max(state.null_mean, _SMALLEST), 0.25 * noise))
 
 
-def _copy(state: FilterState, *, deep: bool) -> FilterState:
+def copied(state: FilterState, *, deep: bool = True) -> FilterState:
     """A state of its own; arrays are copied only where they will change."""
     values: list[Any] = [getattr(state, field.name) for field in fields(state)]
     if deep:

@@ -62,7 +62,7 @@ def corrected_variance(
 
 
 def laplace_on_gaussian(
-    residual: FloatArray, variance: FloatArray, scale: float
+    residual: FloatArray, variance: FloatArray, scale: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Log density, score −(log f)′ and information −(log f)″ ≥ 0 of Laplace(scale) + N(0, variance) at `residual`."""
     deviation = np.sqrt(variance)

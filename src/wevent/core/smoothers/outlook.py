@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,3 +63,24 @@ class FilterOutlook:
         held = sizes > 0
         weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in self.weights])[:, held]
         return weights, np.bincount(bins, self.scales)[held] / sizes[held]
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorOutlook:
+    """What is expected with main sums and anchors.
+
+    Attributes:
+        counts: of the counts themselves.
+        since: slots since the last anchor.
+        anchors: anchors so far.
+        alarm: what jumps since the last anchor may have added to squared offsets, average over cells.
+        lean: of the last main sum's weights.
+        offset_errors: what offsets cost per cell for designs: CV² of weights, slots between anchors, noise of an anchor.
+    """
+
+    counts: FilterOutlook
+    since: int
+    anchors: int
+    alarm: float
+    lean: FloatArray
+    offset_errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]

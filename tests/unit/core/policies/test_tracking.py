@@ -77,16 +77,20 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
     assert steady(ledger, 50).tolist() == [10**9, 10**9, 200_000_000]
 
 
-@settings(max_examples=8)
-@given(population=populations, unbiased=st.booleans(), seed=st.integers(0, 99))
-def test_never_refused_and_no_window_overspent(population: Population, unbiased: bool, seed: int) -> None:
+@settings(max_examples=12)
+@given(
+    population=populations,
+    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}]),
+    seed=st.integers(0, 99),
+)
+def test_never_refused_and_no_window_overspent(population: Population, options: dict[str, bool], seed: int) -> None:
     """500 slots: every offer passes the gate, and an independent count of the charges agrees."""
-    publisher = publisher_for(population, seed, unbiased=unbiased)
+    publisher = publisher_for(population, seed, **options)
     reserve, refused = publisher.ledger.reserve, []
 
-    def watched(probe: object, publication: object) -> object:
+    def watched(probe: object, publication: object, level: int = 0) -> object:
         try:
-            return reserve(probe, publication)  # type: ignore[arg-type]
+            return reserve(probe, publication, level)  # type: ignore[arg-type]
         except InsufficientBudget as error:
             refused.append((publisher.slot, error))
             raise

@@ -1,0 +1,272 @@
+"""What weighted counts are off by: offsets per cell, learnt from anchors, in which all classes count alike (spec 11).
+
+The main sum measures m = Σ_g w_g·C_g with weights of mean 1 over registered users; the count is x = Σ_g C_g. Where the
+classes of a cell are another mix than everyone's, m = x − β·x(1 − x/n): β is the cell's own, linear in its mix, and slow.
+Nobody knows how large such offsets are and how long they last, so each model of a small bank has an opinion: the spike says
+that there are none but by chance, the others that β has variance τ²·CV² and a life. All cells together decide between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import BoolArray, FloatArray
+from wevent.core.smoothers.likelihood import laplace_on_gaussian
+
+_MIX = 0.01  # of the prior in the weights: no model is ever ruled out
+_ANEW = 2e-4  # chance per slot that a cell's offset starts anew, believed before anything was seen …
+_ANEW_SLOTS = 1000.0  # … for this many slots
+_WARY = 2e-3  # the same where caution is due: in plans
+_MEMORY = 2000.0  # slots after which evidence, and offsets that started anew, are forgotten
+_FAITH = 0.2  # of the spike's prior weight that remains where caution is due
+_BOUNDS = (
+    -4.0,
+    0.9,
+)  # of β: a cell of the strictest users shows nearly nothing in the main sum, one of the others a few times
+_JUMP = 9.0  # squared standard deviations beyond which a move of the count is a jump
+
+
+@dataclass(frozen=True)
+class OffsetBank:
+    """The models, the spike first.
+
+    Attributes:
+        tau: τ², in units of the weights' CV².
+        life: slots after which an offset has forgotten itself.
+        prior: prior weights.
+        cautious: the same with less faith in the spike: for stated errors and for plans.
+    """
+
+    tau: FloatArray
+    life: FloatArray
+    prior: FloatArray
+    cautious: FloatArray
+
+
+def default_offsets() -> OffsetBank:
+    """Half of the prior for the spike; τ² from a thousandth to 1, lasting or not."""
+    rows = [(0.0, 2e4, 0.5)]
+    for tau, much in ((1e-3, 0.15), (1e-2, 0.15), (1e-1, 0.15), (1.0, 0.05)):
+        rows += [(tau, 2e4, 0.5 * much), (tau, 250.0, 0.5 * much)]
+    tau, life, prior = np.array(rows).T
+    cautious = prior.copy()
+    cautious[0] *= _FAITH
+    return OffsetBank(tau, life, prior / prior.sum(), cautious / cautious.sum())
+
+
+@dataclass(slots=True)
+class OffsetState:
+    """What is known of the offsets; models × cells unless said otherwise.
+
+    Attributes:
+        mean, variance: of β.
+        evidence: log likelihood per model.
+        lean: of the weights that the offsets are for (`Measurement.lean`).
+        anew: discounted: how many offsets of a cell started anew, and the slots that was seen in.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    evidence: FloatArray
+    lean: FloatArray
+    anew: FloatArray
+
+    def rate(self, believed: float = _ANEW) -> float:
+        """The chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
+        seen, slots = float(self.anew[0]), float(self.anew[1])
+        return (believed * _ANEW_SLOTS + seen) / (_ANEW_SLOTS + slots)
+
+    @property
+    def spread(self) -> float:
+        """CV² of the weights."""
+        return float(self.lean @ self.lean)
+
+
+class Ageing(NamedTuple):
+    """Offsets become others, per cell: the variance before and after, and the covariance of both."""
+
+    before: FloatArray
+    after: FloatArray
+    common: FloatArray
+
+
+class Lesson(NamedTuple):
+    """What a release says of offsets, per cell: β − β̄ is `seen`/`reach`, with noise of this variance, in counts.
+
+    `fit` is the log likelihood of the release if that is so, up to a constant; `plain` that of offsets as believed.
+    """
+
+    seen: FloatArray
+    noise: FloatArray
+    reach: FloatArray
+    fit: FloatArray
+    plain: FloatArray
+
+    def only(self, cells: BoolArray) -> Lesson:
+        """It says nothing of the other cells."""
+        seen, noise = np.where(cells, self.seen, 0.0), np.where(cells, self.noise, 1e12)
+        return Lesson(seen, noise, self.reach, np.where(cells, self.fit, self.plain + 0.5 * np.log(1e12)), self.plain)
+
+
+class Learnt(NamedTuple):
+    """What a lesson changed, per cell: β̄ if offsets lasted, and how likely it is that they started anew."""
+
+    step: FloatArray
+    anew: FloatArray
+
+
+def hill(count: FloatArray, users: int) -> FloatArray:
+    """x(1 − x/n): what a mix of classes can move."""
+    inside = np.clip(count, 0.0, float(max(users, 1)))
+    found: FloatArray = np.maximum(inside * (1.0 - inside / max(users, 1)), 0.05)
+    return found
+
+
+class Offsets:
+    """The arithmetic of the bank: pure functions of an `OffsetState`, which they change in place."""
+
+    def __init__(self, bank: OffsetBank | None = None) -> None:
+        self.bank = bank or default_offsets()
+
+    def start(self, cells: int) -> OffsetState:
+        """Nothing known, no weights yet."""
+        shape = len(self.bank.tau), cells
+        return OffsetState(np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.zeros(0), np.zeros(2))
+
+    def weights(self, state: OffsetState, *, cautious: bool = False) -> FloatArray:
+        """How much each model is believed."""
+        prior = self.bank.cautious if cautious else self.bank.prior
+        found = prior * np.exp(state.evidence - state.evidence.max())
+        weights: FloatArray = (1.0 - _MIX) * found / found.sum() + _MIX * prior
+        return weights
+
+    def stationary(self, state: OffsetState, scale: FloatArray) -> FloatArray:
+        """Variances before anything was learnt: CV²·(τ² + 1/s), as chance alone gives 1/s; none for the spike."""
+        variance: FloatArray = state.spread * (self.bank.tau[:, None] + 1.0 / np.maximum(scale, 1.0))
+        variance[0] = 0.0
+        return variance
+
+    def wait(self, state: OffsetState, scale: FloatArray, slots: int) -> Ageing:
+        """Slots pass: what was learnt fades."""
+        keep = np.exp(-slots / self.bank.life)[:, None]
+        return self._change(state, keep, (1.0 - keep * keep) * self.stationary(state, scale))
+
+    def average(self, state: OffsetState) -> FloatArray:
+        """β̄ per cell."""
+        average: FloatArray = self.weights(state) @ state.mean
+        return average
+
+    def doubt(self, state: OffsetState) -> FloatArray:
+        """The variance around β̄ per cell, with caution."""
+        around = state.variance + (state.mean - self.average(state)) ** 2
+        doubt: FloatArray = self.weights(state, cautious=True) @ around
+        return doubt
+
+    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Ageing:
+        """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start."""
+        spread, old = float(lean @ lean), state.spread
+        common = float(lean @ state.lean) / old if len(lean) == len(state.lean) and old > 1e-9 else 0.0
+        fresh = max(0.0, 1.0 - common * common * old / max(spread, 1e-300))
+        state.lean = lean.copy()
+        return self._change(state, common, fresh * self.stationary(state, scale))
+
+    def _change(self, state: OffsetState, keep: FloatArray | float, added: FloatArray) -> Ageing:
+        weights = self.weights(state, cautious=True)
+        around = state.variance + (state.mean - self.average(state)) ** 2
+        state.mean = state.mean * keep
+        state.variance = state.variance * keep * keep + added
+        return Ageing(weights @ around, self.doubt(state), weights @ (keep * around))
+
+    def learn(self, state: OffsetState, lasting: Lesson, anew: Lesson, scale: FloatArray, slots: int) -> Learnt:
+        """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last release.
+
+        The level may owe itself to offsets that lasted, never to new ones: each case has a lesson of its own.
+        """
+        before, reach = self.average(state), lasting.reach
+        residual = lasting.seen - (state.mean - before) * reach
+        around = state.variance * reach**2 + 1e-9
+        # the spike: chance, new in every slot; as far as it is believed, main sums are known to have it
+        around[0] += (1.0 - self.weights(state)[0]) * state.spread * scale
+        density, score, information = laplace_on_gaussian(residual, around, np.sqrt(lasting.noise / 2.0))
+        density += lasting.fit
+        mean = state.mean + state.variance * reach * score
+        variance = state.variance - (state.variance * reach) ** 2 * information
+        step = (self.weights(state) @ mean - before) * reach
+
+        chance = -np.expm1(slots * np.log1p(-state.rate()))
+        wide = self.stationary(state, scale)[1:]
+        whole = np.broadcast_to(anew.seen + before * reach, wide.shape)
+        other, score, information = laplace_on_gaussian(whole, wide * reach**2 + 1e-9, np.sqrt(anew.noise / 2.0))
+        other += anew.fit
+        both = np.logaddexp(np.log1p(-chance) + density[1:], np.log(chance) + other)
+        share = np.exp(np.log(chance) + other - both)
+        gap = wide * reach * score - mean[1:]
+        fresh = np.maximum(wide - (wide * reach) ** 2 * information, 0.0)
+        variance[1:] = (1.0 - share) * variance[1:] + share * fresh + share * (1.0 - share) * gap * gap
+        mean[1:] += share * gap
+        density[1:] = both
+        state.mean, state.variance = np.clip(mean, *_BOUNDS), np.maximum(variance, 0.0)
+        state.evidence = np.exp(-slots / _MEMORY) * state.evidence + density.sum(axis=1)
+        state.evidence -= state.evidence.max()
+        restarted = self.weights(state)[1:] @ share
+        state.anew = state.anew * np.exp(-slots / _MEMORY) + [float(restarted.mean()), slots]
+        return Learnt(step, restarted)
+
+    def jump(self, state: OffsetState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
+        """A count moved by more than was expected: whoever came or went may be another mix than those who stayed.
+
+        Returns:
+            What it may have added to the squared offset, in counts, per cell.
+        """
+        beyond = np.maximum(moved * moved - _JUMP * expected, 0.0)
+        if not beyond.any():
+            return beyond
+        stationary = self.stationary(state, scale)
+        added = self.bank.tau[:, None] * state.spread * beyond / np.maximum(scale, 1.0) ** 2
+        before = state.variance
+        state.variance = np.minimum(before + added, np.maximum(stationary, before))
+        result: FloatArray = self.weights(state, cautious=True) @ ((state.variance - before) * scale**2)
+        return result
+
+    def expected_errors(
+        self, state: OffsetState, scale: FloatArray, spread: FloatArray, every: FloatArray, noise: FloatArray
+    ) -> FloatArray:
+        """What offsets will cost per cell on average over the horizon, with an anchor every so many slots.
+
+        Args:
+            state: what is known.
+            scale: s per cell.
+            spread: CV² of the main sum's weights, for each design.
+            every: slots between anchors.
+            noise: variance of what an anchor says of an offset; infinite without anchors.
+        """
+        bank = self.bank
+        square, mean = float((scale**2).mean()), float(scale.mean())
+        unit = bank.tau * square + mean  # per unit of CV²
+        known = unit
+        if state.spread > 1e-9:
+            known = np.minimum((state.variance * scale**2).mean(axis=1) / state.spread, unit)
+        prior, now = spread[:, None] * unit, spread[:, None] * known
+        fade = (1.0 - np.exp(-2.0 * _HORIZON / bank.life)) * bank.life / (2.0 * _HORIZON)
+        errors = prior + (now - prior) * fade  # without anchors
+        some = np.isfinite(noise)[:, None]
+        k, n = every[:, None].astype(np.float64), np.where(some[:, 0], noise, 1e30)[:, None]
+        lost = -np.expm1(-2.0 * k / bank.life)
+        b = lost * (n - prior)
+        before = (
+            -b + np.sqrt(b * b + 4.0 * lost * prior * n)
+        ) / 2.0  # the Riccati equation of an offset with this life
+        settled = 0.5 * (before + before * n / (before + n))
+        passing = k * n / _HORIZON * np.log1p(_HORIZON * now / (k * n))  # until it is settled
+        # an offset that starts anew is off until an anchor shows it, and then learnt from noise as before
+        settled = settled + state.rate(_WARY) * k * (prior + n * np.log1p(n / np.maximum(settled, 1e-9 * n)))
+        errors = np.where(some, np.minimum(errors, np.maximum(settled, passing)), errors)
+        errors[:, 0] = spread * mean  # the spike: chance
+        total: FloatArray = errors @ self.weights(state, cautious=True)
+        return total
+
+
+_HORIZON = 500.0  # slots over which learning must pay
