@@ -75,7 +75,8 @@ def test_a_crash_writes_no_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("loaded", ["_multiarray_umath", "apsw", "duckdb"])
 def test_an_interrupt_while_the_program_is_loaded(tmp_path: Path, loaded: str) -> None:
     write_stream(tmp_path, minutes=0)
-    child = start(tmp_path, *live("--out", "out.ndjson"), stdin=subprocess.PIPE)
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  also if these tests run in the background
+    child = start(tmp_path, *live("--out", "out.ndjson"), stdin=subprocess.PIPE, preexec_fn=heeding)
     wait_for(lambda: loaded in Path(f"/proc/{child.pid}/maps").read_text(), loaded)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)

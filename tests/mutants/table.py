@@ -297,9 +297,9 @@ MUTANTS = [
     ),
     Mutant(
         "noise: a publication with too little budget is drawn",
-        "core/estimators/weighting.py",
-        "if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):",
-        "if threshold < 1:",
+        "core/permit.py",
+        "return largest_budget(budgets, permit.sizes) >= least_threshold(permit.sensitivity << WEIGHT_BITS)",
+        "return largest_budget(budgets, permit.sizes) >= 1",
         BOUNDS,
     ),
     Mutant(

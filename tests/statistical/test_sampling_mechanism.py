@@ -73,6 +73,9 @@ class Recording:
         self.samples.append(kept)
         return kept
 
+    def respond(self, counts, permit):
+        raise AssertionError("no local mechanism here")
+
 
 def correlation(source, *, reuse: bool = False) -> float:
     """Between what the probe and what the publication of one slot kept of the sampled class, over the cells."""
