@@ -13,6 +13,8 @@ import pytest
 
 from wevent.cli import main
 
+pytestmark = pytest.mark.slow
+
 RunCommand = Callable[..., tuple[int, str, str]]
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:10:00Z")
 PEOPLE = ("--requirements", "users.csv", "--cells", "cells.txt")

@@ -7,6 +7,8 @@ import pytest
 from wevent import mechanisms
 from wevent.cli import main
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["demo", "--users", "100", "--slots", "12"]
 
 

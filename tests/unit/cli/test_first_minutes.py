@@ -14,6 +14,8 @@ import wevent
 from wevent.cli.group import cli
 from wevent.errors import WeventError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:

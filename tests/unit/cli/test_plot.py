@@ -7,6 +7,8 @@ from tests.unit.cli.test_pictures import hidden_matplotlib  # noqa: F401  a fixt
 from wevent.cli import main
 from wevent.cli.group import cli
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments):
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)

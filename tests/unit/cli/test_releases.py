@@ -11,6 +11,8 @@ import pytest
 from tests.support.commands import call, publish, run, write_stream
 from wevent import read_releases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,6 +10,8 @@ import pytest
 from tests.support.commands import Done, call, run
 from wevent import read_releases
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = ("--requirements", "users.csv", "--cells", "2", "--journal", "run.journal")
 
 

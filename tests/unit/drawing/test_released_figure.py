@@ -9,6 +9,8 @@ from tests.unit.drawing.test_released import released
 from wevent.drawing.canvas import picture
 from wevent.drawing.released_figure import _draw_cell, draw_heatmap, draw_lines
 
+pytestmark = pytest.mark.slow
+
 
 def texts(path):
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))

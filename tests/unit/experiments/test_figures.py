@@ -14,6 +14,8 @@ from wevent.experiments.figures import draw_city, draw_comparison, draw_plan
 from wevent.experiments.forecast import Move
 from wevent.experiments.intervals import Interval
 
+pytestmark = pytest.mark.slow
+
 SMALL = Daily(users=200, slots=30, cell_count=3, slots_per_day=24)
 
 

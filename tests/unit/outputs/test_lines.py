@@ -23,6 +23,8 @@ from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import _charge_elsewhere
 
+pytestmark = pytest.mark.slow
+
 FIELDS = [
     *("format", "slot", "start", "end", "mechanism", "outcome", "measured", "cells", "histogram", "std_error"),
     *("low", "high", "classes", "charges", "threshold", "dissimilarity"),

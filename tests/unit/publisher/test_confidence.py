@@ -12,6 +12,8 @@ from wevent.checks.subject import available
 from wevent.core.registry import BUILT_IN
 from wevent.publisher.confidence import OUTCOMES
 
+pytestmark = pytest.mark.slow
+
 MIXED = Population({Requirement(4, "0.5"): 200, Requirement(8, 1): 300, Requirement(12, 2): 100})
 ALIKE = Population({Requirement(6, 1): 600})
 

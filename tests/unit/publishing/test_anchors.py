@@ -12,6 +12,8 @@ from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.arrays import IntArray
 from wevent.journal.record import Shown, decode_shown, encode_shown
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = Population({Requirement(10, 1): 900, Requirement(40, "0.5"): 400, Requirement(20, "0.1"): 300})
 OTHERS = Population({Requirement(10, 1): 900, Requirement(20, "0.1"): 310, Requirement(30, "0.3"): 50})
 

@@ -16,6 +16,8 @@ import pytest
 import wevent
 from tests.support.commands import write_stream
 
+pytestmark = pytest.mark.slow
+
 DECLARED: dict[str, Any] = {
     "slot": "60s",
     "start": "2026-01-01T00:00:00Z",

@@ -14,6 +14,8 @@ from tests.support.commands import Done, call, live, publish, run, write_stream
 from wevent.core.settings import option_values
 from wevent.journal.terms import Terms
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parents[2]
 GOLDEN = TESTS / "golden" / "data" / "format2.tar.gz"
 

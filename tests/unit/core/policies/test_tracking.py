@@ -18,6 +18,8 @@ from wevent.core.smoothers.filter import Filter
 from wevent.core.step import first_history
 from wevent.errors import InsufficientBudget
 
+pytestmark = pytest.mark.slow
+
 populations = st.lists(
     st.tuples(st.one_of(st.integers(1, 4), st.integers(1, 200)), st.integers(400, 10**9), st.integers(0, 5000)),
     min_size=1,

@@ -27,6 +27,8 @@ from wevent.streams.files.requirements_file import (
     requirements_of_mapping,
 )
 
+pytestmark = pytest.mark.slow
+
 CLOCK = SlotClock(DAY, 60 * SECOND)
 LAST = 12
 CELLS = ["north", "south", "7"]
