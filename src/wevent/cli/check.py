@@ -18,8 +18,9 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
-from wevent.publishing.configuration import PUBLISHING, Settings
+from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
+from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.rehearsal import Rehearsal, rehearse
 from wevent.publishing.session import Intent
 from wevent.streams.clock import SECOND_US, format_time

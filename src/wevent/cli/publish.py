@@ -18,9 +18,10 @@ from wevent.cli.progress import Show, progress_bar
 from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
-from wevent.publishing.configuration import PUBLISHING, Settings
+from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
 from wevent.publishing.loop import Summary
+from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
 from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import MALFORMED, REJECTED, in_words

@@ -9,6 +9,7 @@ import numpy as np
 
 from wevent.core.requirements import Levels
 from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
+from wevent.publishing.template import OUTPUTS_AND_LEVELS
 from wevent.streams.clock import format_time, parse_time
 from wevent.streams.files.sql import literal
 
@@ -43,21 +44,7 @@ requirements = "requirements.csv"
 mechanism = "pft"
 neighbours = "add_remove"
 
-# What comes out, and what must never be lost: the journal knows what has been spent.
-out = "releases.ndjson"
-journal = "run.journal"
-
-# Higher privacy is a smaller epsilon; a larger window (in slots, or a duration such as "24h") protects a longer span.
-[levels.privacy]
-High = 0.1
-Medium = 0.5
-Low = 0.9
-
-[levels.window]
-Small = 40
-Medium = 80
-Large = 120
-"""
+{outputs_and_levels}"""
 
 
 def write_example(folder: Path) -> list[Path]:
@@ -65,7 +52,9 @@ def write_example(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     config, requirements, cells, events = (folder / name for name in FILES)
     end = format_time(parse_time(START, "start") + SLOTS_PER_DAY * _SLOT_US)
-    config.write_text(_CONFIG.format(name=config.name, start=START, end=end), encoding="utf-8")
+    config.write_text(
+        _CONFIG.format(name=config.name, start=START, end=end, outputs_and_levels=OUTPUTS_AND_LEVELS), encoding="utf-8"
+    )
     generator = np.random.default_rng(1)
     levels = Levels.default()
     privacy, window = (generator.choice(list(words), USERS) for words in (levels.privacy, levels.window))

@@ -69,9 +69,7 @@ def _json_part(record: Record) -> bytes:
     """Cells, values and errors: made once for all slots that show the same."""
     shown, bounds = record.shown, record.interval()
     assert shown is not None, "a slot released elsewhere is never emitted"
-    key = "json" if bounds is None else "json with an interval"
-    if record.is_empty:
-        key = "json before the first measurement"
+    key = _kept_as("json", record, bounds)
     if key not in shown.text:
         low, high = (None, None) if bounds is None else bounds
         fields = {
@@ -96,9 +94,7 @@ def _csv_part(record: Record) -> bytes:
     """cell,value,low,high,std_error of every cell: made once for all slots that show the same."""
     shown, bounds = record.shown, record.interval()
     assert shown is not None, "a slot released elsewhere is never emitted"
-    key = "csv" if bounds is None else "csv with an interval"
-    if record.is_empty:
-        key = "csv before the first measurement"
+    key = _kept_as("csv", record, bounds)
     if key not in shown.text:
         number = len(shown.values)
         low, high = (None, None) if bounds is None else bounds
@@ -109,6 +105,13 @@ def _csv_part(record: Record) -> bytes:
         lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
         shown.text[key] = "\n".join(lines).encode()
     return shown.text[key]
+
+
+def _kept_as(kind: str, record: Record, bounds: object) -> str:
+    """Under which name a rendered part is kept: slots that show the same may differ in whether an interval is honest."""
+    if record.is_empty:
+        return f"{kind} before the first measurement"
+    return kind if bounds is None else f"{kind} with an interval"
 
 
 def _numbers(nanos: IntArray) -> bytes:

@@ -12,7 +12,8 @@ from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import PUBLISHING, Settings, load_settings, read_config
+from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.session import Intent, RunReport, run, settings_files
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping

@@ -15,6 +15,7 @@ from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds
 from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
+from wevent.publishing.missing_settings import refuse_missing, without_blanks
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
@@ -83,10 +84,6 @@ class Settings(Options, StreamSettings):
         return None if self.slot_column is not None else self.slot_us
 
 
-PUBLISHING = ("journal", "requirements", "start", "end")
-"""What publishing needs besides what every use of settings does."""
-
-
 def load_settings(
     config: Path | str | None, options: Mapping[str, Any], also: Collection[str] = (), *, framed: bool = False
 ) -> Settings:
@@ -110,8 +107,8 @@ def load_settings(
     }
     _check_keys(given, "an option")
     values.update(given)
-    values = _without_blanks(values)
-    _refuse_missing(values, also, framed=framed)
+    values = without_blanks(values)
+    refuse_missing(values, also, framed=framed)
     checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
     _refuse_one_column_twice({**columns, "time": values.get("slot_column") or columns["time"]})
@@ -152,7 +149,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
             "a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.", key="config"
         ) from None
     _check_keys(values, f"{str(path)!r}")
-    values = _without_blanks(values)
+    values = without_blanks(values)
     folder = path.parent
     for key in _PATHS:
         if isinstance(values.get(key), str):
@@ -362,46 +359,3 @@ def _refuse_one_column_twice(columns: Mapping[str, str]) -> None:
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
     return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
-
-
-_NAMED = ("time_column", "user_column", "cell_column", "timezone")  # a blank one is no default
-_BLANK_IS_MISSING = ("inputs", "cells", "slot", *PUBLISHING)
-
-
-def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in _BLANK_IS_MISSING or not _is_blank(value)}
-
-
-def _is_blank(value: Any) -> bool:
-    return isinstance(value, str | list | tuple) and not value
-
-
-def _refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: bool) -> None:
-    """Name everything that is missing at once, with the option for each."""
-    wanted = [*(() if framed else ("inputs",)), "cells", *(() if values.get("slot_column") is not None else ("slot",))]
-    journal = values.get("journal")
-    begun = isinstance(journal, str | Path) and Path(journal).is_file()
-    live = values.get("inputs") in ("-", ["-"], ("-",))
-    free = {
-        "journal": False,
-        "requirements": begun,
-        "start": begun or live or values.get("slot_column") is not None,
-        "end": live or values.get("start") == "auto",
-    }
-    wanted += [key for key in PUBLISHING if key in also and not free[key]]
-    missing = [key for key in wanted if key not in values]
-    missing += [key for key in _NAMED if values.get(key) == ""]
-    if not missing:
-        return
-    options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
-    keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
-    raise InvalidSettings(
-        f"{_listed(missing)} to be set",
-        "nothing",
-        f"Give {_listed(options)}, or {keys} in the configuration file.",
-        key=missing[0],
-    )
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

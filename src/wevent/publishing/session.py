@@ -139,9 +139,7 @@ def run(
         settings = keep_pinned(settings, pinned_terms(journal))
         clock, last = declared_clock(settings, pinned_clock(journal))
         wanted, terms = asked_terms(journal, settings, clock, intent)
-        must_begin(
-            journal, terms, new_epoch=intent.new_epoch
-        )  # `begin` asks again: people may ask for things meanwhile
+        must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
         source = open_source(settings, clock, last)

@@ -20,6 +20,24 @@ _NAMES = {
     "cell": ("cell", "zone", "area", "region", "district", "place", "location", "station", "city", "category", "where"),
 }
 _UNITS = {13: "ms", 16: "us"}  # digits of a time in our days
+OUTPUTS_AND_LEVELS = """\
+# What comes out, and what must never be lost: the journal knows what has been spent.
+out = "releases.ndjson"
+journal = "run.journal"
+
+# Higher privacy is a smaller epsilon; a larger window (in slots, or a duration such as "24h") protects a longer span.
+[levels.privacy]
+High = 0.1
+Medium = 0.5
+Low = 0.9
+
+[levels.window]
+Small = 40
+Medium = 80
+Large = 120
+"""
+"""How every configuration ends that `wevent init` writes."""
+
 _CONFIG = """\
 # A stream of wevent, from the columns of {name}: their names and types, nothing of their values.
 # Fill in what is blank, and who asks for what in {requirements}. Then:
@@ -42,21 +60,7 @@ cells = ""
 # Who asks for what: user,level or user,privacy,window in the words of [levels], or user,window,epsilon as numbers.
 requirements = {requirements_file}
 
-# What comes out, and what must never be lost: the journal knows what has been spent.
-out = "releases.ndjson"
-journal = "run.journal"
-
-# Higher privacy is a smaller epsilon; a window is a number of slots, or a duration such as "24h".
-[levels.privacy]
-High = 0.1
-Medium = 0.5
-Low = 0.9
-
-[levels.window]
-Small = 40
-Medium = 80
-Large = 120
-"""
+{outputs_and_levels}"""
 
 
 class Template(NamedTuple):
@@ -95,6 +99,7 @@ def write_template(events: str, folder: Path) -> Template:
         requirements=requirements.name,
         requirements_file=_toml(requirements.name),
         inputs=_toml(os.path.relpath(events, folder)),
+        outputs_and_levels=OUTPUTS_AND_LEVELS,
         columns="\n".join(_column_lines(columns, roles)) + "\n",
     )
     config.write_text(text, encoding="utf-8")

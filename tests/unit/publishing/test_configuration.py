@@ -8,7 +8,8 @@ import pytest
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import KEYS, PUBLISHING, Settings, load_settings, read_config
+from wevent.publishing.configuration import KEYS, Settings, load_settings, read_config
+from wevent.publishing.missing_settings import PUBLISHING
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
