@@ -45,8 +45,8 @@ class FilterOutlook:
         """
         weights, scales = self._binned()
         errors = period_errors(self.bank, periods, noise, composition, scales)
-        mass = weights.sum(axis=1)
-        by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
+        mass = weights.sum(axis=1) / len(self.scales)
+        by_model = (errors * weights).sum(axis=2) / np.maximum(weights.sum(axis=1), 1e-300)
         squared, slots = self.jumps.tolist()
         believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * self.scales) ** 2))
         rate = (believed + squared) / (_JUMP_SLOTS + slots)
