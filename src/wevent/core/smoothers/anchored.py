@@ -1,28 +1,30 @@
-"""The filter with offsets: main sums corrected by what anchors taught of each cell's mix of classes (spec 11).
+"""Two filters side by side: main sums with offsets that anchors teach, and anchors alone (spec 11).
 
-The bank of models follows the count itself. A main sum is corrected by the offset believed in before the bank sees it, an
-anchor is taken as it is. What the level owes to main sums, it owes to the offsets too: ρ is that part, and a lesson on
-offsets moves the level by ρ of what it moves the offset. Pure post-processing of measurements.
+One filter follows what main sums measure, m. With the offset β of a cell the count is x = m + β·x(1 − x/n): the *corrected*
+estimate. The other follows anchors, which measure x itself with more noise: the *direct* estimate, right whatever requirement
+and cell have to do with each other. Which of the two to trust is decided cell by cell, by how well each foretold the anchors.
+Pure post-processing of measurements.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, FloatArray
+from wevent.core.arrays import FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.filter_state import FilterState, between, copied
-from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, hill
+from wevent.core.smoothers.filter_state import FilterState, copied
+from wevent.core.smoothers.likelihood import laplace_on_gaussian
+from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
-_OWN = 0.5  # a level that owes all but this to main sums is their own
-_SURPRISE = 25.0  # squared standard deviations beyond which a main sum is believed at once
+_TRUST = 0.5  # in the corrected estimate, before an anchor was foretold
+_SWITCH = 0.05  # chance per anchor that the other estimate is the better one from now on
 
 
 @dataclass(slots=True)
@@ -30,34 +32,29 @@ class AnchoredState:
     """What is known.
 
     Attributes:
-        tracker: of the counts.
+        main: the filter of main sums.
+        direct: the filter of anchors.
         offsets: of the main sums.
-        owed: ρ per cell.
+        trust: per cell, the probability that the corrected estimate is the one to follow.
         since: slots since the last anchor.
         anchors: anchors so far.
         alarm: what jumps since the last anchor may have added to squared offsets, average over cells.
     """
 
-    tracker: FilterState
+    main: FilterState
+    direct: FilterState
     offsets: OffsetState
-    owed: FloatArray
+    trust: FloatArray
     since: int = 0
     anchors: int = 0
     alarm: float = 0.0
 
 
-class Corrected(NamedTuple):
-    """A main sum as a measurement of the count, per cell.
+class Belief(NamedTuple):
+    """An estimate of the counts, per cell: mean and variance."""
 
-    Attributes:
-        values: on the scale of counts.
-        noise: variance.
-        reach: what a change of β by 1 changes them by.
-    """
-
-    values: FloatArray
-    noise: FloatArray
-    reach: FloatArray
+    mean: FloatArray
+    variance: FloatArray
 
 
 class AnchoredFilter:
@@ -69,7 +66,8 @@ class AnchoredFilter:
 
     def start(self, cells: int) -> AnchoredState:
         """Nothing known."""
-        return AnchoredState(self._filter.start(cells), self._offsets.start(cells), np.zeros(cells))
+        empty = self._filter.start(cells)
+        return AnchoredState(empty, empty, self._offsets.start(cells), np.full(cells, _TRUST))
 
     def advance(self, state: AnchoredState, measurement: Measurement | None) -> tuple[AnchoredState, Estimate]:
         """One slot on.
@@ -77,195 +75,188 @@ class AnchoredFilter:
         Raises:
             ArithmeticError: if the state would not be finite; then one starts anew from the measurement.
         """
+        offsets = replace(state.offsets, age=state.offsets.age + 1, taught=state.offsets.taught + 1)
+        state = replace(state, offsets=offsets, since=state.since + 1)
         if measurement is None:
-            tracker, estimate = self._filter.advance(state.tracker, None)
-            after = AnchoredState(tracker, state.offsets, state.owed, state.since + 1, state.anchors, state.alarm)
-            return after, self._stated(after, estimate)
-        old = state.offsets
-        offsets = OffsetState(old.mean, old.variance, old.evidence, old.lean, old.anew)
-        after = AnchoredState(state.tracker, offsets, state.owed, state.since + 1, state.anchors, state.alarm)
-        return after, self._take(after, measurement)
+            state.main, main = self._filter.advance(state.main, None)
+            state.direct, direct = self._filter.advance(state.direct, None)
+        else:
+            main, direct = self._take(state, measurement)
+        return state, self._together(state, main, direct)
 
     def outlook(self, state: AnchoredState) -> AnchorOutlook:
         """What is expected of the slots to come."""
+        leading = state.main if state.main.releases else state.direct
         return AnchorOutlook(
-            self._filter.outlook(state.tracker),
+            self._filter.outlook(leading),
             state.since,
             state.anchors,
             state.alarm,
             state.offsets.lean,
-            lambda *design: self._offsets.expected_errors(state.offsets, state.tracker.scale, *design),
+            lambda *design: self._offsets.expected_errors(state.offsets, leading.scale, *design),
         )
 
     def dump(self, state: AnchoredState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
-        offsets = {entry.name: _packed(getattr(state.offsets, entry.name)) for entry in fields(state.offsets)}
-        rest = {name: getattr(state, name) for name in ("since", "anchors", "alarm")}
-        tracker = self._filter.dump(state.tracker)
-        return {"tracker": tracker, "offsets": offsets, "owed": _packed(state.owed), **rest}
+        return {
+            "main": self._filter.dump(state.main),
+            "direct": self._filter.dump(state.direct),
+            "offsets": {entry.name: _packed(getattr(state.offsets, entry.name)) for entry in fields(state.offsets)},
+            **{name: _packed(getattr(state, name)) for name in ("trust", "since", "anchors", "alarm")},
+        }
 
     def load(self, dumped: Any) -> AnchoredState:
         """The counterpart of `dump`."""
-        offsets = {name: _unpacked(value) for name, value in dumped["offsets"].items()}
-        rest = {name: dumped[name] for name in ("since", "anchors", "alarm")}
-        tracker = self._filter.load(dumped["tracker"])
-        return AnchoredState(tracker, OffsetState(**offsets), _unpacked(dumped["owed"]), **rest)
+        main, direct = (self._filter.load(dumped[name]) for name in ("main", "direct"))
+        offsets = OffsetState(**{name: _unpacked(value) for name, value in dumped["offsets"].items()})
+        rest = {name: _unpacked(dumped[name]) for name in ("trust", "since", "anchors", "alarm")}
+        return AnchoredState(main, direct, offsets, **rest)
 
-    def _take(self, state: AnchoredState, measurement: Measurement) -> Estimate:
-        """A release: what it says of the offsets, then of the counts."""
-        offsets, first = state.offsets, not state.tracker.releases
-        tracker = state.tracker = copied(state.tracker)
-        users = tracker.users = measurement.users or tracker.users
-        cells = len(state.owed)
-        scale = hill(_alike(measurement)[0], users) if first else tracker.scale
-        predicted, spread = (np.zeros(cells), np.full(cells, np.inf)) if first else _predicted(tracker)
-        if not first:
-            self._age(state, self._offsets.wait(offsets, scale, tracker.gap + 1))
-        if measurement.lean is not None:
-            self._age(state, self._offsets.reweigh(offsets, measurement.lean, scale))
-        near, jumped = self._near(state, measurement, predicted, spread)
-        spread = np.where(jumped, np.inf, spread)  # what was predicted says nothing any more
-        main = self._corrected(state, measurement, near)
-        lasting, lever = _lesson(state.owed, main, measurement.anchor, predicted, spread)
-        owed = state.owed + lever
-        # a level that is the main sums' own teaches nothing of offsets that last: it would take a count that moves for one
-        teaches = state.owed < 1.0 - _OWN if measurement.anchor is None else np.ones(cells, dtype=bool)
-        if measurement.lean is not None or teaches.any():
-            anew, other = _lesson(np.zeros(cells), main, measurement.anchor, predicted, spread)
-            learnt = self._offsets.learn(offsets, lasting.only(teaches), anew, scale, tracker.gap + 1)
-            _shift(tracker, state.owed * (1.0 - learnt.anew) * learnt.step, 0.0)
-            owed = (1.0 - learnt.anew) * owed + learnt.anew * other
-        state.owed = np.clip(owed, 0.0, 1.0)
-        values, noise = _together(self._corrected(state, measurement, near), measurement.anchor)
-        if measurement.anchor is not None:
-            state.anchors, state.since, state.alarm = state.anchors + 1, 0, 0.0
+    def _take(self, state: AnchoredState, measurement: Measurement) -> tuple[Estimate, Estimate]:
+        """A release: main sum and anchor to their filters, both to the offsets, the anchor to whom foretold it."""
+        anchor, lean, users = measurement.anchor, measurement.lean, measurement.users
+        started, anchored = state.main.releases > 0, state.direct.releases > 0
+        if lean is not None:
+            self._reweigh(state, lean)
+        state.main, before = self._filter.advance(state.main, None)
+        main = before
+        if lean is not None:
+            one = self._as_main(state, measurement, before)
+            state.main, main = self._filter.advance(_back(state.main), one.measurement, one.doubt)
+        state.direct, direct = self._filter.advance(state.direct, None)
+        if anchor is None:
+            if started:
+                self._watch(state, before, main)
+            return main, direct
+        values, law = anchor
+        if lean is not None and started and anchored:
+            self._judge(state, self._corrected(state, main), _belief(direct), anchor)
+        state.direct, direct = self._filter.advance(_back(state.direct), Measurement(values, law, 0.0, users))
+        if lean is not None:
+            height = hill(self._corrected(state, main).mean, users)
+            contrast = Contrast(values - measurement.values, measurement.error.variance, law.variance, height)
+            self._offsets.learn(state.offsets, contrast, state.main.scale)
+        state.anchors, state.since, state.alarm = state.anchors + 1, 0, 0.0
+        if started:
+            self._watch(state, before, main)
+        return main, direct
 
-        lowest = float(noise.min())
-        law = NoiseError("laplace", (lowest / 2.0) ** 0.5, lowest)
-        one = Measurement(values, law, 0.0, users)
-        state.tracker, estimate = self._filter.advance(tracker, one, noise - lowest)
-        if not first and measurement.lean is not None:
-            moved = estimate.values - predicted
-            state.alarm += float(self._offsets.jump(offsets, moved, _predicted(tracker)[1], scale).mean())
-        return self._stated(state, estimate)
+    def _reweigh(self, state: AnchoredState, lean: FloatArray) -> None:
+        """Other weights measure another m: what is known of the old one is carried over as far as offsets tell."""
+        change = self._offsets.reweigh(state.offsets, lean, state.main.scale)
+        if not state.main.releases:
+            return
+        height = hill(state.main.path[0], state.main.users)
+        main = state.main = copied(state.main)
+        held = 1.0 - main.weights[-1]
+        step, doubt = change.mean * height, change.variance * height**2
+        main.level += step
+        main.level_variance += doubt
+        main.slow += step
+        main.path[0] += step * held
+        main.path[2] += doubt * held
 
-    def _age(self, state: AnchoredState, change: Ageing) -> None:
-        """Offsets are others than before: the level owes itself to the old ones."""
-        owed = np.clip(state.owed * change.common / np.maximum(change.after, 1e-300), 0.0, 1.0)
-        lost = np.maximum(state.owed**2 * change.before - owed**2 * change.after, 0.0)
-        state.owed = owed
-        _shift(state.tracker, 0.0, lost * state.tracker.scale**2)
+    def _as_main(self, state: AnchoredState, measurement: Measurement, before: Estimate) -> _Observed:
+        """What a release says of m: the main sum, and the anchor less the offset believed in."""
+        plain = Measurement(measurement.values, measurement.error, 0.0, measurement.users)
+        if measurement.anchor is None or not state.main.releases or not state.offsets.spread:
+            return _Observed(plain, 0.0)
+        values, law = measurement.anchor
+        near = self._corrected(state, before).mean
+        height = hill(near, measurement.users)
+        mean, variance = self._offsets.belief(state.offsets, state.main.scale)
+        first, second = measurement.error.variance, law.variance + (variance + self._chance(state)) * height**2
+        both = first * second / (first + second)
+        joined = both * (measurement.values / first + (values - mean * height) / second)
+        lowest = float(both.min())
+        return _Observed(
+            Measurement(joined, NoiseError("laplace", (lowest / 2.0) ** 0.5, lowest), 0.0, measurement.users),
+            both - lowest,
+        )
 
-    def _near(
-        self, state: AnchoredState, measurement: Measurement, predicted: FloatArray, spread: FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
-        """Where the count is, as far as can be said before this release teaches offsets; and where it jumped."""
-        offsets, owed = state.offsets, state.owed
-        unknown = self._offsets.doubt(offsets)
-        if measurement.anchor is not None:
-            values, law = measurement.anchor
-            off = spread + law.variance + owed**2 * unknown * hill(predicted, state.tracker.users) ** 2
-            jumped = (values - predicted) ** 2 > _SURPRISE * off
-            gain = np.where(jumped, 1.0, 1.0 - law.variance / off)
-        else:
-            main = self._corrected(state, measurement, np.where(np.isinf(spread), measurement.values, predicted))
-            values = main.values
-            unsure = main.noise + (1.0 - owed) ** 2 * unknown * main.reach**2
-            jumped = (values - predicted) ** 2 > _SURPRISE * (spread + unsure)
-            gain = np.where(jumped, 1.0, 1.0 - unsure / (spread + unsure))
-        return np.where(gain == 1.0, values, predicted + gain * (values - predicted)), jumped | np.isinf(spread)
+    def _chance(self, state: AnchoredState) -> FloatArray:
+        """What the mix of classes in a cell is off by chance alone, new in every slot: the spike's, relative."""
+        weight = float(self._offsets.weights(state.offsets, cautious=True)[0])
+        chance: FloatArray = weight * state.offsets.spread / np.maximum(state.main.scale, 1.0)
+        return chance
 
-    def _corrected(self, state: AnchoredState, measurement: Measurement, near: FloatArray) -> Corrected:
-        """x from m = x − β̄·x(1 − x/n): Newton's rule from where the count is believed to be."""
-        users, offsets = state.tracker.users, state.offsets
-        height = hill(near, users)
-        if measurement.lean is None:
-            return Corrected(near, np.full_like(near, np.inf), height)
-        beta = self._offsets.average(offsets)
-        chance = float(self._offsets.weights(offsets)[0]) * offsets.spread  # the spike's: new in every slot
-        slope = np.maximum(1.0 - beta * (1.0 - 2.0 * np.clip(near / max(users, 1), 0.0, 1.0)), _STEEPEST)
-        values = near + (measurement.values - near + beta * height) / slope
-        return Corrected(values, (measurement.error.variance + chance * height) / slope**2, height / slope)
+    def _corrected(self, state: AnchoredState, main: Estimate) -> Belief:
+        """x from m: x − β·x(1 − x/n) = m, solved for x."""
+        assert main.std_error is not None
+        variance = main.std_error**2
+        if not state.offsets.spread:
+            return Belief(main.values, variance)
+        users = float(max(state.main.users, 1))
+        beta, doubt = self._offsets.belief(state.offsets, state.main.scale)
+        root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, _STEEPEST**2))  # dm/dx
+        mean = 2.0 * main.values / np.maximum(1.0 - beta + root, _STEEPEST)
+        height = hill(mean, state.main.users)
+        return Belief(mean, (variance + (doubt + self._chance(state)) * height**2) / root**2)
 
-    def _stated(self, state: AnchoredState, estimate: Estimate) -> Estimate:
-        """With the doubt about offsets in the error, as far as the level owes itself to main sums."""
-        if estimate.std_error is None or not state.offsets.spread:
-            return estimate
-        offsets, scale = state.offsets, state.tracker.scale
-        chance = float(self._offsets.weights(offsets, cautious=True)[0]) * offsets.spread * scale
-        doubt = state.owed**2 * self._offsets.doubt(offsets) * scale**2 + state.owed * chance
-        std_error = np.sqrt(estimate.std_error**2 + doubt)
-        std_error.setflags(write=False)
-        typical = float((std_error**2).mean())
-        return Estimate(estimate.values, std_error, NoiseError("estimate", typical**0.5, typical))
+    def _judge(
+        self, state: AnchoredState, corrected: Belief, direct: Belief, anchor: tuple[FloatArray, NoiseError]
+    ) -> None:
+        """Bayes' rule for the two estimates: which one foretold the anchor?"""
+        values, law = anchor
+        scale = (law.variance / 2.0) ** 0.5
+        one, other = (
+            laplace_on_gaussian(values - belief.mean, belief.variance + 1e-9, scale)[0] for belief in (corrected, direct)
+        )
+        prior = (1.0 - _SWITCH) * state.trust + _SWITCH * (0.5 * _TRUST + 0.5 * float(state.trust.mean()))
+        odds = np.log(prior / (1.0 - prior)) + one - other
+        state.trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -10.0, 10.0)))
 
+    def _watch(self, state: AnchoredState, before: Estimate, after: Estimate) -> None:
+        """A jump of m may have moved offsets."""
+        assert before.std_error is not None
+        moved = after.values - before.values
+        added = self._offsets.jump(state.offsets, moved, before.std_error**2, state.main.scale)
+        state.alarm += float(added.mean())
 
-def _predicted(tracker: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the counts in the open slot."""
-    tracker.gap += 1
-    mean, variance = between(tracker)
-    tracker.gap -= 1
-    return mean, np.maximum(variance * max(1.0, tracker.inflation), 1e-9)
-
-
-def _shift(tracker: FilterState, step: FloatArray | float, doubt: FloatArray | float) -> None:
-    """All levels moved, and less certain."""
-    held = 1.0 - tracker.weights[-1]
-    tracker.level += step
-    tracker.level_variance += doubt
-    tracker.slow += step
-    tracker.path[0] += step * held
-    tracker.path[2] += doubt * held
-
-
-def _lesson(
-    owed: FloatArray,
-    main: Corrected,
-    anchor: tuple[FloatArray, NoiseError] | None,
-    predicted: FloatArray,
-    spread: FloatArray,
-) -> tuple[Lesson, FloatArray]:
-    """What a release says of the error e of the offsets, whatever the count did; and what it adds to ρ.
-
-    The level is off by u + ρ·e, u of variance P and independent of e. So an anchor's residual is u + ρ·e + noise, a main
-    sum's u − (1 − ρ)·e + noise. Least squares over u leaves a quadratic in e: its top and its curvature are the lesson.
-    """
-    p, m, rest = 1.0 / spread, 1.0 / main.noise, 1.0 - owed
-    a = np.zeros_like(p) if anchor is None else np.full_like(p, 1.0 / anchor[1].variance)
-    alike = np.zeros_like(p) if anchor is None else anchor[0] - predicted
-    direct = main.values - predicted
-    lever = (m * rest - a * owed) / (p + m + a)
-    information = m * rest**2 + a * owed**2 - lever * (m * rest - a * owed)
-    information = np.maximum(information, 1e-12)
-    pull = a * owed * alike - m * rest * direct + (m * direct + a * alike) * lever
-    whole = m * direct**2 + a * alike**2 - (m * direct + a * alike) ** 2 / (p + m + a)
-    fit = _likelihood(whole - pull**2 / information) - 0.5 * np.log(information)
-    return Lesson(pull / information, 1.0 / information, main.reach, fit, _likelihood(whole)), lever
+    def _together(self, state: AnchoredState, main: Estimate, direct: Estimate) -> Estimate:
+        """The mixture of both estimates, as far as each is trusted."""
+        if main.std_error is None:
+            return direct
+        corrected = self._corrected(state, main)
+        if direct.std_error is None or not state.offsets.spread:
+            return _stated(corrected)
+        other, trust = _belief(direct), state.trust
+        mean = trust * corrected.mean + (1.0 - trust) * other.mean
+        variance = trust * (corrected.variance + (corrected.mean - mean) ** 2)
+        variance += (1.0 - trust) * (other.variance + (other.mean - mean) ** 2)
+        return _stated(Belief(mean, variance))
 
 
-def _likelihood(misfit: FloatArray) -> FloatArray:
-    """Of this many squared standard deviations, in logarithms: a Gaussian's, far out with Laplace's tails."""
-    squared = np.maximum(misfit, 0.0)
-    found: FloatArray = -np.where(squared < 8.0, 0.5 * squared, np.sqrt(2.0 * squared))
-    return found
+class _Observed(NamedTuple):
+    """A measurement, and what else it is off by, variance per cell."""
+
+    measurement: Measurement
+    doubt: FloatArray | float
 
 
-def _together(main: Corrected, anchor: tuple[FloatArray, NoiseError] | None) -> tuple[FloatArray, FloatArray]:
-    """Both sums as one measurement: values and variances of their noise, per cell."""
-    if anchor is None:
-        return main.values, main.noise
-    m, a = 1.0 / main.noise, 1.0 / anchor[1].variance
-    return (m * main.values + a * anchor[0]) / (m + a), 1.0 / (m + a)
+def _back(state: FilterState) -> FilterState:
+    """The slot before: a filter that was asked what it expects has moved on."""
+    earlier = copied(state, deep=False)
+    earlier.gap -= 1
+    return earlier
 
 
-def _alike(measurement: Measurement) -> tuple[FloatArray, NoiseError]:
-    return measurement.anchor or (measurement.values, measurement.error)
+def _belief(estimate: Estimate) -> Belief:
+    assert estimate.std_error is not None
+    return Belief(estimate.values, estimate.std_error**2)
 
 
-def _packed(values: FloatArray) -> Any:
-    return [list(values.shape), values.tobytes()]
+def _stated(belief: Belief) -> Estimate:
+    values, std_error = belief.mean.copy(), np.sqrt(belief.variance)
+    values.setflags(write=False)
+    std_error.setflags(write=False)
+    typical = float(belief.variance.mean())
+    return Estimate(values, std_error, NoiseError("estimate", typical**0.5, typical))
 
 
-def _unpacked(value: Any) -> FloatArray:
-    found: FloatArray = np.frombuffer(value[1]).reshape(value[0]).copy()
-    return found
+def _packed(value: Any) -> Any:
+    return [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
+
+
+def _unpacked(value: Any) -> Any:
+    return np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value

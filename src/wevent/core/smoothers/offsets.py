@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import BoolArray, FloatArray
+from wevent.core.arrays import FloatArray
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
 
 _MIX = 0.01  # of the prior in the weights: no model is ever ruled out
@@ -62,10 +62,12 @@ class OffsetState:
     """What is known of the offsets; models × cells unless said otherwise.
 
     Attributes:
-        mean, variance: of β.
+        mean, variance: of β, `age` slots ago.
         evidence: log likelihood per model.
         lean: of the weights that the offsets are for (`Measurement.lean`).
         anew: discounted: how many offsets of a cell started anew, and the slots that was seen in.
+        age: slots since mean and variance were computed.
+        taught: slots since the last contrast.
     """
 
     mean: FloatArray
@@ -73,6 +75,8 @@ class OffsetState:
     evidence: FloatArray
     lean: FloatArray
     anew: FloatArray
+    age: int = 0
+    taught: int = 0
 
     def rate(self, believed: float = _ANEW) -> float:
         """The chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
@@ -85,37 +89,27 @@ class OffsetState:
         return float(self.lean @ self.lean)
 
 
-class Ageing(NamedTuple):
-    """Offsets become others, per cell: the variance before and after, and the covariance of both."""
+class Moments(NamedTuple):
+    """Mean and variance per cell."""
 
-    before: FloatArray
-    after: FloatArray
-    common: FloatArray
+    mean: FloatArray
+    variance: FloatArray
 
 
-class Lesson(NamedTuple):
-    """What a release says of offsets, per cell: β − β̄ is `seen`/`reach`, with noise of this variance, in counts.
+class Contrast(NamedTuple):
+    """Anchor minus main sum of one slot, per cell: β·reach, and the noise of both.
 
-    `fit` is the log likelihood of the release if that is so, up to a constant; `plain` that of offsets as believed.
+    Attributes:
+        seen: the difference.
+        main: the variance of the main sum's noise.
+        anchor: of the anchor's.
+        reach: x(1 − x/n).
     """
 
     seen: FloatArray
-    noise: FloatArray
+    main: float
+    anchor: float
     reach: FloatArray
-    fit: FloatArray
-    plain: FloatArray
-
-    def only(self, cells: BoolArray) -> Lesson:
-        """It says nothing of the other cells."""
-        seen, noise = np.where(cells, self.seen, 0.0), np.where(cells, self.noise, 1e12)
-        return Lesson(seen, noise, self.reach, np.where(cells, self.fit, self.plain + 0.5 * np.log(1e12)), self.plain)
-
-
-class Learnt(NamedTuple):
-    """What a lesson changed, per cell: β̄ if offsets lasted, and how likely it is that they started anew."""
-
-    step: FloatArray
-    anew: FloatArray
 
 
 def hill(count: FloatArray, users: int) -> FloatArray:
@@ -149,58 +143,51 @@ class Offsets:
         variance[0] = 0.0
         return variance
 
-    def wait(self, state: OffsetState, scale: FloatArray, slots: int) -> Ageing:
-        """Slots pass: what was learnt fades."""
-        keep = np.exp(-slots / self.bank.life)[:, None]
-        return self._change(state, keep, (1.0 - keep * keep) * self.stationary(state, scale))
+    def now(self, state: OffsetState, scale: FloatArray) -> Moments:
+        """Mean and variance of every model: what was learnt fades as slots pass."""
+        if not state.age:
+            return Moments(state.mean, state.variance)
+        keep = np.exp(-state.age / self.bank.life)[:, None]
+        stationary = self.stationary(state, scale)
+        return Moments(state.mean * keep, stationary + (state.variance - stationary) * keep * keep)
 
-    def average(self, state: OffsetState) -> FloatArray:
-        """β̄ per cell."""
-        average: FloatArray = self.weights(state) @ state.mean
-        return average
+    def belief(self, state: OffsetState, scale: FloatArray) -> Moments:
+        """β over all models: the mean as believed, the variance around it with caution."""
+        mean, variance = self.now(state, scale)
+        average = self.weights(state) @ mean
+        return Moments(average, self.weights(state, cautious=True) @ (variance + (mean - average) ** 2))
 
-    def doubt(self, state: OffsetState) -> FloatArray:
-        """The variance around β̄ per cell, with caution."""
-        around = state.variance + (state.mean - self.average(state)) ** 2
-        doubt: FloatArray = self.weights(state, cautious=True) @ around
-        return doubt
+    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Moments:
+        """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start.
 
-    def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Ageing:
-        """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start."""
+        Returns:
+            Of the difference between the old offset and the new one.
+        """
+        mean, variance = self.now(state, scale)
         spread, old = float(lean @ lean), state.spread
         common = float(lean @ state.lean) / old if len(lean) == len(state.lean) and old > 1e-9 else 0.0
         fresh = max(0.0, 1.0 - common * common * old / max(spread, 1e-300))
         state.lean = lean.copy()
-        return self._change(state, common, fresh * self.stationary(state, scale))
+        added = fresh * self.stationary(state, scale)
+        state.mean, state.variance, state.age = mean * common, variance * common * common + added, 0
+        less, weights = 1.0 - common, self.weights(state)
+        return Moments(less * (weights @ mean), weights @ (less * less * variance + added))
 
-    def _change(self, state: OffsetState, keep: FloatArray | float, added: FloatArray) -> Ageing:
-        weights = self.weights(state, cautious=True)
-        around = state.variance + (state.mean - self.average(state)) ** 2
-        state.mean = state.mean * keep
-        state.variance = state.variance * keep * keep + added
-        return Ageing(weights @ around, self.doubt(state), weights @ (keep * around))
+    def learn(self, state: OffsetState, contrast: Contrast, scale: FloatArray) -> None:
+        """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last contrast."""
+        slots, reach = state.taught, contrast.reach
+        mean, variance = self.now(state, scale)
+        laplace = (contrast.anchor / 2.0) ** 0.5
+        around = variance * reach**2 + contrast.main + 1e-9
+        around[0] += state.spread * scale  # the spike: chance, new in every slot
+        density, score, information = laplace_on_gaussian(contrast.seen - mean * reach, around, laplace)
+        mean = mean + variance * reach * score
+        variance = np.maximum(variance - (variance * reach) ** 2 * information, 0.0)
 
-    def learn(self, state: OffsetState, lasting: Lesson, anew: Lesson, scale: FloatArray, slots: int) -> Learnt:
-        """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last release.
-
-        The level may owe itself to offsets that lasted, never to new ones: each case has a lesson of its own.
-        """
-        before, reach = self.average(state), lasting.reach
-        residual = lasting.seen - (state.mean - before) * reach
-        around = state.variance * reach**2 + 1e-9
-        # the spike: chance, new in every slot; as far as it is believed, main sums are known to have it
-        around[0] += (1.0 - self.weights(state)[0]) * state.spread * scale
-        density, score, information = laplace_on_gaussian(residual, around, np.sqrt(lasting.noise / 2.0))
-        density += lasting.fit
-        mean = state.mean + state.variance * reach * score
-        variance = state.variance - (state.variance * reach) ** 2 * information
-        step = (self.weights(state) @ mean - before) * reach
-
-        chance = -np.expm1(slots * np.log1p(-state.rate()))
+        chance = -np.expm1(max(slots, 1) * np.log1p(-state.rate()))
         wide = self.stationary(state, scale)[1:]
-        whole = np.broadcast_to(anew.seen + before * reach, wide.shape)
-        other, score, information = laplace_on_gaussian(whole, wide * reach**2 + 1e-9, np.sqrt(anew.noise / 2.0))
-        other += anew.fit
+        whole = np.broadcast_to(contrast.seen, wide.shape)
+        other, score, information = laplace_on_gaussian(whole, wide * reach**2 + contrast.main + 1e-9, laplace)
         both = np.logaddexp(np.log1p(-chance) + density[1:], np.log(chance) + other)
         share = np.exp(np.log(chance) + other - both)
         gap = wide * reach * score - mean[1:]
@@ -208,12 +195,13 @@ class Offsets:
         variance[1:] = (1.0 - share) * variance[1:] + share * fresh + share * (1.0 - share) * gap * gap
         mean[1:] += share * gap
         density[1:] = both
-        state.mean, state.variance = np.clip(mean, *_BOUNDS), np.maximum(variance, 0.0)
-        state.evidence = np.exp(-slots / _MEMORY) * state.evidence + density.sum(axis=1)
+        state.mean, state.variance, state.age = np.clip(mean, *_BOUNDS), variance, 0
+        fade = np.exp(-slots / _MEMORY)
+        state.evidence = fade * state.evidence + density.sum(axis=1)
         state.evidence -= state.evidence.max()
         restarted = self.weights(state)[1:] @ share
-        state.anew = state.anew * np.exp(-slots / _MEMORY) + [float(restarted.mean()), slots]
-        return Learnt(step, restarted)
+        state.anew = state.anew * fade + [float(restarted.mean()), slots]
+        state.taught = 0
 
     def jump(self, state: OffsetState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
         """A count moved by more than was expected: whoever came or went may be another mix than those who stayed.
@@ -226,8 +214,8 @@ class Offsets:
             return beyond
         stationary = self.stationary(state, scale)
         added = self.bank.tau[:, None] * state.spread * beyond / np.maximum(scale, 1.0) ** 2
-        before = state.variance
-        state.variance = np.minimum(before + added, np.maximum(stationary, before))
+        state.mean, before = self.now(state, scale)
+        state.variance, state.age = np.minimum(before + added, np.maximum(stationary, before)), 0
         result: FloatArray = self.weights(state, cautious=True) @ ((state.variance - before) * scale**2)
         return result
 
