@@ -22,6 +22,7 @@ from wevent.core.smoothers.outlook import AnchorOutlook
 _LEVELS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])  # of what the strictest class could give to anchors
 _MULTIPLES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of the period
 _ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
+_LONG = 8  # slots: who releases so rarely reconsiders every time
 _NEVER = 10**9
 
 
@@ -92,7 +93,7 @@ class Anchoring:
         """Period, slots between anchors and their level."""
         outlook = self._outlook(history.smoothed)
         releases, memory = outlook.counts.releases, history.memory
-        if memory and releases >= SETTLED and releases % RECONSIDER:
+        if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
             return memory
         candidates = periods(ledger.windows[ledger.charged])
         designs = [one for k in candidates.tolist() for one in self._designs(ledger, outlook, k, memory)]

@@ -23,7 +23,8 @@ from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
-_TRUST = 0.5  # in the corrected estimate, before an anchor was foretold
+_TRUST = 0.9  # in the corrected estimate, before an anchor was foretold
+_BEYOND = 25.0  # squared standard deviations, of offsets as large as they may be, beyond which anchors are out of date
 _SWITCH = 0.05  # chance per anchor that the other estimate is the better one from now on
 
 
@@ -220,7 +221,10 @@ class AnchoredFilter:
         corrected = self._corrected(state, main)
         if direct.std_error is None or not state.offsets.spread:
             return _stated(corrected)
-        other, trust = _belief(direct), state.trust
+        other = _belief(direct)
+        off = corrected.variance + other.variance + self._offsets.most(state.offsets, state.main.scale)
+        # what no offset explains, the anchors have not seen yet
+        trust = np.where((corrected.mean - other.mean) ** 2 > _BEYOND * off, 1.0, state.trust)
         mean = trust * corrected.mean + (1.0 - trust) * other.mean
         variance = trust * (corrected.variance + (corrected.mean - mean) ** 2)
         variance += (1.0 - trust) * (other.variance + (other.mean - mean) ** 2)

@@ -157,6 +157,11 @@ class Offsets:
         average = self.weights(state) @ mean
         return Moments(average, self.weights(state, cautious=True) @ (variance + (mean - average) ** 2))
 
+    def most(self, state: OffsetState, scale: FloatArray) -> FloatArray:
+        """The variance per cell of what main sums are off by if nothing was learnt, in counts."""
+        unknown: FloatArray = self.weights(state, cautious=True) @ self.stationary(state, scale) * scale**2
+        return unknown
+
     def reweigh(self, state: OffsetState, lean: FloatArray, scale: FloatArray) -> Moments:
         """Other weights: what they share with the old ones is kept, the rest is as unknown as at the start.
 
