@@ -105,14 +105,15 @@ class Ledger:
         Accuracy only: what is really charged goes through `reserve`.
         """
         rows, widest = len(self._rows), int(self.windows.max())
-        ages = np.arange(widest)  # entry i of a row is the charge of slot − w + i; the first is the open slot's place
-        places = self._offsets[:rows, None] + (self.slot + ages) % self.windows[:, None]
-        within = ages < self.windows[:, None]
-        half = int(self._offsets[rows])  # publication charges follow the probe charges
-        kept = np.where(within, self._charges[places] + self._charges[half + places], 0)
-        after = np.zeros((rows, widest + 1), dtype=np.int64)
-        after[:, :-1] = kept[:, ::-1].cumsum(axis=1)[:, ::-1]
-        remaining: IntArray = self.epsilons[:, None] - after[:, np.minimum(delays + 1, widest)]
+        ages, windows = np.arange(widest), self.windows[:, None]
+        half = len(self._charges) // 2  # publication charges follow the probe charges
+        charges = self._charges[:half] + self._charges[half:]
+        # entry i of a row is the charge of slot − w + i, if it is within the window; the first is the open slot's place
+        kept = charges[self._offsets[:rows, None] + (self.slot + ages) % windows]
+        kept *= ages < windows
+        last = np.zeros((rows, widest + 1), dtype=np.int64)  # sums of the last 0, 1, 2, … entries
+        np.cumsum(kept[:, ::-1], axis=1, out=last[:, 1:])
+        remaining: IntArray = self.epsilons[:, None] - last.take(np.maximum(widest - 1 - delays, 0), axis=1)
         return remaining
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:

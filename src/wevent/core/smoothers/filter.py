@@ -90,7 +90,7 @@ class Filter:
 
     def outlook(self, state: FilterState) -> FilterOutlook:
         """What is expected of the slots to come."""
-        average = float(state.scale.mean())
+        average = float(state.scale.sum()) / len(state.scale)
         return FilterOutlook(
             state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank
         )
@@ -315,7 +315,7 @@ def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> N
 
 def _mixed(weights: FloatArray, values: FloatArray) -> FloatArray:
     """The average over models, per cell."""
-    mixed: FloatArray = np.einsum("mc,mc->c", weights, values)
+    mixed: FloatArray = np.add.reduce(weights * values)
     return mixed
 
 
