@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray, IntArray, frozen_ints
+from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
 
@@ -93,7 +93,7 @@ class Tracking:
         if not self._unbiased:
             return budgets
         members = ledger.sizes > 0
-        smallest = (budgets[..., members] if members.any() else budgets).min(axis=-1, keepdims=True)
+        smallest = (budgets[..., members] if any_true(members) else budgets).min(axis=-1, keepdims=True)
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
@@ -158,8 +158,8 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
     within = -(-ledger.windows // period)
     releases = np.arange(int(within.max()))
     remaining = ledger.forecast(releases * period) // (releases + 1)
-    inside = releases < within[:, None]
-    budgets: IntArray = np.minimum.reduce(remaining, axis=1, where=inside, initial=_MOST)
+    remaining[releases >= within[:, None]] = _MOST
+    budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)
 
 
