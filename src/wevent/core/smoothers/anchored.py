@@ -201,7 +201,8 @@ class AnchoredFilter:
         values, law = anchor
         scale = (law.variance / 2.0) ** 0.5
         one, other = (
-            laplace_on_gaussian(values - belief.mean, belief.variance + 1e-9, scale)[0] for belief in (corrected, direct)
+            laplace_on_gaussian(values - belief.mean, belief.variance + 1e-9, scale)[0]
+            for belief in (corrected, direct)
         )
         prior = (1.0 - _SWITCH) * state.trust + _SWITCH * (0.5 * _TRUST + 0.5 * float(state.trust.mean()))
         odds = np.log(prior / (1.0 - prior)) + one - other

@@ -1,0 +1,160 @@
+"""Ways to release with anchors, and what each is expected to cost: all that a policy chooses from (spec 11).
+
+A design is a period, the slots between anchors and their level. For each period there are main sums with the cheapest
+anchors, and anchors at every release as strong as can be. Only public numbers go in: budgets, class sizes and what a filter
+expects from past releases.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wevent.core.arrays import BoolArray, FloatArray, IntArray
+from wevent.core.budget import NANO
+from wevent.core.mechanism import Budgets
+from wevent.core.policies.tracking import HYSTERESIS
+from wevent.core.smoothers.outlook import AnchorOutlook
+
+NEVER = 10**9  # slots between anchors where there are none
+ALWAYS = 0  # … where every release has one, as strong as can be
+_LEVELS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])  # of what the strictest class could give to anchors
+_MULTIPLES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of the period
+_WINDOWS = 9  # windows tried as distances of anchors, from the shortest to the longest
+_ENTRIES = 1 << 18  # designs × classes that are looked at together
+
+
+class Design(NamedTuple):
+    """How to release: every so many slots, with an anchor every so many slots, of this level in nano-epsilons."""
+
+    period: int
+    every: int
+    level: int
+
+
+class Expected(NamedTuple):
+    """A design, the noise variance of a release, and the squared error that offsets are expected to leave per cell."""
+
+    design: Design
+    noise: float
+    offset: float
+
+
+class Rows(NamedTuple):
+    """Classes that have members: ε, w and their part of the users."""
+
+    epsilons: IntArray
+    windows: IntArray
+    shares: FloatArray
+
+
+def members_of(ledger: Budgets) -> BoolArray:
+    """Rows that have members; all of them if nobody is registered."""
+    members = ledger.sizes > 0
+    return members if members.any() else np.ones_like(members)
+
+
+def shares_of(ledger: Budgets) -> FloatArray:
+    """Each row's part of the registered users."""
+    sizes = ledger.sizes if ledger.sizes.any() else np.ones_like(ledger.sizes)
+    shares: FloatArray = sizes / sizes.sum()
+    return shares
+
+
+def noise_of(budget: Any, sensitivity: int) -> Any:
+    """2(Δ/e)², of an average budget in nano-epsilons."""
+    return 2.0 * (sensitivity * NANO / np.maximum(budget, 1.0)) ** 2
+
+
+def all_designs(
+    ledger: Budgets, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
+) -> list[Expected]:
+    """For every period, the best design with main sums and those with an anchor in every release."""
+    members = members_of(ledger)
+    rows = Rows(ledger.epsilons[members], ledger.windows[members], shares_of(ledger)[members])
+    found = []
+    at_once = max(1, _ENTRIES // (len(_MULTIPLES) * len(_LEVELS) * len(rows.windows)))
+    for first in range(0, len(periods), at_once):
+        found += _cheapest(rows, outlook, periods[first : first + at_once], held, sensitivity)
+    return found + _always(rows, outlook, periods, sensitivity)
+
+
+def _cheapest(
+    rows: Rows, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
+) -> list[Expected]:
+    """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
+    period, every, part = _grid(rows.windows, periods)
+    level = np.floor(part * _strictest(rows, every)).astype(np.int64)
+    if held is not None and held.every not in (ALWAYS, NEVER):  # the one we have, at each of the periods
+        same = np.maximum(held.every, periods)
+        period, every = np.append(period, periods), np.append(every, same)
+        level = np.append(level, np.minimum(held.level, _strictest(rows, same)))
+    main = rows.epsilons - level[:, None] * anchors_inside(rows.windows, every[:, None])
+    noise, spread = _main_sum(main / -(-rows.windows // period[:, None]), rows.shares, sensitivity)
+    contrast = np.where(level > 0, noise_of(level, sensitivity) + noise, np.inf)
+    offset = outlook.offset_errors(spread, every.astype(np.float64), contrast)
+    cost = outlook.counts.gain * noise + offset
+    cost[len(part) :] /= 1.0 + HYSTERESIS
+    found = []
+    for k in periods.tolist():
+        own = np.flatnonzero(period == k)
+        best = own[int(cost[own].argmin())]
+        found.append(Expected(Design(k, int(every[best]), int(level[best])), float(noise[best]), float(offset[best])))
+    return found
+
+
+def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[Expected]:
+    """An anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
+    steady = rows.epsilons // -(-rows.windows // periods[:, None])
+    level = steady.min(axis=1)
+    alike = noise_of(level, sensitivity)
+    rest = (steady - level[:, None]).astype(np.float64)
+    some = (rest @ rows.shares > 0.0) & (level > 0)  # where all have the same budget, main sums are as good as anchors
+    if not some.any():
+        return []
+    designs = [Design(k, ALWAYS, e) for k, e in zip(periods[some].tolist(), level[some].tolist(), strict=True)]
+    alike = alike[some]
+    noise, spread = _main_sum(rest[some], rows.shares, sensitivity)
+    off = outlook.offset_errors(spread, periods[some].astype(np.float64), alike + noise)
+    part = alike / (alike + noise)
+    alone = [Expected(design, float(a), 0.0) for design, a in zip(designs, alike, strict=True)]
+    with_main = zip(designs, (part * noise).tolist(), (part * part * off).tolist(), strict=True)
+    return alone + [Expected(*one) for one in with_main]
+
+
+def _grid(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Period, distance of anchors and part of the strictest class's budget, for every combination worth a look."""
+    widest = int(windows.max())
+    some = np.unique(np.quantile(windows, np.linspace(0.0, 1.0, _WINDOWS), method="nearest"))
+    rows = []
+    for k in periods.tolist():
+        distances = np.unique(np.concatenate([_MULTIPLES * k, some]))
+        distances = distances[(distances >= k) & (distances <= max(widest, k))]
+        rows.append((np.full(len(distances), k), distances))
+    period, every = (np.concatenate(column) for column in zip(*rows, strict=True))
+    parts = np.tile(_LEVELS, len(every))
+    return (
+        np.concatenate([periods, np.repeat(period, len(_LEVELS))]),
+        np.concatenate([np.full(len(periods), NEVER), np.repeat(every, len(_LEVELS))]),
+        np.concatenate([np.zeros(len(periods)), parts]),
+    )
+
+
+def _strictest(rows: Rows, every: IntArray) -> IntArray:
+    """The level that every class could give every so many slots, if it gave all to anchors."""
+    level: IntArray = (rows.epsilons // -(-rows.windows // every[:, None])).min(axis=1)
+    return level
+
+
+def _main_sum(budgets: FloatArray, shares: FloatArray, sensitivity: int) -> tuple[FloatArray, FloatArray]:
+    """Noise variance and CV² of the weights, of sums weighed by these budgets; designs × classes."""
+    mean = budgets @ shares
+    spread = (budgets * budgets) @ shares / np.maximum(mean, 1e-3) ** 2 - 1.0
+    return noise_of(mean, sensitivity), np.maximum(spread, 0.0)
+
+
+def anchors_inside(windows: IntArray, every: Any) -> Any:
+    """How many anchors a window holds; of windows shorter than the distance between anchors, how many on average."""
+    inside = -(-windows // every)
+    return np.where(inside > 1, inside, windows / every)
