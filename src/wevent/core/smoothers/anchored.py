@@ -204,7 +204,8 @@ class AnchoredFilter:
             laplace_on_gaussian(values - belief.mean, belief.variance + 1e-9, scale)[0]
             for belief in (corrected, direct)
         )
-        prior = (1.0 - _SWITCH) * state.trust + _SWITCH * (0.5 * _TRUST + 0.5 * float(state.trust.mean()))
+        common = 0.9 * float(state.trust.mean()) + 0.1 * _TRUST
+        prior = (1.0 - _SWITCH) * state.trust + _SWITCH * common
         odds = np.log(prior / (1.0 - prior)) + one - other
         state.trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -10.0, 10.0)))
 

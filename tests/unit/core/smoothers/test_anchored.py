@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
-from wevent.core.smoothers.anchored import AnchoredFilter, AnchoredState, Corrected, _lesson
+from wevent.core.smoothers.anchored import AnchoredFilter, AnchoredState
 from wevent.core.smoothers.filter import Filter
+from wevent.core.smoothers.offsets import Contrast, Offsets
 
 USERS = 10_000
 LEAN = np.array([0.3, -0.3])  # two classes: CV² is 0.18
@@ -94,32 +95,58 @@ def test_a_mix_that_jumps_is_told_from_a_count_that_jumps_by_an_anchor() -> None
     assert fallen.values[0] == pytest.approx(moved[0], abs=120.0)
 
 
-def test_a_lesson_is_the_posterior_of_the_whole() -> None:
-    """Level and offset as one Gaussian vector, conditioned on both sums, against the formula."""
-    spread, doubt, owed, main_noise, alike_noise = 90.0, 700.0, 0.6, 50.0, 400.0
-    covariance = np.array([[spread + owed**2 * doubt, owed * doubt], [owed * doubt, doubt]])  # of x and e
-    see = np.array([[1.0, 0.0], [1.0, -1.0]])  # an anchor shows x, a main sum x − e
-    seen = np.array([35.0, -20.0])
-    whole = see @ covariance @ see.T + np.diag([alike_noise, main_noise])
-    gain = covariance @ see.T @ np.linalg.inv(whole)
-    x, e = gain @ seen
-    left = covariance - gain @ see @ covariance
+def test_counts_are_solved_from_main_sums() -> None:
+    """x − β·x(1 − x/n) = m, to the last digit, for offsets of either sign."""
+    tracker = AnchoredFilter()
+    state, _ = run(np.zeros(3), 1, every=1)
+    for beta in (-2.0, -0.3, 1e-12, 0.4, 0.7):
+        state.offsets.mean[:] = beta
+        expected = TRUTH - beta * TRUTH * (1.0 - TRUTH / USERS)
+        believed = tracker._offsets.belief(state.offsets, state.main.scale).mean
+        assert believed == pytest.approx(beta)
+        found = tracker._corrected(state, Estimate(expected, np.ones(3), law(1.0)))
+        assert found.mean == pytest.approx(TRUTH, rel=1e-9)
 
-    one = np.ones(1)
-    main = Corrected(seen[1] * one, main_noise * one, one)
-    lesson, lever = _lesson(owed * one, main, (seen[0] * one, law(alike_noise)), 0.0 * one, spread * one)
-    assert lesson is not None
-    mean = lesson.seen[0] * doubt / (doubt + lesson.noise[0])
-    variance = doubt * lesson.noise[0] / (doubt + lesson.noise[0])
-    assert mean == pytest.approx(e)
-    assert variance == pytest.approx(left[1, 1])
-    after = owed + lever[0]
-    assert after * variance == pytest.approx(left[0, 1])  # what the level owes to the offset is their covariance
-    both = 1.0 / (1.0 / main_noise + 1.0 / alike_noise)
-    level = owed * mean
-    together = both * ((seen[1] + mean) / main_noise + seen[0] / alike_noise)
-    assert level + spread / (spread + both) * (together - level) == pytest.approx(x)
-    assert spread * both / (spread + both) + after**2 * variance == pytest.approx(left[0, 0])
+
+def test_offsets_that_wander_are_left_to_the_anchors() -> None:
+    """No offset lasts: the estimate is that of anchors alone, and trust says so."""
+    random, tracker, plain = np.random.default_rng(6), AnchoredFilter(), Filter()
+    state, other = tracker.start(3), plain.start(3)
+    mine, its = [], []
+    for slot in range(300):
+        beta = np.array([0.6, -0.6, 0.6]) * np.sign(np.sin(slot / 5.0))
+        measurement = release(random, TRUTH, beta, alike=100.0)
+        state, estimate = tracker.advance(state, measurement)
+        assert measurement.anchor is not None
+        other, alone = plain.advance(other, Measurement(*measurement.anchor, 0.0, USERS))
+        mine.append(((estimate.values - TRUTH) ** 2).mean())
+        its.append(((alone.values - TRUTH) ** 2).mean())
+    assert (state.trust[:2] < 0.5).all()
+    assert np.mean(mine[100:]) < 2.0 * np.mean(its[100:])
+
+
+def test_anchors_of_long_ago_do_not_hide_a_cell_that_appears() -> None:
+    random, tracker = np.random.default_rng(7), AnchoredFilter()
+    state, empty = tracker.start(3), np.array([2000.0, 500.0, 0.0])
+    for slot in range(30):
+        state, _ = tracker.advance(state, release(random, empty, np.zeros(3), alike=100.0 if slot < 3 else None))
+    for _ in range(3):
+        state, estimate = tracker.advance(state, release(random, TRUTH * [1.0, 1.0, 20.0], np.zeros(3)))
+    assert estimate.values[2] == pytest.approx(1000.0, abs=60.0)
+
+
+def test_a_contrast_teaches_what_a_normal_law_would() -> None:
+    """Noise of main sums beside which that of anchors is nothing: Bayes' rule for one Gaussian, in closed form."""
+    offsets = Offsets()
+    state = offsets.start(1)
+    scale, reach = np.array([1600.0]), np.array([1500.0])
+    offsets.reweigh(state, LEAN, scale)
+    state.mean[:], state.variance[:] = 0.1, 0.02
+    offsets.learn(state, Contrast(np.array([260.0]), 900.0, 1e-6, reach), scale)
+    precision = 1.0 / 0.02 + reach**2 / 900.0
+    expected = (0.1 / 0.02 + 260.0 * reach / 900.0) / precision
+    assert state.mean[1, 0] == pytest.approx(expected[0], rel=2e-3)  # but for the chance that it started anew
+    assert state.variance[1, 0] == pytest.approx(1.0 / precision[0], rel=0.05)
 
 
 def test_a_state_comes_back_to_the_bit() -> None:
