@@ -41,10 +41,10 @@ class Options:
         threshold: for `bd` and `ba`: "scale" (their default) publishes above Δ/e, "std" above √2·Δ/e.
         estimator: "sampling" or "weighting" instead of the mechanism's own; not for local mechanisms.
         smoothing: "hold" or "filter" instead of the mechanism's own; not for local mechanisms.
-        unbiased: for `pft`: weigh all classes alike, which is right even if requirement and cell are correlated; True is
-            its own, False weighs them by their budgets, which is more accurate if they are not.
         anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
-            is off by where requirement and cell are correlated.
+            is off by where requirement and cell are correlated. Its own, unless `unbiased` is said.
+        unbiased: for `pft`: weigh all classes alike in every release (True), or by their budgets in every release (False),
+            which is wrong where requirement and cell are correlated.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -70,19 +70,19 @@ class Options:
     smoothing: SmoothingName | None = field(
         default=None, metadata=_about("hold or filter, instead of the mechanism's own.", of_mechanism=True)
     )
+    anchors: bool | None = field(
+        default=None,
+        metadata=_about(
+            "For pft: classes count by their budgets, and now and then alike to learn what that is off by (its own).",
+            of_mechanism=True,
+        ),
+    )
     unbiased: bool | None = field(
         default=None,
         metadata=_about(
-            "For pft: all classes count alike (its own), or by their budgets: wrong if requirement and cell correlate.",
+            "For pft: all classes always count alike, or always by their budgets: wrong if requirement and cell correlate.",
             of_mechanism=True,
             off="weighted",
-        ),
-    )
-    anchors: bool = field(
-        default=False,
-        metadata=_about(
-            "For pft: classes count by their budgets, and now and then alike to learn what that is off by.",
-            of_mechanism=True,
         ),
     )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))

@@ -48,11 +48,17 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Options with what the mechanism takes for `unbiased` if nobody says: all that track weigh alike, but with anchors.
+    """Options with what the mechanism takes for `anchors` and `unbiased` if nobody says.
 
-    What is stored is this: a journal or a state goes on as it began, whatever a later version takes.
+    All that track use anchors, unless one of the two says how classes count. What is stored is this: a journal or a state
+    goes on as it began, whatever a later version takes.
     """
-    return options if options.unbiased is not None else replace(options, unbiased=row.tracks and not options.anchors)
+    anchors, alike = options.anchors, options.unbiased
+    if anchors is None:
+        anchors = row.tracks and alike is None
+    if alike is None:
+        alike = row.tracks and not anchors
+    return replace(options, anchors=anchors, unbiased=alike)
 
 
 def check_reach(

@@ -35,6 +35,7 @@ class State(Options):
     seeded: bool
     noise: str | None = None
     memory: Any = None
+    anchors: bool | None = False  # a state that does not say is older than the option
 
 
 def dump(state: State) -> bytes:

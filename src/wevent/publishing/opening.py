@@ -20,6 +20,7 @@ from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
 
 _KEPT = ("stream", "unknown_users")  # besides the options
+_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # how classes count: who says one of them chooses anew
 
 
 def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
@@ -36,6 +37,8 @@ def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
         return settings
     other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
     kept = [name for name, kind in option_kinds().items() if not (other and kind.of_mechanism)]
+    if settings.said & _ONE_CHOICE:
+        kept = [name for name in kept if name not in _ONE_CHOICE]
     return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 

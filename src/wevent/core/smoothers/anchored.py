@@ -223,14 +223,14 @@ class AnchoredFilter:
         corrected = self._corrected(state, main)
         if direct.std_error is None or not state.offsets.spread:
             return _stated(corrected)
-        other = _belief(direct)
-        off = corrected.variance + other.variance + self._offsets.most(state.offsets, state.main.scale)
-        # what no offset explains, the anchors have not seen yet
-        trust = np.where((corrected.mean - other.mean) ** 2 > _BEYOND * off, 1.0, state.trust)
-        mean = trust * corrected.mean + (1.0 - trust) * other.mean
-        variance = trust * (corrected.variance + (corrected.mean - mean) ** 2)
-        variance += (1.0 - trust) * (other.variance + (other.mean - mean) ** 2)
-        return _stated(Belief(mean, variance))
+        other, most = _belief(direct), self._offsets.most(state.offsets, state.main.scale)
+        off = (corrected.mean - other.mean) ** 2
+        # as far as it is not trusted, the corrected estimate is off by what offsets may be
+        doubted = corrected.variance + (1.0 - state.trust) * most
+        part = doubted / (doubted + other.variance)
+        part[off > _BEYOND * (corrected.variance + other.variance + most)] = 0.0  # anchors have not seen it yet
+        mean = corrected.mean + part * (other.mean - corrected.mean)
+        return _stated(Belief(mean, (1.0 - part) ** 2 * doubted + part**2 * other.variance))
 
 
 class _Observed(NamedTuple):
