@@ -21,6 +21,7 @@ NEVER = 10**9  # slots between anchors where there are none
 ALWAYS = 0  # … where every release has one, as strong as can be
 _LEVELS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])  # of what the strictest class could give to anchors
 _MULTIPLES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of the period
+_FREE = 0.02  # anchors that cost no more than this are taken for what they may teach
 _WINDOWS = 9  # windows tried as distances of anchors, from the shortest to the longest
 _ENTRIES = 1 << 18  # designs × classes that are looked at together
 
@@ -96,10 +97,12 @@ def _cheapest(
     offset = outlook.offset_errors(spread, every.astype(np.float64), contrast)
     cost = outlook.counts.gain * noise + offset
     cost[len(part) :] /= 1.0 + HYSTERESIS
+    taught = level.astype(np.float64) ** 2 / every
     found = []
     for k in periods.tolist():
         own = np.flatnonzero(period == k)
-        best = own[int(cost[own].argmin())]
+        free = own[cost[own] <= (1.0 + _FREE) * cost[own].min()]
+        best = free[int(taught[free].argmax())]
         found.append(Expected(Design(k, int(every[best]), int(level[best])), float(noise[best]), float(offset[best])))
     return found
 
@@ -118,7 +121,8 @@ def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: 
     noise, spread = _main_sum(rest[some], rows.shares, sensitivity)
     off = outlook.offset_errors(spread, periods[some].astype(np.float64), alike + noise)
     part = alike / (alike + noise)
-    alone = [Expected(design, float(a), 0.0) for design, a in zip(designs, alike, strict=True)]
+    learning = outlook.learning(periods[some].astype(np.float64), alike)
+    alone = [Expected(*one) for one in zip(designs, alike.tolist(), learning.tolist(), strict=True)]
     with_main = zip(designs, (part * noise).tolist(), (part * part * off).tolist(), strict=True)
     return alone + [Expected(*one) for one in with_main]
 

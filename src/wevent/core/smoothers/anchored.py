@@ -17,7 +17,7 @@ from wevent.core.arrays import FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.filter_state import FilterState, copied
+from wevent.core.smoothers.filter_state import FilterState, between, copied
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
 from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
@@ -88,12 +88,14 @@ class AnchoredFilter:
     def outlook(self, state: AnchoredState) -> AnchorOutlook:
         """What is expected of the slots to come."""
         leading = state.main if state.main.releases else state.direct
+        known = between(state.direct)[1] if state.direct.releases else state.main.scale**2
         return AnchorOutlook(
             self._filter.outlook(leading),
             state.since,
             state.anchors,
             state.alarm,
             state.offsets.lean,
+            float(known.mean()),
             lambda *design: self._offsets.expected_errors(state.offsets, leading.scale, *design),
         )
 

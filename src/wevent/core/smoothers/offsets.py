@@ -15,6 +15,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
+from wevent.core.smoothers.outlook import HORIZON
 
 _MIX = 0.01  # of the prior in the weights: no model is ever ruled out
 _ANEW = 2e-4  # chance per slot that a cell's offset starts anew, believed before anything was seen …
@@ -243,7 +244,7 @@ class Offsets:
         if state.spread > 1e-9:
             known = np.minimum((state.variance * scale**2).mean(axis=1) / state.spread, unit)
         prior, now = spread[:, None] * unit, spread[:, None] * known
-        fade = (1.0 - np.exp(-2.0 * _HORIZON / bank.life)) * bank.life / (2.0 * _HORIZON)
+        fade = (1.0 - np.exp(-2.0 * HORIZON / bank.life)) * bank.life / (2.0 * HORIZON)
         errors = prior + (now - prior) * fade  # without anchors
         some = np.isfinite(noise)[:, None]
         k, n = every[:, None].astype(np.float64), np.where(some[:, 0], noise, 1e30)[:, None]
@@ -253,7 +254,7 @@ class Offsets:
             -b + np.sqrt(b * b + 4.0 * lost * prior * n)
         ) / 2.0  # the Riccati equation of an offset with this life
         settled = 0.5 * (before + before * n / (before + n))
-        passing = k * n / _HORIZON * np.log1p(_HORIZON * now / (k * n))  # until it is settled
+        passing = k * n / HORIZON * np.log1p(HORIZON * now / (k * n))  # until it is settled
         # an offset that starts anew is off until an anchor shows it, and then learnt from noise as before
         settled = settled + state.rate(_WARY) * k * (prior + n * np.log1p(n / np.maximum(settled, 1e-9 * n)))
         errors = np.where(some, np.minimum(errors, np.maximum(settled, passing)), errors)
@@ -261,5 +262,3 @@ class Offsets:
         total: FloatArray = errors @ self.weights(state, cautious=True)
         return total
 
-
-_HORIZON = 500.0  # slots over which learning must pay

@@ -13,6 +13,8 @@ from wevent.core.smoothers.bank import Bank, period_errors
 _IGNORANCE = 50.0  # releases over which the models' spread turns from ignorance into difference between cells
 _JUMP_RATE = 5e-5  # jumps of half the scale per slot, believed before anything was seen …
 _JUMP_SLOTS = 500.0  # … for this many slots
+HORIZON = 500.0
+"""Slots over which learning must pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class AnchorOutlook:
         anchors: anchors so far.
         alarm: what jumps since the last anchor may have added to squared offsets, average over cells.
         lean: of the last main sum's weights.
+        direct: the variance per cell of what is known from anchors alone, average over cells.
         offset_errors: what offsets cost per cell for designs: CV² of weights, slots between anchors, noise of an anchor.
     """
 
@@ -87,4 +90,14 @@ class AnchorOutlook:
     anchors: int
     alarm: float
     lean: FloatArray
+    direct: float
     offset_errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+    def learning(self, every: FloatArray, noise: FloatArray) -> FloatArray:
+        """What it costs per cell, on average over the horizon, until anchors alone are known as well as they can be.
+
+        After m anchors the variance is at most noise/m, whatever it was.
+        """
+        step = every * noise / HORIZON
+        cost: FloatArray = step * np.log1p(self.direct / step)
+        return cost
