@@ -119,13 +119,15 @@ class AnchoredFilter:
         """A release: main sum and anchor to their filters, both to the offsets, the anchor to whom foretold it."""
         anchor, lean, users = measurement.anchor, measurement.lean, measurement.users
         started, anchored = state.main.releases > 0, state.direct.releases > 0
-        if lean is not None:
+        if lean is not None and started:
             self._reweigh(state, lean)
         state.main, before = self._filter.advance(state.main, None)
         main = before
         if lean is not None:
             one = self._as_main(state, measurement, before)
             state.main, main = self._filter.advance(_back(state.main), one.measurement, one.doubt)
+            if not started:
+                self._offsets.reweigh(state.offsets, lean, state.main.scale)
         state.direct, direct = self._filter.advance(state.direct, None)
         if anchor is None:
             if started:
@@ -137,8 +139,8 @@ class AnchoredFilter:
         state.direct, direct = self._filter.advance(_back(state.direct), Measurement(values, law, 0.0, users))
         if lean is not None:
             height = hill(self._corrected(state, main).mean, users)
-            contrast = Contrast(values - measurement.values, measurement.error.variance, law.variance, height)
-            self._offsets.learn(state.offsets, contrast, state.main.scale)
+            seen, noise = _best(before if started else None, measurement)
+            self._offsets.learn(state.offsets, Contrast(values - seen, noise, law.variance, height), state.main.scale)
         state.anchors, state.since, state.alarm = state.anchors + 1, 0, 0.0
         if started:
             self._watch(state, before, main)
@@ -147,8 +149,6 @@ class AnchoredFilter:
     def _reweigh(self, state: AnchoredState, lean: FloatArray) -> None:
         """Other weights measure another m: what is known of the old one is carried over as far as offsets tell."""
         change = self._offsets.reweigh(state.offsets, lean, state.main.scale)
-        if not state.main.releases:
-            return
         height = hill(state.main.path[0], state.main.users)
         main = state.main = copied(state.main)
         held = 1.0 - main.weights[-1]
@@ -228,11 +228,11 @@ class AnchoredFilter:
         other, most = _belief(direct), self._offsets.most(state.offsets, state.main.scale)
         off = (corrected.mean - other.mean) ** 2
         # as far as it is not trusted, the corrected estimate is off by what offsets may be
-        doubted = corrected.variance + (1.0 - state.trust) * most
-        part = doubted / (doubted + other.variance)
+        distrust = (1.0 - state.trust) * most
+        part = distrust / (distrust + other.variance)
         part[off > _BEYOND * (corrected.variance + other.variance + most)] = 0.0  # anchors have not seen it yet
         mean = corrected.mean + part * (other.mean - corrected.mean)
-        return _stated(Belief(mean, (1.0 - part) ** 2 * doubted + part**2 * other.variance))
+        return _stated(Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))  # they share the anchors
 
 
 class _Observed(NamedTuple):
@@ -247,6 +247,18 @@ def _back(state: FilterState) -> FilterState:
     earlier = copied(state, deep=False)
     earlier.gap -= 1
     return earlier
+
+
+def _best(before: Estimate | None, measurement: Measurement) -> Belief:
+    """What is known of m without the anchor: what was expected, and the main sum."""
+    noise = measurement.error.variance
+    if before is None or before.std_error is None:
+        return Belief(measurement.values, np.full(len(measurement.values), noise))
+    expected = before.std_error**2
+    part = noise / (noise + expected)
+    jumped = (measurement.values - before.values) ** 2 > _BEYOND * (noise + expected)
+    part[jumped] = 0.0
+    return Belief(measurement.values + part * (before.values - measurement.values), (1.0 - part) * noise)
 
 
 def _belief(estimate: Estimate) -> Belief:

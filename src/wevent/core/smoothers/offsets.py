@@ -98,17 +98,17 @@ class Moments(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Anchor minus main sum of one slot, per cell: β·reach, and the noise of both.
+    """Anchor minus what main sums say of one slot, per cell: β·reach, and the noise of both.
 
     Attributes:
         seen: the difference.
-        main: the variance of the main sum's noise.
-        anchor: of the anchor's.
+        main: the variance of what main sums say.
+        anchor: of the anchor's noise.
         reach: x(1 − x/n).
     """
 
     seen: FloatArray
-    main: float
+    main: FloatArray | float
     anchor: float
     reach: FloatArray
 
