@@ -156,8 +156,8 @@ def main() -> None:
         f"One requirement for all, epsilon 1; {SLOTS} slots ({RECORDED_SLOTS} of recorded streams), mean of {REPEATS} "
         f"repeats; seeds from {TUNED[0]} for streams that constants were chosen on, from {HELD_BACK[0]} for others. The best "
         "peer is picked in hindsight for every row. Ratio: mean squared error of pft with its default options / that of the "
-        "best peer; relative: error / max(count, 0.1 % of the slot's total). A mechanism that has not published counts as zeros, "
-        "which on sparse streams with short windows is hard to beat in relative terms.",
+        "best peer; relative: error / max(count, 0.1 % of the slot's total). A mechanism that has not published counts as "
+        "zeros, which on sparse streams with short windows is hard to beat in relative terms.",
         "Peers: " + ", ".join(RIVALS) + ".",
     ]
     if not recorded():
