@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from wevent.core.limits import MAX_USERS
+from wevent.core.limits import MAX_CYCLE, MAX_USERS
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption
 
@@ -21,6 +21,7 @@ ThresholdRule = Literal["error", "scale", "std"]
 ThresholdName = Literal["scale", "std"]
 EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
+_MOST = 4  # numbers of an option that takes several
 
 
 def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
@@ -45,6 +46,8 @@ class Options:
             its own, False weighs them by their budgets, which is more accurate if they are not.
         anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
             is off by where requirement and cell are correlated.
+        cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several): what comes back is
+            learnt. Public, as all options.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -85,6 +88,15 @@ class Options:
             of_mechanism=True,
         ),
     )
+    cycle: tuple[int, ...] = field(
+        default=(),
+        metadata=_about(
+            "For pft: what comes back, such as 1d, or in slots; several with commas. It is learnt.",
+            of_mechanism=True,
+            least=3,
+            most=MAX_CYCLE,
+        ),
+    )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
     known_total: int | None = field(
         default=None,
@@ -104,9 +116,11 @@ class Options:
         Raises:
             InvalidOption: for a name that is none, or a value outside its kind and range.
         """
-        for name, value in values.items():
+        kinds = option_kinds()
+        settled = {name: kinds[name].settled(value) if name in kinds else value for name, value in values.items()}
+        for name, value in settled.items():
             check_value(name, value)
-        return cls(**values)
+        return cls(**settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,7 @@ class Kind:
         choices: the words it may be; empty for others.
         type: str, int or bool.
         optional: whether None is a value.
+        several: whether it is any number of numbers.
         least, most: the range of a number.
         permanent: whether it stays for the life of a journal.
         of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
@@ -127,6 +142,7 @@ class Kind:
     choices: tuple[str, ...]
     type: type
     optional: bool
+    several: bool
     least: int
     most: int | None
     permanent: bool
@@ -138,14 +154,32 @@ class Kind:
         """Whether this is a value of the option."""
         if value is None:
             return self.optional
+        if self.several:
+            return isinstance(value, tuple) and len(value) <= _MOST and all(map(self._takes_one, value))
+        return self._takes_one(value)
+
+    def _takes_one(self, value: Any) -> bool:
         if type(value) is not self.type:
             return False
         if isinstance(value, int) and self.type is int:
             return value >= self.least and (self.most is None or value <= self.most)
         return not self.choices or value in self.choices
 
+    def settled(self, value: Any) -> Any:
+        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
+        if not self.several or not isinstance(value, (int, list, tuple)) or isinstance(value, bool):
+            return value
+        numbers = [value] if isinstance(value, int) else value
+        return tuple(dict.fromkeys(numbers)) if all(type(one) is int for one in numbers) else value
+
     def read(self, value: Any) -> Any:
         """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
+        if self.several:
+            parts = value.split(",") if isinstance(value, str) and value != "none" else value
+            parts = () if parts == "none" else parts
+            if isinstance(parts, (list, tuple)):
+                parts = [int(one) if isinstance(one, str) and one.strip().isdecimal() else one for one in parts]
+            return self.settled(parts)
         if self.optional and value == "none":
             return None
         return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
@@ -157,7 +191,8 @@ class Kind:
             return "True or False"
         if self.type is str:
             return "text"
-        return f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        number = f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        return f"{number}, or up to {_MOST} of them" if self.several else number
 
 
 @cache
@@ -194,15 +229,18 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words."""
+    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or `tuple[int, ...]`."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
+    several = get_origin(plain) is tuple
+    plain = get_args(plain)[0] if several else plain
     choices = get_args(plain)
     facts = entry.metadata
     return Kind(
         choices,
         str if choices else plain,
         len(parts) > 1,
+        several,
         facts["least"],
         facts["most"],
         facts["permanent"],

@@ -38,6 +38,8 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
     if options.anchors and options.unbiased:
         raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
+    if options.cycle and not row.tracks:
+        raise _refuse("cycle", f"left out for {row.name}", options.cycle, "Only what filters and plans learns it: use pft.")
     if options.known_total is not None and options.neighbours != "replace":
         raise _refuse(
             "known_total",

@@ -7,7 +7,8 @@ class sizes and settings, so it costs nothing; what is spent goes through the ga
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from wevent.core.arrays import IntArray
 from wevent.core.budget import NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
+from wevent.core.smoothers.seasons import harmonics
 
 FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
 READY = 0.5  # a release waits until it has this part of the period's steady budget
@@ -22,6 +24,7 @@ HYSTERESIS = 0.1  # change the period only for a gain above this
 RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _STEP = 1.25  # candidate periods grow by this factor
+_PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
 
 
 class Tracking:
@@ -64,7 +67,7 @@ class Tracking:
     def replan(self, ledger: Budgets, history: History) -> Any:
         """The period for the next release."""
         outlook = self._outlook(history.smoothed)
-        candidates = periods(ledger.windows[ledger.charged])
+        candidates = periods(ledger.windows[ledger.charged], outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
         if outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return current
@@ -146,12 +149,33 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
     return np.maximum(budgets, 0)
 
 
-def periods(windows: IntArray) -> IntArray:
-    """Candidates: 1, growing by a fourth, and the windows themselves."""
+def periods(windows: IntArray, cycles: Sequence[int] = ()) -> IntArray:
+    """Candidates: 1, growing by a fourth, and the windows themselves; of a cycle they must meet all phases.
+
+    A period that meets the same few phases again and again (a whole cycle, a half …) teaches nothing of the others: beyond
+    an eighth of the cycle the next larger one is taken that no harmonic hides.
+    """
     widest = int(windows.max())
     found = {1, *windows.tolist()}
     candidate = 1.0
     while candidate < widest:
         found.add(round(candidate))
         candidate *= _STEP
-    return np.array(sorted(found), dtype=np.int64)
+    candidates = np.array(sorted(found), dtype=np.int64)
+    if not cycles:
+        return candidates
+    allowed = _meeting_all_phases(widest, tuple(cycles))
+    if not len(allowed):
+        return candidates
+    return np.unique(allowed[np.minimum(np.searchsorted(allowed, candidates), len(allowed) - 1)])
+
+
+@lru_cache(maxsize=8)
+def _meeting_all_phases(widest: int, cycles: tuple[int, ...]) -> IntArray:
+    """All such periods, up to the first beyond the widest window."""
+    tried = np.arange(1, widest + max(cycles) + 1)
+    good = np.ones(len(tried), dtype=np.bool_)
+    for cycle in cycles:
+        turns = tried[:, None] * np.array(harmonics(cycle)) / cycle
+        good &= (np.abs(turns - np.rint(turns)) >= _PHASE).all(axis=1) | (8 * tried <= cycle)
+    return tried[good]

@@ -7,7 +7,7 @@ single cells say too little: which models fit, what the cells of the null hold, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 from wevent.core.smoothers.outlook import FilterOutlook
+from wevent.core.smoothers.seasons import SeasonState
 
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
@@ -50,6 +51,7 @@ class FilterState:
         users: n.
         releases: measurements so far.
         gap: slots since the last one.
+        season: of the seasonal models, if there are any.
     """
 
     level: FloatArray
@@ -73,6 +75,7 @@ class FilterState:
     users: int = 0
     releases: int = 0
     gap: int = 0
+    season: SeasonState | None = None
 
 
 class Filter:
@@ -83,7 +86,7 @@ class Filter:
 
     def start(self, cells: int) -> FilterState:
         """Nothing known."""
-        models, trends = len(self.bank.walk), len(self.bank.walk) - self.bank.levels
+        models, trends = len(self.bank.walk), self.bank.seasonal.start - self.bank.levels
         return FilterState(
             level=np.zeros((models, cells)),
             slope=np.zeros((trends, cells)),
@@ -99,6 +102,7 @@ class Filter:
             null_sums=np.zeros(4),
             calibration=np.zeros(3),
             jumps=np.zeros(2),
+            season=None if self.bank.seasons is None else self.bank.seasons.start(cells),
         )
 
     def advance(
@@ -119,7 +123,7 @@ class Filter:
         if measurement is None:
             if not state.releases:
                 return state, Estimate(_frozen(np.zeros_like(state.slow)), None, None)
-            mean, variance = between(state)
+            mean, variance = self.between(state)
             return state, _estimate(state, mean, variance)
         measurement = measurement._replace(values=measurement.values.astype(np.float64))  # −(−2^63) is no int64
         state.users = measurement.users or state.users
@@ -134,31 +138,43 @@ class Filter:
     def outlook(self, state: FilterState) -> FilterOutlook:
         """What is expected of the slots to come."""
         average = float(state.scale.mean())
+        reach = None if state.season is None else state.season.reach
         return FilterOutlook(
-            state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank
+            state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank, reach
         )
 
     def dump(self, state: FilterState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
-        return {
-            field.name: [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
-            for field in fields(state)
-            for value in (getattr(state, field.name),)
-        }
+        dumped = _packed(state)
+        season = dumped.pop("season")
+        return dumped if season is None else {**dumped, "season": _packed(season)}
 
     def load(self, dumped: Any) -> FilterState:
         """The counterpart of `dump`."""
-        values: dict[str, Any] = {
-            name: np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value
-            for name, value in dumped.items()
-        }
-        return FilterState(**values)
+        values = _unpacked(dumped)
+        season = values.pop("season", None)
+        if (season is None) != (self.bank.seasons is None):
+            raise ValueError("a state with seasonal models for a filter without, or the other way round")
+        return FilterState(**values, season=None if season is None else SeasonState(**_unpacked(season)))
+
+    def between(self, state: FilterState) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the model average `gap` slots after the release."""
+        level, slope, now, linear, square, cubic = state.path
+        h = float(state.gap)
+        variance = now + h * linear + h * h * square + cubic * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
+        mean = level + h * slope
+        if self.bank.seasons is not None and state.season is not None:
+            step, doubt = self.bank.seasons.between(state.season, state.gap)
+            mean, variance = mean + step, variance + doubt
+        return mean, np.maximum(variance, 0.0)
 
     def _begin(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """The first release: levels by empirical Bayes over the cells."""
         look = first_look(measurement)
         state.level[:], state.level_variance[:] = look.level, look.variance + doubt
         state.slope_variance[:] = (np.maximum(look.level, 1.0) / 100.0) ** 2  # a trend may double it in 100 slots
+        if self.bank.seasons is not None and state.season is not None:
+            self.bank.seasons.begin(state.season, look.level)
         prior = self.bank.prior[:-1, None]
         state.weights = np.vstack([prior / prior.sum() * (1.0 - look.null), look.null])
         state.pooled = 0.5 * state.weights.mean(axis=1) + 0.5 * self.bank.prior
@@ -169,7 +185,7 @@ class Filter:
 
     def _surprise(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> None:
         """Learn from the residual of the average: what jumps cost, and how far the stated variances are off."""
-        mean, variance = between(state)
+        mean, variance = self.between(state)
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - np.maximum(mean, 0.0)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
@@ -187,7 +203,7 @@ class Filter:
     def _update(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """Predict all models over the gap, weigh them by their likelihood, correct them."""
         self._predict(state)
-        trends = self.bank.levels
+        trends = self.bank.trends
         values, scale = measurement.values, (measurement.error.variance / 2.0) ** 0.5
         mixture = measurement.composition * state.scale + doubt
         flicker = self.bank.flicker[:, None] * state.scale
@@ -203,10 +219,13 @@ class Filter:
         kept = corrected / state.level_variance  # 1 − gain: the part of the prediction that stays
         gain = 1.0 - kept
         # trend models: level and slope are correlated, so what corrects the level corrects the slope by C/P of it
-        state.slope += state.cross_variance * score[trends:]
-        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:]
-        state.slope_variance = np.maximum(slope_variance, state.slope_variance * kept[trends:])
-        state.cross_variance *= kept[trends:]
+        state.slope += state.cross_variance * score[trends]
+        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends]
+        state.slope_variance = np.maximum(slope_variance, state.slope_variance * kept[trends])
+        state.cross_variance *= kept[trends]
+        if self.bank.seasons is not None and state.season is not None:
+            swings = self.bank.seasonal
+            self.bank.seasons.correct(state.season, score[swings], information[swings], kept[swings])
         state.level += state.level_variance * score
         state.level_variance = corrected
         self._jump(state, measurement, mixture, log_density, target, target_variance)
@@ -224,14 +243,21 @@ class Filter:
         """All models over the slots since the last release."""
         # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
         # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
-        trends, h = self.bank.levels, float(state.gap)
+        levels, trends, h = self.bank.levels, self.bank.trends, float(state.gap)
         walk = self.bank.walk[:, None] * state.scale
-        state.level[trends:] += h * state.slope
-        state.level_variance[:trends] += h * walk[:trends]
-        state.level_variance[trends:] += 2.0 * h * state.cross_variance + h * h * state.slope_variance
-        state.level_variance[trends:] += walk[trends:] * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
-        state.cross_variance += h * state.slope_variance + walk[trends:] * (h * (h - 1.0) / 2.0)
-        state.slope_variance += h * walk[trends:]
+        state.level[trends] += h * state.slope
+        state.level_variance[:levels] += h * walk[:levels]
+        state.level_variance[trends] += 2.0 * h * state.cross_variance + h * h * state.slope_variance
+        state.level_variance[trends] += walk[trends] * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
+        state.cross_variance += h * state.slope_variance + walk[trends] * (h * (h - 1.0) / 2.0)
+        state.slope_variance += h * walk[trends]
+        if self.bank.seasons is not None and state.season is not None:
+            swings = self.bank.seasonal
+            step, doubt = self.bank.seasons.predict(state.season, state.gap)
+            state.level[swings] += step
+            walked = h * walk[swings]
+            # whatever is known of level and swing, walking adds to it
+            state.level_variance[swings] = np.maximum(state.level_variance[swings] + doubt, 0.0) + walked
 
     def _jump(
         self,
@@ -261,8 +287,12 @@ class Filter:
             mean[model, cell] += chance * step
             mixed = (1.0 - chance) * spread[model, cell] + chance * (fresh + extra)
             spread[model, cell] = mixed + chance * (1.0 - chance) * step * step
-        trend = model >= self.bank.levels
-        state.cross_variance[model[trend] - self.bank.levels, cell[trend]] *= 1.0 - chance[trend]
+        levels, swings = self.bank.levels, self.bank.seasonal.start
+        trend = (model >= levels) & (model < swings)
+        state.cross_variance[model[trend] - levels, cell[trend]] *= 1.0 - chance[trend]
+        if state.season is not None:
+            seasonal = model >= swings
+            state.season.cross[model[seasonal] - swings, cell[seasonal]] *= (1.0 - chance[seasonal])[:, None]
 
     def _weigh(self, state: FilterState, log_density: FloatArray) -> None:
         """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
@@ -278,13 +308,13 @@ class Filter:
         self, state: FilterState, measurement: Measurement, target: FloatArray, variance: FloatArray, null: Any
     ) -> Estimate:
         """The model average now, and the path it predicts until the next release."""
-        bank, trends = self.bank, self.bank.levels
+        bank, trends = self.bank, self.bank.trends
         weights, empty = state.weights[:-1], state.weights[-1]
         # moments of a mixture: the mean of the means; the mean of the variances plus the variance of the means
         mean = (weights * target).sum(axis=0) + empty * null[0]
         spread = (weights * (variance + (target - mean) ** 2)).sum(axis=0) + empty * (null[1] + (null[0] - mean) ** 2)
         level = (weights * state.level).sum(axis=0) + empty * state.null_mean
-        slope = (weights[trends:] * state.slope).sum(axis=0)
+        slope = (weights[trends] * state.slope).sum(axis=0)
         state.slow = level.copy() if not state.releases else state.slow + _POOL * (level - state.slow)
         state.scale = _scale(np.maximum(level, state.slow), state.users)
         _learn_null(state, measurement)
@@ -294,12 +324,16 @@ class Filter:
         hidden = empty * (state.null_variance + (state.null_mean - level) ** 2)
         flicker = (weights * bank.flicker[:, None]).sum(axis=0) * state.scale
         now = (weights * (state.level_variance + (state.level - level) ** 2)).sum(axis=0) + hidden + flicker
-        walk = (weights[:trends] * bank.walk[:trends, None]).sum(axis=0) * state.scale
-        drift = (weights[trends:] * (state.cross_variance + state.slope * (state.level[trends:] - level))).sum(axis=0)
+        walk = (weights[: bank.levels] * bank.walk[: bank.levels, None]).sum(axis=0) * state.scale
+        drift = (weights[trends] * (state.cross_variance + state.slope * (state.level[trends] - level))).sum(axis=0)
         linear = walk + 2.0 * drift
-        square = (weights[trends:] * (state.slope_variance + (state.slope - slope) ** 2)).sum(axis=0)
-        square += (1.0 - weights[trends:].sum(axis=0)) * slope * slope  # the other models have no slope
-        cubic = (weights[trends:] * bank.walk[trends:, None]).sum(axis=0) * state.scale
+        square = (weights[trends] * (state.slope_variance + (state.slope - slope) ** 2)).sum(axis=0)
+        square += (1.0 - weights[trends].sum(axis=0)) * slope * slope  # the other models have no slope
+        cubic = (weights[trends] * bank.walk[trends, None]).sum(axis=0) * state.scale
+        if bank.seasons is not None and state.season is not None:
+            swings = bank.seasonal
+            linear += (weights[swings] * bank.walk[swings, None]).sum(axis=0) * state.scale
+            bank.seasons.average(state.season, weights[swings], state.level[swings], level, slope, state.gap)
         state.path = np.vstack([level, slope, now, linear, square, cubic])
         state.composition = (1.0 - empty) * measurement.composition * state.scale
         state.gap = 0
@@ -318,14 +352,6 @@ def _scale(level: FloatArray, users: int) -> FloatArray:
     """s = x(1 − x/n): the variance of a count of independent users."""
     inside = np.clip(level, 0.0, float(users))
     return np.maximum(inside * (1.0 - inside / max(users, 1)), _SMALLEST)
-
-
-def between(state: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the model average `gap` slots after the release."""
-    level, slope, now, linear, square, cubic = state.path
-    h = float(state.gap)
-    variance = now + h * linear + h * h * square + cubic * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
-    return level + h * slope, np.maximum(variance, 0.0)
 
 
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
@@ -357,10 +383,35 @@ def _learn_null(state: FilterState, measurement: Measurement) -> None:
 
 def copied(state: FilterState, *, deep: bool = True) -> FilterState:
     """A state of its own; arrays are copied only where they will change."""
-    values: list[Any] = [getattr(state, field.name) for field in fields(state)]
-    if deep:
-        values = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
-    return FilterState(*values)
+    if not deep:
+        return replace(state)
+    after = _deep(state)
+    if state.season is not None:
+        after.season = _deep(state.season)
+    return after
+
+
+def _deep(state: Any) -> Any:
+    arrays = {name: value.copy() for name, value in _values(state).items() if isinstance(value, np.ndarray)}
+    return replace(state, **arrays)
+
+
+def _packed(state: Any) -> dict[str, Any]:
+    return {
+        name: [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
+        for name, value in _values(state).items()
+    }
+
+
+def _unpacked(dumped: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value
+        for name, value in dumped.items()
+    }
+
+
+def _values(state: Any) -> dict[str, Any]:
+    return {field.name: getattr(state, field.name) for field in fields(state)}
 
 
 def _frozen(values: FloatArray) -> FloatArray:
