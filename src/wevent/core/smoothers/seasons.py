@@ -15,7 +15,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 
-_HARMONICS = 4
+_HARMONICS = 6
 _SIZE = 0.3  # τ of the cycle itself, relative to the reach; of harmonic n an n-th of it
 _LEAST = 0.5  # no reach below this
 MODELS = (  # walk, flicker, and what coefficients forget in a cycle, relative to τ²r²
