@@ -23,7 +23,7 @@ def city(*, users: int, days: int, classes: int, seed: int) -> tuple[Any, Any]:
 def days_off(kind: str, days: int) -> list[int]:
     """The days that are of the other kind."""
     if kind == "holiday":
-        return [HOLIDAY] if HOLIDAY < days else []
+        return [HOLIDAY] if days > HOLIDAY else []
     return [day for day in range(days) if day % 7 in WEEKEND] if kind == "weekends" else []
 
 

@@ -173,8 +173,8 @@ class Estimate(NamedTuple):
 class Smoother(Protocol):
     """What is published from measurements. Pure post-processing: it costs nothing."""
 
-    def start(self, cells: int) -> Any:
-        """The state before the first slot."""
+    def start(self, cells: int, slot: int = 1) -> Any:
+        """The state before the first slot that it sees, which has this number."""
 
     def advance(self, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate]:
         """Take one slot's measurement, or None, and say what is published."""

@@ -51,7 +51,7 @@ _sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
-    bank = bank_with_cycles(options.cycle)
+    bank = bank_with_cycles(options.cycle, options.calendar)
     if options.anchors:
         return Anchoring(AnchoredFilter(bank).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
@@ -63,7 +63,7 @@ def _one_or_two_sums(options: Options) -> Estimator:
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:
-    bank = bank_with_cycles(options.cycle)
+    bank = bank_with_cycles(options.cycle, options.calendar)
     return AnchoredFilter(bank) if options.anchors else Filter(bank)
 
 

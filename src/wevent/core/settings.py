@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from wevent.core.limits import MAX_CYCLE, MAX_USERS
+from wevent.core.limits import MAX_CHANGES, MAX_CYCLE, MAX_SLOT, MAX_USERS
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption
 
@@ -21,12 +21,11 @@ ThresholdRule = Literal["error", "scale", "std"]
 ThresholdName = Literal["scale", "std"]
 EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
-_MOST = 4  # numbers of an option that takes several
 
 
 def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
     """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
-    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "off": None}
+    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1, "off": None}
     return {"help": help, **usual, **facts}
 
 
@@ -48,6 +47,8 @@ class Options:
             is off by where requirement and cell are correlated.
         cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several): what comes back is
             learnt. Public, as all options.
+        calendar: with a cycle: the slots with which days of another kind begin and end, in turns (weekends, holidays): these
+            days are learnt apart.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -95,6 +96,17 @@ class Options:
             of_mechanism=True,
             least=3,
             most=MAX_CYCLE,
+            many=4,
+        ),
+    )
+    calendar: tuple[int, ...] = field(
+        default=(),
+        metadata=_about(
+            "With a cycle: a file of days of another kind, such as weekends and holidays, learnt apart.",
+            of_mechanism=True,
+            least=1,
+            most=MAX_SLOT,
+            many=MAX_CHANGES,
         ),
     )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
@@ -131,7 +143,8 @@ class Kind:
         choices: the words it may be; empty for others.
         type: str, int or bool.
         optional: whether None is a value.
-        several: whether it is any number of numbers.
+        several: whether it is a tuple of numbers.
+        many: how many at most.
         least, most: the range of a number.
         permanent: whether it stays for the life of a journal.
         of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
@@ -143,6 +156,7 @@ class Kind:
     type: type
     optional: bool
     several: bool
+    many: int
     least: int
     most: int | None
     permanent: bool
@@ -155,7 +169,7 @@ class Kind:
         if value is None:
             return self.optional
         if self.several:
-            return isinstance(value, tuple) and len(value) <= _MOST and all(map(self._takes_one, value))
+            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
         return self._takes_one(value)
 
     def _takes_one(self, value: Any) -> bool:
@@ -192,7 +206,7 @@ class Kind:
         if self.type is str:
             return "text"
         number = f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
-        return f"{number}, or up to {_MOST} of them" if self.several else number
+        return f"{number}, or up to {self.many} of them" if self.several else number
 
 
 @cache
@@ -241,6 +255,7 @@ def _kind(entry: Field[Any], annotation: Any) -> Kind:
         str if choices else plain,
         len(parts) > 1,
         several,
+        facts["many"],
         facts["least"],
         facts["most"],
         facts["permanent"],

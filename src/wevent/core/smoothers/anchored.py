@@ -15,7 +15,8 @@ import numpy as np
 from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
-from wevent.core.smoothers.filter import Filter, FilterState, copied
+from wevent.core.smoothers.filter import Filter
+from wevent.core.smoothers.filter_state import FilterState, copied
 from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 
@@ -66,9 +67,9 @@ class AnchoredFilter:
         self._filter = Filter(bank)
         self._offsets = Offsets()
 
-    def start(self, cells: int) -> AnchoredState:
+    def start(self, cells: int, slot: int = 1) -> AnchoredState:
         """Nothing known."""
-        return AnchoredState(self._filter.start(cells), self._offsets.start(cells), np.zeros(cells))
+        return AnchoredState(self._filter.start(cells, slot), self._offsets.start(cells), np.zeros(cells))
 
     def advance(self, state: AnchoredState, measurement: Measurement | None) -> tuple[AnchoredState, Estimate]:
         """One slot on.

@@ -67,12 +67,16 @@ def default_bank() -> Bank:
     return Bank(walk, flicker, len(level), prior)
 
 
-def bank_with_cycles(cycles: Sequence[int], kind: Any = None) -> Bank:
-    """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one."""
+def bank_with_cycles(cycles: Sequence[int], calendar: Sequence[int] = ()) -> Bank:
+    """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one.
+
+    Args:
+        cycles, calendar: as of `seasons_of`.
+    """
     bank = default_bank()
     if not cycles:
         return bank
-    seasons = seasons_of(cycles, kind)
+    seasons = seasons_of(cycles, calendar)
     models = len(seasons.drift)
     held = bank.prior[:-1]
     prior = np.concatenate(
@@ -134,7 +138,9 @@ def period_errors(
     return np.concatenate(errors, axis=1) + mixture
 
 
-def _level_errors(k: Any, fresh: FloatArray, q: FloatArray, v: FloatArray, swing: FloatArray | float = 0.0) -> FloatArray:
+def _level_errors(
+    k: Any, fresh: FloatArray, q: FloatArray, v: FloatArray, swing: FloatArray | float = 0.0
+) -> FloatArray:
     """Of a level that walks and flickers; over a period it moves by a `swing` of this variance too."""
     observed = fresh + v
     step = k * q + swing
