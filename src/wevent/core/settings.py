@@ -237,9 +237,8 @@ def check_value(name: str, value: Any) -> None:
             value=value,
         )
     if not kinds[name].takes(value):
-        raise InvalidOption(
-            f"{name} to be {kinds[name]}", f"{value!r}", "Leave it out for the default.", option=name, value=value
-        )
+        remedy = "Write it in slots." if kinds[name].several else "Leave it out for the default."
+        raise InvalidOption(f"{name} to be {kinds[name]}", f"{value!r}", remedy, option=name, value=value)
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:
