@@ -3,7 +3,19 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "correlation", "ablation", "sizes")
+NAMES = (
+    "slots",
+    "literal",
+    "memory",
+    "throughput",
+    "load",
+    "endless",
+    "accuracy",
+    "correlation",
+    "cycles",
+    "ablation",
+    "sizes",
+)
 
 
 def main() -> None:

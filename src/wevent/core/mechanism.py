@@ -202,7 +202,7 @@ class Outlook(Protocol):
         """How much of a measurement's noise stays in what is published, between 0 and 1."""
 
     @property
-    def cycles(self) -> tuple[int, ...]:
+    def cycles(self) -> tuple[float, ...]:
         """The cycles it learns, slots each."""
 
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:

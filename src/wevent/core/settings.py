@@ -45,8 +45,8 @@ class Options:
             its own, False weighs them by their budgets, which is more accurate if they are not.
         anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
             is off by where requirement and cell are correlated.
-        cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several): what comes back is
-            learnt. Public, as all options.
+        cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several; 14.4 is one, too):
+            what comes back is learnt.
         calendar: with a cycle: the slots with which days of another kind begin and end, in turns (weekends, holidays): these
             days are learnt apart.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
@@ -89,7 +89,7 @@ class Options:
             of_mechanism=True,
         ),
     )
-    cycle: tuple[int, ...] = field(
+    cycle: tuple[float, ...] = field(
         default=(),
         metadata=_about(
             "For pft: what comes back, such as 1d, or in slots; several with commas. It is learnt.",
@@ -175,27 +175,21 @@ class Kind:
     def _takes_one(self, value: Any) -> bool:
         if type(value) is not self.type:
             return False
-        if isinstance(value, int) and self.type is int:
+        if isinstance(value, (int, float)) and self.type is not bool:
             return value >= self.least and (self.most is None or value <= self.most)
         return not self.choices or value in self.choices
 
     def settled(self, value: Any) -> Any:
         """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
-        if not self.several or not isinstance(value, (int, list, tuple)) or isinstance(value, bool):
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
             return value
-        numbers = [value] if isinstance(value, int) else value
-        return tuple(dict.fromkeys(numbers)) if all(type(one) is int for one in numbers) else value
+        return tuple(dict.fromkeys(self.type(one) for one in numbers))
 
     def read(self, value: Any) -> Any:
         """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
-        if self.several:
-            parts = value.split(",") if isinstance(value, str) and value != "none" else value
-            parts = () if parts == "none" else parts
-            if isinstance(parts, (list, tuple)):
-                parts = [int(one) if isinstance(one, str) and one.strip().isdecimal() else one for one in parts]
-            return self.settled(parts)
-        if self.optional and value == "none":
-            return None
+        if (self.optional or self.several) and value == "none":
+            return () if self.several else None
         return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
 
     def __str__(self) -> str:
@@ -205,7 +199,8 @@ class Kind:
             return "True or False"
         if self.type is str:
             return "text"
-        number = f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        kind = "a number" if self.type is float else "a whole number"
+        number = f"{kind}, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
         return f"{number}, or up to {self.many} of them" if self.several else number
 
 
@@ -242,7 +237,7 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or `tuple[int, ...]`."""
+    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or a tuple of numbers."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
     several = get_origin(plain) is tuple

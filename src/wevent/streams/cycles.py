@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,19 @@ from wevent.streams.files.requirements_file import read_column
 
 _DAY_US = 86_400_000_000
 _1970 = date(1970, 1, 1).toordinal()
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_FAR = 10**15  # slots; no option is that large
 
 
-def read_cycles(written: Any, slot_us: int | None) -> tuple[int, ...]:
-    """The slots of cycles such as 288, "1d", "1d,12h" or ["1d", 100]; "none" is none.
+def read_cycles(written: Any, slot_us: int | None) -> tuple[float, ...]:
+    """The slots of cycles such as 288, "1d", "1d,12h" or ["1d", 14.4]; "none" is none.
 
     Args:
         written: one of them, or several.
         slot_us: how long a slot is, None for slots that have numbers and no times.
 
     Raises:
-        InvalidSettings: for what is no cycle, a duration where slots have no length, or one that is no whole number of
-            slots: its days would begin at another time every day.
+        InvalidSettings: for what is no cycle, or a duration where slots have no length.
     """
     if written == "none":
         return ()
@@ -34,13 +37,13 @@ def read_cycles(written: Any, slot_us: int | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_slots(part, slot_us) for part in parts))
 
 
-def _slots(written: Any, slot_us: int | None) -> int:
-    if type(written) is int:
-        return written
-    text = str(written).strip()
-    if text.isascii() and text.isdecimal() and len(text) <= 18:
-        return int(text)
-    length_us = parse_length(written if not isinstance(written, str) else text, "cycle")
+def _slots(written: Any, slot_us: int | None) -> float:
+    if isinstance(written, (int, float, Decimal)) and not isinstance(written, bool):
+        return float(min(max(written, 0), _FAR))  # neither is a cycle, and the message says so
+    text = written.strip() if isinstance(written, str) else written
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        return float(text)
+    length_us = parse_length(text, "cycle")
     if slot_us is None:
         raise InvalidSettings(
             "a cycle in slots, for slots that have numbers and no length",
@@ -48,14 +51,7 @@ def _slots(written: Any, slot_us: int | None) -> int:
             "Write the number of slots.",
             key="cycle",
         )
-    if length_us % slot_us:
-        raise InvalidSettings(
-            "a cycle of whole slots",
-            f"{text!r}, which is {length_us / slot_us:.5g} of them",
-            "Choose a slot that divides it, or write a number of slots.",
-            key="cycle",
-        )
-    return length_us // slot_us
+    return length_us / slot_us
 
 
 def read_days(written: Any) -> tuple[date, ...]:

@@ -7,6 +7,7 @@ class sizes and settings, so it costs nothing; what is spent goes through the ga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -149,7 +150,7 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
     return np.maximum(budgets, 0)
 
 
-def periods(windows: IntArray, cycles: Sequence[int] = ()) -> IntArray:
+def periods(windows: IntArray, cycles: Sequence[float] = ()) -> IntArray:
     """Candidates: 1, growing by a fourth, and the windows themselves; of a cycle they must meet all phases.
 
     A period that meets the same few phases again and again (a whole cycle, a half …) teaches nothing of the others: beyond
@@ -171,9 +172,9 @@ def periods(windows: IntArray, cycles: Sequence[int] = ()) -> IntArray:
 
 
 @lru_cache(maxsize=8)
-def _meeting_all_phases(widest: int, cycles: tuple[int, ...]) -> IntArray:
+def _meeting_all_phases(widest: int, cycles: tuple[float, ...]) -> IntArray:
     """All such periods, up to the first beyond the widest window."""
-    tried = np.arange(1, widest + max(cycles) + 1)
+    tried = np.arange(1, widest + math.ceil(max(cycles)) + 1)
     good = np.ones(len(tried), dtype=np.bool_)
     for cycle in cycles:
         turns = tried[:, None] * np.array(harmonics(cycle)) / cycle

@@ -67,7 +67,7 @@ def default_bank() -> Bank:
     return Bank(walk, flicker, len(level), prior)
 
 
-def bank_with_cycles(cycles: Sequence[int], calendar: Sequence[int] = ()) -> Bank:
+def bank_with_cycles(cycles: Sequence[float], calendar: Sequence[int] = ()) -> Bank:
     """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one.
 
     Args:

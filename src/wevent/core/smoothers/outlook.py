@@ -40,7 +40,7 @@ class FilterOutlook:
     reach: FloatArray | None = None
 
     @property
-    def cycles(self) -> tuple[int, ...]:
+    def cycles(self) -> tuple[float, ...]:
         """The cycles that are learnt, slots each."""
         return () if self.bank.seasons is None else self.bank.seasons.cycles
 

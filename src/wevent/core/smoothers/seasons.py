@@ -41,7 +41,7 @@ class Seasons:
         calendar: the slots with which days of another kind begin and end, in turns; None: all days are alike.
     """
 
-    cycles: tuple[int, ...]
+    cycles: tuple[float, ...]
     frequencies: FloatArray
     size: FloatArray
     pace: FloatArray
@@ -165,12 +165,12 @@ class Seasons:
         return np.einsum("kn,knms->kms", at_end, settled), np.einsum("kn,knms->kms", on_average, settled)
 
 
-def harmonics(cycle: int) -> tuple[int, ...]:
+def harmonics(cycle: float) -> tuple[int, ...]:
     """n = 1, 2, … of a cycle, as far as slots can show them: n/C below a half."""
     return tuple(n for n in range(1, _HARMONICS + 1) if 2 * n < cycle)
 
 
-def seasons_of(cycles: Sequence[int], calendar: Sequence[int] = ()) -> Seasons:
+def seasons_of(cycles: Sequence[float], calendar: Sequence[int] = ()) -> Seasons:
     """Cycles of so many slots, each with its harmonics; one that two of them share counts once.
 
     Args:
