@@ -5,8 +5,9 @@ Constants were chosen on seed 100, and on recorded cabs and bikes; what is repor
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class Case(NamedTuple):
     cycle: float = DAY
     days: float | None = DAY
     calendar: tuple[int, ...] = ()
-    plain: dict[str, Any] = {}
+    plain: Mapping[str, Any] = MappingProxyType({})
     seeds: tuple[int, ...] = SEEDS
 
 
@@ -52,7 +53,7 @@ def invented(kind: str, **options: Any) -> Case:
 def changes(days: list[int]) -> tuple[int, ...]:
     """Where days that begin with these slots begin and end, in turns."""
     edges = [edge for first in days for edge in (first, first + DAY)]
-    return tuple(edge for edge in edges if edges.count(edge) == 1)
+    return tuple(max(edge, 1) for edge in edges if edges.count(edge) == 1)
 
 
 def steady(kind: str, users: int) -> Case:
@@ -91,7 +92,7 @@ def recorded() -> Iterator[Case]:
         yield case
         if name == "cabspotting":  # from a Saturday, 3 in the morning of San Francisco on; Memorial Day is day 9
             off = [day * DAY + 1 - 36 for day in range(25) if day % 7 in (0, 1) or day == 9]
-            yield case._replace(name=f"{name}, calendar", calendar=changes([max(first, 1) for first in off]))
+            yield case._replace(name=f"{name}, calendar", calendar=changes(off))
             yield case._replace(name=f"wrong cycle: {name}, 250 instead of 288", cycle=250.0, days=None)
 
 
