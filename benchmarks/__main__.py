@@ -15,6 +15,8 @@ NAMES = (
     "cycles",
     "ablation",
     "sizes",
+    "peers-spending",
+    "peers",
 )
 
 
@@ -25,7 +27,7 @@ def main() -> None:
             print(f"Expected a benchmark out of {', '.join(NAMES)}; received {name!r}.", file=sys.stderr)
             sys.exit(2)
     for name in chosen:
-        importlib.import_module(f"benchmarks.{name}").main()
+        importlib.import_module(f"benchmarks.{name.replace('-', '_')}").main()
 
 
 main()

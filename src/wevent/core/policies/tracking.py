@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
 from wevent.core.smoothers.seasons import harmonics
@@ -26,6 +26,8 @@ RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _STEP = 1.25  # candidate periods grow by this factor
 _PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
+_MOST = np.iinfo(np.int64).max
+_ENTRIES = 1 << 18  # candidates × classes that are looked at together
 
 
 class Tracking:
@@ -63,31 +65,38 @@ class Tracking:
             return Idle.NOT_DUE
         if self._unbiased:
             return budgets
-        return self._capped(budgets, ledger, self._outlook(history.smoothed)).budgets
+        capped_budgets: IntArray = self._capped(budgets[None], ledger, self._outlook(history.smoothed)).budgets[0]
+        return capped_budgets
 
     def replan(self, ledger: Budgets, history: History) -> Any:
         """The period for the next release."""
         outlook = self._outlook(history.smoothed)
+        if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
+            return history.memory
         candidates = periods(ledger.windows[ledger.charged], outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
-        if outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
-            return current
-        plans = [self._capped(steady(ledger, int(period)), ledger, outlook) for period in candidates]
-        noise = np.array([plan.noise for plan in plans])
-        composition = np.array([plan.composition for plan in plans])
-        errors = outlook.expected_errors(candidates, noise, composition)
+        errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
         if outlook.releases <= 2 or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
             return int(candidates[best])
         return current
 
+    def _expected(self, candidates: IntArray, ledger: Budgets, outlook: Outlook) -> tuple[FloatArray, FloatArray]:
+        """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""
+        at_once = max(1, _ENTRIES // len(ledger.windows))
+        plans = [
+            self._capped(steady(ledger, candidates[first : first + at_once, None]), ledger, outlook)
+            for first in range(0, len(candidates), at_once)
+        ]
+        return np.concatenate([plan.noise for plan in plans]), np.concatenate([plan.composition for plan in plans])
+
     def _level(self, budgets: IntArray, ledger: Budgets) -> IntArray:
         """With `unbiased`, the smallest budget of any class with members, for all."""
         if not self._unbiased:
             return budgets
         members = ledger.sizes > 0
-        smallest = budgets[members].min() if members.any() else budgets.min()
+        smallest = (budgets[..., members] if any_true(members) else budgets).min(axis=-1, keepdims=True)
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
@@ -102,38 +111,44 @@ class Tracking:
 
 
 class Capped(NamedTuple):
-    """Budgets after the cap, the noise variance they give and the CV² of their weights."""
+    """For each of several releases: budgets after the cap, the noise variance they give and the CV² of their weights."""
 
     budgets: IntArray
-    noise: float
-    composition: float
+    noise: FloatArray
+    composition: FloatArray
 
 
 def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sensitivity: int = 1) -> Capped:
-    """Cap all budgets at the θ that minimises gain·noise + CV²·scale.
+    """Cap all budgets at the θ that minimises gain·noise + CV²·scale; releases × classes, each release on its own.
 
     Which classes happen to be in a cell may persist, so no filter averages that error out; noise is averaged with the
-    filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise.
+    filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise. Where nobody
+    has a budget, nothing is capped and the noise is as good as infinite.
     """
     if not sizes.any():  # nobody is registered: all classes count alike
         sizes = np.ones_like(sizes)
-    order = budgets.argsort(kind="stable")
-    ascending, members = budgets[order], sizes[order].astype(np.float64)
-    allowed = np.flatnonzero((ascending > 0) & (members > 0.0))
-    if not len(allowed):
-        return Capped(budgets, float(NANO) ** 2, 0.0)
+    order = budgets.argsort(axis=1, kind="stable")
+    ascending, members = np.take_along_axis(budgets, order, axis=1), sizes[order].astype(np.float64)
+    allowed = (ascending > 0) & (members > 0.0)
     values = ascending / NANO
-    users = members.sum()
-    above = users - np.cumsum(members)  # of the classes with larger budgets: they are capped
-    mean = (np.cumsum(values * members) + values * above)[allowed] / users
-    square = (np.cumsum(values * values * members) + values * values * above)[allowed] / users
+    users = float(sizes.sum())
+    above = users - members.cumsum(axis=1)  # of the classes with larger budgets: they are capped
+    mean = ((values * members).cumsum(axis=1) + values * above) / users
+    square = ((values * values * members).cumsum(axis=1) + values * values * above) / users
+    mean[~allowed] = 1.0 / NANO  # no θ: the mean may be 0
     noise, composition = 2.0 * (sensitivity / mean) ** 2, np.maximum(square / mean**2 - 1.0, 0.0)
-    best = int((gain * noise + composition * scale).argmin())
-    return Capped(np.minimum(budgets, ascending[allowed[best]]), float(noise[best]), float(composition[best]))
+    best = np.where(allowed, gain * noise + composition * scale, np.inf).argmin(axis=1)
+    chosen = np.arange(len(budgets)), best
+    some = allowed[chosen]
+    return Capped(
+        np.where(some[:, None], np.minimum(budgets, ascending[chosen][:, None]), budgets),
+        np.where(some, noise[chosen], float(NANO) ** 2),
+        np.where(some, composition[chosen], 0.0),
+    )
 
 
-def steady(ledger: Budgets, period: int) -> IntArray:
-    """ε over the releases a window can hold: ε_g // ceil(w_g / k)."""
+def steady(ledger: Budgets, period: IntArray | int) -> IntArray:
+    """ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
     budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
     return budgets
 
@@ -143,10 +158,11 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
 
     By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
     """
-    releases = np.arange(-(-int(ledger.windows.max()) // period))
+    within = -(-ledger.windows // period)
+    releases = np.arange(int(within.max()))
     remaining = ledger.forecast(releases * period) // (releases + 1)
-    inside = releases < -(-ledger.windows // period)[:, None]
-    budgets: IntArray = np.where(inside, remaining, np.iinfo(np.int64).max).min(axis=1)
+    remaining[releases >= within[:, None]] = _MOST
+    budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)
 
 
@@ -156,27 +172,28 @@ def periods(windows: IntArray, cycles: Sequence[float] = ()) -> IntArray:
     A period that meets the same few phases again and again (a whole cycle, a half …) teaches nothing of the others: beyond
     an eighth of the cycle the next larger one is taken that no harmonic hides.
     """
-    widest = int(windows.max())
-    found = {1, *windows.tolist()}
-    candidate = 1.0
+    return _periods(windows.tobytes(), tuple(cycles))
+
+
+@lru_cache(maxsize=64)
+def _periods(windows: bytes, cycles: tuple[float, ...]) -> IntArray:
+    found = {1, *np.frombuffer(windows, dtype=np.int64).tolist()}
+    widest, candidate = max(found), 1.0
     while candidate < widest:
         found.add(round(candidate))
         candidate *= _STEP
-    candidates = np.array(sorted(found), dtype=np.int64)
-    if not cycles:
-        return candidates
-    allowed = _meeting_all_phases(widest, tuple(cycles))
-    if not len(allowed):
-        return candidates
-    return np.unique(allowed[np.minimum(np.searchsorted(allowed, candidates), len(allowed) - 1)])
+    if cycles:
+        found = _meeting_all_phases(sorted(found), cycles) or found
+    return frozen_ints(sorted(found))
 
 
-@lru_cache(maxsize=8)
-def _meeting_all_phases(widest: int, cycles: tuple[float, ...]) -> IntArray:
-    """All such periods, up to the first beyond the widest window."""
-    tried = np.arange(1, widest + math.ceil(max(cycles)) + 1)
+def _meeting_all_phases(candidates: list[int], cycles: tuple[float, ...]) -> set[int]:
+    """Each candidate, or the next larger period that no harmonic hides; none if all are hidden."""
+    tried = np.arange(1, candidates[-1] + math.ceil(max(cycles)) + 1)
     good = np.ones(len(tried), dtype=np.bool_)
     for cycle in cycles:
         turns = tried[:, None] * np.array(harmonics(cycle)) / cycle
         good &= (np.abs(turns - np.rint(turns)) >= _PHASE).all(axis=1) | (8 * tried <= cycle)
-    return tried[good]
+    allowed = tried[good]
+    places = np.searchsorted(allowed, candidates)
+    return set(allowed[np.minimum(places, len(allowed) - 1)].tolist()) if len(allowed) else set()

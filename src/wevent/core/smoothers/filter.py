@@ -93,7 +93,7 @@ class Filter:
 
     def outlook(self, state: FilterState) -> FilterOutlook:
         """What is expected of the slots to come."""
-        average = float(state.scale.mean())
+        average = float(state.scale.sum()) / len(state.scale)
         reach = None if state.season is None else state.season.reach
         return FilterOutlook(
             state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank, reach
@@ -155,7 +155,8 @@ class Filter:
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - np.maximum(mean, 0.0)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
-        state.jumps = state.jumps * math.exp(-state.gap / _MEMORY) + [float(beyond.sum()) / cells, state.gap]
+        past, slots = (math.exp(-state.gap / _MEMORY) * state.jumps).tolist()
+        state.jumps = np.array([past + float(beyond.sum()) / cells, slots + state.gap])
         predicted = float(variance.sum())
         weight = 1.0 / (noise + predicted / cells) ** 2
         chance = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
@@ -237,9 +238,8 @@ class Filter:
         # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
         # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
         trends, h = self.bank.trends, float(state.gap)
-        steps = np.full_like(self._walk, h)
-        steps[trends] = (h - 1.0) * h * (2.0 * h - 1.0) / 6.0
-        steps *= self._walk
+        steps = h * self._walk
+        steps[trends] *= (h - 1.0) * (2.0 * h - 1.0) / 6.0
         if self.bank.seasons is not None and state.season is not None:
             swings = self.bank.seasonal
             self.bank.seasons.predict(state.season, state.gap, state.level[swings], state.level_variance[swings])
@@ -353,7 +353,7 @@ def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> N
 
 def _mixed(weights: FloatArray, values: FloatArray) -> FloatArray:
     """The average over models, per cell."""
-    mixed: FloatArray = np.einsum("mc,mc->c", weights, values)
+    mixed: FloatArray = np.add.reduce(weights * values)
     return mixed
 
 
@@ -382,10 +382,10 @@ def _scale(level: FloatArray, users: int) -> FloatArray:
 
 
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
-    std_error = np.sqrt(state.inflation * variance + state.composition + 1e-12)
-    typical = float((std_error**2).sum()) / len(std_error)
+    stated = state.inflation * variance + (state.composition + 1e-12)
+    typical = float(np.add.reduce(stated)) / len(stated)
     law = NoiseError("estimate", typical**0.5, typical)
-    return Estimate(_frozen(np.maximum(mean, 0.0)), _frozen(std_error), law)
+    return Estimate(_frozen(np.maximum(mean, 0.0)), _frozen(np.sqrt(stated)), law)
 
 
 def _learn_null(state: FilterState, measurement: Measurement) -> None:

@@ -55,7 +55,7 @@ class FilterOutlook:
         mass = weights.sum(axis=1)
         by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
         squared, slots = self.jumps.tolist()
-        believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * self.scales) ** 2))
+        believed = _JUMP_RATE * _JUMP_SLOTS * float(((0.5 * self.scales) ** 2).sum()) / len(self.scales)
         rate = (believed + squared) / (_JUMP_SLOTS + slots)
         by_model = by_model + (rate * (periods - 1) / 2.0)[:, None]  # a jump waits half a period to be seen
         power = 1.0 - 0.5 * float(np.exp(-self.releases / _IGNORANCE))
@@ -68,9 +68,13 @@ class FilterOutlook:
         bins -= bins.min()
         sizes = np.bincount(bins)
         held = sizes > 0
-        weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in self.weights])[:, held]
+        models = np.arange(len(self.weights))[:, None]
+        places = models * len(sizes) + bins  # model after model, in one call: it counts where cells are few
+        weights: FloatArray = np.bincount(places.ravel(), self.weights.ravel(), models.size * len(sizes)).astype(
+            np.float64
+        )
         reach = None if self.reach is None else np.bincount(bins, self.reach**2)[held] / sizes[held]
-        return weights, np.bincount(bins, self.scales)[held] / sizes[held], reach
+        return weights.reshape(models.size, -1)[:, held], np.bincount(bins, self.scales)[held] / sizes[held], reach
 
 
 @dataclass(frozen=True, slots=True)
