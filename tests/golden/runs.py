@@ -29,6 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ba std": {"mechanism": "ba", "threshold": "std"},
     "pbd filter": {"mechanism": "pbd", "estimator": "weighting", "smoothing": "filter", "round": True},
     "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True},
+    "pft cycle": {"mechanism": "pft", "unbiased": False, "cycle": 12.0, "calendar": (13, 25)},
 }
 KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}
 """What the golden files call the outcomes: they were recorded before a prediction had a word of its own."""

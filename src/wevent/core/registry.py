@@ -20,6 +20,7 @@ from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
 from wevent.core.settings import EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.anchored import AnchoredFilter
+from wevent.core.smoothers.bank import bank_with_cycles
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 
@@ -50,10 +51,11 @@ _sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
+    bank = bank_with_cycles(options.cycle, options.calendar)
     if options.anchors:
-        return Anchoring(AnchoredFilter().outlook, sensitivity=options.sensitivity)
+        return Anchoring(AnchoredFilter(bank).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(Filter().outlook, unbiased=alike, sensitivity=options.sensitivity)
+    return Tracking(Filter(bank).outlook, unbiased=alike, sensitivity=options.sensitivity)
 
 
 def _one_or_two_sums(options: Options) -> Estimator:
@@ -61,7 +63,8 @@ def _one_or_two_sums(options: Options) -> Estimator:
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:
-    return AnchoredFilter() if options.anchors else Filter()
+    bank = bank_with_cycles(options.cycle, options.calendar)
+    return AnchoredFilter(bank) if options.anchors else Filter(bank)
 
 
 def _randomized(options: Options) -> Randomized:

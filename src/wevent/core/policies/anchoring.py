@@ -89,7 +89,7 @@ class Anchoring:
         if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
             return memory
         held = Design(*memory) if memory else None
-        candidates = periods(ledger.windows[ledger.charged])
+        candidates = periods(ledger.windows[ledger.charged], outlook.counts.cycles)
         options = all_designs(ledger, outlook, candidates, held, self._sensitivity)
         k, noise, offset = np.array([(one.design.period, one.noise, one.offset) for one in options]).T
         errors = outlook.counts.expected_errors(k.astype(np.int64), noise, np.zeros(len(options))) + offset

@@ -17,7 +17,7 @@ from wevent.core.arrays import FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.filter_state import FilterState, between, copied
+from wevent.core.smoothers.filter_state import FilterState, copied
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
 from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
@@ -65,9 +65,9 @@ class AnchoredFilter:
         self._filter = Filter(bank)
         self._offsets = Offsets()
 
-    def start(self, cells: int) -> AnchoredState:
+    def start(self, cells: int, slot: int = 1) -> AnchoredState:
         """Nothing known."""
-        empty = self._filter.start(cells)
+        empty = self._filter.start(cells, slot)
         return AnchoredState(empty, empty, self._offsets.start(cells), np.full(cells, _TRUST))
 
     def advance(self, state: AnchoredState, measurement: Measurement | None) -> tuple[AnchoredState, Estimate]:
@@ -88,7 +88,7 @@ class AnchoredFilter:
     def outlook(self, state: AnchoredState) -> AnchorOutlook:
         """What is expected of the slots to come."""
         leading = state.main if state.main.releases else state.direct
-        known = between(state.direct)[1] if state.direct.releases else state.main.scale**2
+        known = self._filter.between(state.direct)[1] if state.direct.releases else state.main.scale**2
         return AnchorOutlook(
             self._filter.outlook(leading),
             state.since,
@@ -232,7 +232,9 @@ class AnchoredFilter:
         part = distrust / (distrust + other.variance)
         part[off > _BEYOND * (corrected.variance + other.variance + most)] = 0.0  # anchors have not seen it yet
         mean = corrected.mean + part * (other.mean - corrected.mean)
-        return _stated(Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))  # they share the anchors
+        return _stated(
+            Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance)
+        )  # they share the anchors
 
 
 class _Observed(NamedTuple):

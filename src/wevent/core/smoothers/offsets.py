@@ -261,4 +261,3 @@ class Offsets:
         errors[:, 0] = spread * mean  # the spike: chance
         total: FloatArray = errors @ self.weights(state, cautious=True)
         return total
-
