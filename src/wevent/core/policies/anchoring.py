@@ -29,6 +29,9 @@ from wevent.core.policies.tracking import FIRST, HYSTERESIS, READY, RECONSIDER, 
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
+_ALIKE = 0.03  # errors that differ by less than this part, and …
+_NOTHING = 0.02  # … by this many squared counts per cell, are alike
+_PATIENCE = 3  # anchors alone may take this many times the period of main sums
 _LONG = 8  # slots: who releases so rarely reconsiders every time
 
 
@@ -93,7 +96,11 @@ class Anchoring:
         options = all_designs(ledger, outlook, candidates, held, self._sensitivity)
         k, noise, offset = np.array([(one.design.period, one.noise, one.offset) for one in options]).T
         errors = outlook.counts.expected_errors(k.astype(np.int64), noise, np.zeros(len(options))) + offset
-        best = int(errors.argmin())
+        always = np.array([one.design.every == ALWAYS for one in options])
+        soonest = k[np.where(always, np.inf, errors).argmin()]
+        errors[always & (k > _PATIENCE * soonest)] = np.inf  # what is still may jump, and who waits sees it late
+        good = np.flatnonzero(errors <= (1.0 + _ALIKE) * errors.min() + _NOTHING)
+        best = int(good[k[good].argmin()])  # the sooner, the earlier a jump is seen
         if held is not None and releases > 2:
             near = [_distance(one.design, held) for one in options]
             nearest = int(np.argmin(near))
