@@ -76,7 +76,7 @@ class FilterState:
 
 
 class Filter:
-    """Track every cell with the bank; publish the model average, clipped at zero, with an honest error."""
+    """Track every cell with the bank; publish the model average, clipped to [0, n], with an honest error."""
 
     def __init__(self, bank: Bank | None = None) -> None:
         self.bank = bank or default_bank()
@@ -171,7 +171,7 @@ class Filter:
         """Learn from the residual of the average: what jumps cost, and how far the stated variances are off."""
         mean, variance = between(state)
         noise, mixture = measurement.error.variance, state.composition + doubt
-        squared = (measurement.values - np.maximum(mean, 0.0)) ** 2
+        squared = (measurement.values - _possible(mean, state.users)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
         state.jumps = state.jumps * np.exp(-state.gap / _MEMORY) + [float(beyond.mean()), state.gap]
         weight = 1.0 / (noise + variance.mean()) ** 2
@@ -332,7 +332,12 @@ def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Est
     std_error = np.sqrt(state.inflation * variance + state.composition + 1e-12)
     typical = float((std_error**2).mean())
     law = NoiseError("estimate", typical**0.5, typical)
-    return Estimate(_frozen(np.maximum(mean, 0.0)), _frozen(std_error), law)
+    return Estimate(_frozen(_possible(mean, state.users)), _frozen(std_error), law)
+
+
+def _possible(mean: FloatArray, users: int) -> FloatArray:
+    """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
+    return np.clip(mean, 0.0, float(users) if users else np.inf)
 
 
 def _learn_null(state: FilterState, measurement: Measurement) -> None:
