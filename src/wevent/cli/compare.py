@@ -56,7 +56,7 @@ from wevent.experiments.wording import short
     help="Who asks for what: types (the paper's ten), equal, independent, ratio:R, csv:PATH (user,window,epsilon).  "
     "[default: the requirements file if there is one, else types]",
 )
-@simulation_options
+@simulation_options(peers=True)
 @click.option("--ajsd", type=Word("raw", "normalised"), default="raw", show_default=True, help="Form of AJSD.")
 @click.option("--plot", type=PICTURE, help="Draw truth, releases and errors here.")
 @click.option("--per-slot", type=TABLE, help="Write the errors of every slot here: .parquet or .csv.")
@@ -67,16 +67,19 @@ def command(stream_name: str | None, **given: Any) -> None:
     This is a SIMULATION: it sees the truth in order to measure errors, it draws seeded noise, and so its output
     protects nobody. Do not publish what it prints about real people.
 
-    Every run is made by the publisher itself, slot by slot: a slot takes about half a millisecond, with pft two or
-    three times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
+    Every run of a mechanism is made by the publisher itself, slot by slot: a slot takes about half a millisecond, with
+    pft two or three times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
+
+    Peers (spas, rescuedp, fast, pegasus, adapub) are other published mechanisms, corrected, with one budget for all: the
+    strictest. They are there to compare with and never publish.
 
     \b
     amre    mean squared error per slot and cell (the paper's formula, which it calls relative)
+    mre     mean relative error: |release - count| / max(count, 0.1 % of the slot's total), the bound of the literature
     ajsd    Jensen-Shannon divergence, on raw counts as in the authors' code, or normalised
-    mre     error relative to the true count, at least 0.1 % of the slot's total
     mae     mean absolute error
     fresh   releases that were measured in their slot
-    ms/slot time of one slot of a real publisher with secure noise, one run, counting not included
+    ms/slot time of one slot of a real publisher with secure noise, one run, counting not included; none for peers
     window  the largest part of its epsilon that any class spent in any of its windows
     covered how often the truth lay within the stated 95 % interval
     """  # noqa: D301  click needs the backspace itself
@@ -183,7 +186,7 @@ def _row(row: Compared, form: str) -> ComparedRow:
 
 def _table(answer: CompareAnswer) -> Table:
     title = f"Errors on {answer.stream}, smallest first (mean of {answer.repeats} repeats, ± half of the 95 % interval)"
-    numbers = ("amre", "±", "ajsd", "mre", "mae", "fresh", "ms/slot", "window", "covered")
+    numbers = ("amre", "±", "mre", "ajsd", "mae", "fresh", "ms/slot", "window", "covered")
     table = new_table(title, ["mechanism"], numbers, caption=_CAPTION)
     for row in answer.mechanisms:
         table.add_row(*_cells(row))
@@ -196,8 +199,8 @@ def _cells(row: ComparedRow) -> list[str]:
         row.mechanism,
         short(row.amre),
         "-" if low is None or high is None else short((high - low) / 2, digits=2),
-        short(row.ajsd),
         short(row.mre),
+        short(row.ajsd),
         short(row.mae),
         f"{row.fresh:.0f}",
         "-" if row.ms_per_slot is None else f"{row.ms_per_slot:.2f}",

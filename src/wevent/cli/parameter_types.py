@@ -59,13 +59,26 @@ class _MechanismName(_Text):
 
 
 class _MechanismNames(_Text):
-    """Mechanisms, separated by commas."""
+    """Mechanisms, separated by commas.
+
+    Args:
+        peers: whether those that can only be compared with are among them.
+    """
 
     name = "mechanisms"
+
+    def __init__(self, *, peers: bool = False) -> None:
+        self._peers = peers
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, begun = incomplete.rpartition(",")
         items = MECHANISM.shell_complete(ctx, param, begun)
+        if self._peers:
+            from wevent.publisher.catalogue import SIMULATED_ONLY
+
+            items += [
+                CompletionItem(name, help=text) for name, text in SIMULATED_ONLY.items() if name.startswith(begun)
+            ]
         return [CompletionItem(f"{before}{comma}{item.value}", help=item.help) for item in items]
 
 
@@ -84,6 +97,7 @@ class _FileName(_Text):
 
 MECHANISM = _MechanismName()
 MECHANISMS = _MechanismNames()
+CONTENDERS = _MechanismNames(peers=True)
 FILE = _FileName()
 STREAM = _FileName("city", "tlns", "sin", "log", "taxi", "foursquare", "daily", "file:")
 ASSIGNMENT = Word("types", "equal", "independent", "ratio:", "csv:", checked=False)

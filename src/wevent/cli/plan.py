@@ -66,7 +66,7 @@ _SLOTS = 500  # of invented streams
     show_default=True,
     help="A stream like yours: file:PATH, events (those of the configuration), sin, log, tlns, city, or daily (invented).",
 )
-@simulation_options
+@simulation_options()
 @click.option("--plot", type=PICTURE, help="Draw expected errors and moves here.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object, nothing else.")
 def command(**given: Any) -> None:

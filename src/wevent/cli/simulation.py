@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from wevent.cli.flags import option_flags
-from wevent.cli.parameter_types import MECHANISMS, Word
+from wevent.cli.parameter_types import CONTENDERS, MECHANISMS, Word
 from wevent.cli.words import parse_list
 from wevent.core.settings import option_kinds
 from wevent.streams.clock import SECOND_US, parse_length
@@ -34,13 +34,6 @@ VARIANT = click.option(
 )
 
 _RUNS = (
-    click.option(
-        "--mechanisms",
-        type=MECHANISMS,
-        default=None,
-        help="Comma-separated; a word after a colon is an option of its own, as in bd:std or pbd:refund.  "
-        "[default: all that take the options]",
-    ),
     click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each mechanism."),
     SEED,
     click.option(
@@ -49,12 +42,28 @@ _RUNS = (
 )
 
 
-def simulation_options(command: Command) -> Command:
-    """The options of commands that run mechanisms: which, how often, and what a publisher can be told."""
-    command = option_flags(without=("mechanism",))(command)
-    for option in reversed(_RUNS):
-        command = option(command)
-    return command
+def simulation_options(*, peers: bool = False) -> Callable[[Command], Command]:
+    """The options of commands that run mechanisms: which, how often, and what a publisher can be told.
+
+    Args:
+        peers: whether mechanisms that cannot publish may be named, too.
+    """
+    also = "; also the peers: spas, rescuedp, fast, pegasus, adapub" if peers else ""
+    which = click.option(
+        "--mechanisms",
+        type=CONTENDERS if peers else MECHANISMS,
+        default=None,
+        help=f"Comma-separated; a word after a colon is an option of its own, as in bd:std or pbd:refund{also}.  "
+        "[default: all that take the options]",
+    )
+
+    def decorate(command: Command) -> Command:
+        command = option_flags(without=("mechanism",))(command)
+        for option in reversed((which, *_RUNS)):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def runs_wanted(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +84,7 @@ def seconds(text: str) -> float:
 
 
 def say_left_out(console: Console, left_out: Mapping[str, str]) -> None:
-    """Mechanisms that were not named and do not take the options."""
-    for mechanism, reason in left_out.items():
-        console.print(f"Left out: {mechanism}. {reason}", markup=False, highlight=False, soft_wrap=True)
+    """Mechanisms that were not named and do not take the options; those with the same reason together."""
+    for reason in dict.fromkeys(left_out.values()):
+        names = ", ".join(name for name, own in left_out.items() if own == reason)
+        console.print(f"Left out: {names}. {reason}", markup=False, highlight=False, soft_wrap=True)

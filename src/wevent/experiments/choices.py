@@ -100,18 +100,8 @@ def choose(labels: Sequence[str] | str | None, options: Mapping[str, Any] | None
         UnknownMechanism: with the nearest name as a suggestion.
         InvalidOption: for an option that a named mechanism, or every mechanism, does not take.
     """
-    labels = (labels,) if isinstance(labels, str) else labels
     if labels is not None:
-        if not isinstance(labels, Sequence) or not all(isinstance(label, str) for label in labels):
-            raise InvalidOption(
-                "mechanisms by name", type(labels).__name__, "Write ['pft', 'pba'].", option="mechanisms", value=labels
-            )
-        named = dict.fromkeys(label.strip() for label in labels if label.strip())
-        if not named:
-            raise InvalidOption(
-                "at least one mechanism", "none", "`wevent mechanisms` lists them.", option="mechanisms"
-            )
-        return Choices(tuple(Choice.parse(label, options) for label in named))
+        return Choices(tuple(Choice.parse(label, options) for label in named(labels)))
     taken, left_out = [], {}
     refusal: InvalidOption | None = None
     for name in mechanisms():
@@ -123,3 +113,20 @@ def choose(labels: Sequence[str] | str | None, options: Mapping[str, Any] | None
     if refusal is not None and not taken:
         raise refusal
     return Choices(tuple(taken), left_out)
+
+
+def named(labels: Sequence[str] | str) -> list[str]:
+    """The labels that somebody wrote (or the one), each once, in order.
+
+    Raises:
+        InvalidOption: for something else, or none.
+    """
+    labels = (labels,) if isinstance(labels, str) else labels
+    if not isinstance(labels, Sequence) or not all(isinstance(label, str) for label in labels):
+        raise InvalidOption(
+            "mechanisms by name", type(labels).__name__, "Write ['pft', 'pba'].", option="mechanisms", value=labels
+        )
+    found = list(dict.fromkeys(label.strip() for label in labels if label.strip()))
+    if not found:
+        raise InvalidOption("at least one mechanism", "none", "`wevent mechanisms` lists them.", option="mechanisms")
+    return found

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Self
 
 from wevent.core.arrays import BoolArray
-from wevent.experiments.choices import Choice
+from wevent.experiments.contenders import Contender, PeerChoice
 from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.scores import Scores, SlotErrors, score
-from wevent.experiments.trial import Draw, Published, Trial, noise_seed, publish
+from wevent.experiments.trial import Draw, Published, Trial, noise_seed, publish, publish_peer
 from wevent.noise import SeededNoise
 
 Progress = Callable[[str, int, int], object]
@@ -26,7 +26,7 @@ class Job:
 
     draw: Draw
     repeat: int
-    choice: Choice
+    choice: Contender
     seed: int
     secure: bool = False
 
@@ -46,7 +46,7 @@ class Finished:
 
 
 class Workers:
-    """Runs jobs on one stream, each with the publisher itself.
+    """Runs jobs on one stream, each with the publisher itself, or with a peer.
 
     Args:
         stream: what is published.
@@ -70,7 +70,7 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=error is None, cancel_futures=True)
 
-    def first_trial(self, draw: Draw, choices: Sequence[Choice]) -> Trial:
+    def first_trial(self, draw: Draw, choices: Sequence[Contender]) -> Trial:
         """The people of the first repeat, once every mechanism could be built for them.
 
         Raises:
@@ -78,7 +78,8 @@ class Workers:
         """
         trial = self._own.trial(draw, 0)
         for choice in choices:
-            choice.publisher(trial.population, trial.cells, None)
+            if not isinstance(choice, PeerChoice):
+                choice.publisher(trial.population, trial.cells, None)
         return trial
 
     def run(self, jobs: Sequence[Job], progress: Progress, *, done: int = 0, total: int) -> Iterator[Finished]:
@@ -103,12 +104,18 @@ class _Worker:
 
     def run(self, job: Job) -> Finished:
         trial = self.trial(job.draw, job.repeat)
-        noise = None if job.secure else SeededNoise(noise_seed(job.choice, job.seed, 0, job.repeat))
-        published = publish(job.choice, trial, noise)
+        published = _published(job, trial)
         errors = SlotErrors.of(published.releases, trial.truth)
         scores = score(published, trial, errors)
         example = published if job.repeat == 0 else None
         return Finished(job, scores, errors, published.fresh, example, float(trial.truth.mean()))
+
+
+def _published(job: Job, trial: Trial) -> Published:
+    seed = noise_seed(job.choice, job.seed, 0, job.repeat)
+    if isinstance(job.choice, PeerChoice):
+        return publish_peer(job.choice.peer, trial, seed)
+    return publish(job.choice, trial, None if job.secure else SeededNoise(seed))
 
 
 _worker: _Worker | None = None  # of a worker process

@@ -72,5 +72,5 @@ class Scores:
 
 def score(published: Published, trial: Trial, errors: SlotErrors) -> Scores:
     """The figures of a single repeat."""
-    share = metrics.worst_window_share(published.charges, trial.population)
-    return Scores.of(errors, published.fresh, [share], [metrics.coverage(trial.truth, published.low, published.high)])
+    covered = metrics.coverage(trial.truth, published.low, published.high)
+    return Scores.of(errors, published.fresh, [published.worst_window_share], [covered])

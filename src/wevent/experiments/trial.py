@@ -14,10 +14,13 @@ import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.core.mechanism import NoiseSource
-from wevent.core.requirements import Population
+from wevent.core.requirements import Population, Requirement
+from wevent.experiments import metrics
 from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import Choice
+from wevent.experiments.contenders import Contender
 from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.peers import Peer, PeerAccountant, PeerNoise
 
 TIMED_SLOTS = 200
 
@@ -75,7 +78,8 @@ class Published:
         releases: published value per slot and cell.
         low, high: the stated 95 % interval per slot and cell; NaN where none is stated.
         fresh: whether a slot was measured anew.
-        charges: nano-epsilons per slot and class.
+        charges: nano-epsilons per slot and class; None of a peer, whose tests are paid by the run, not by the slot.
+        worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
         honest: whether a slot's interval is for the true count, not for the noise alone.
     """
 
@@ -83,7 +87,8 @@ class Published:
     low: FloatArray
     high: FloatArray
     fresh: BoolArray
-    charges: IntArray
+    charges: IntArray | None
+    worst_window_share: float
     honest: BoolArray
 
 
@@ -96,17 +101,38 @@ def publish(choice: Choice, trial: Trial, noise: NoiseSource | None) -> Publishe
         interval = release.noise_interval()
         if interval is not None:
             low[slot], high[slot] = interval
+    charges = np.array([release.charges for release in releases], dtype=np.int64)
     return Published(
         np.array([release.histogram for release in releases], dtype=np.float64),
         low,
         high,
         np.array([release.fresh for release in releases], dtype=np.bool_),
-        np.array([release.charges for release in releases], dtype=np.int64),
+        charges,
+        metrics.worst_window_share(charges, trial.population),
         np.array([release.honest for release in releases], dtype=np.bool_),
     )
 
 
-def noise_seed(choice: Choice, seed: int, *place: int) -> Sequence[int]:
+def publish_peer(peer: Peer, trial: Trial, seed: Sequence[int]) -> Published:
+    """Simulate every slot with a peer, at the strictest requirement for all."""
+    classes = trial.population.classes
+    strictest = Requirement.from_nano(max(level.window for level in classes), min(level.nano for level in classes))
+    accountant = PeerAccountant(strictest)
+    run = peer.start(trial.cells, accountant, PeerNoise(seed))
+    steps = [run.step(counts) for counts in trial.counts.sum(axis=1, dtype=np.int64)]
+    nothing = np.full(trial.truth.shape, np.nan)
+    return Published(
+        np.array([released for released, _ in steps], dtype=np.float64),
+        nothing,
+        nothing,
+        np.array([fresh for _, fresh in steps], dtype=np.bool_),
+        None,
+        max(accountant.spending.worst_window(level.window) / level.nano for level in classes),
+        np.zeros(len(steps), dtype=np.bool_),
+    )
+
+
+def noise_seed(choice: Contender, seed: int, *place: int) -> Sequence[int]:
     """Every mechanism and repeat has noise of its own."""
     return [seed, zlib.crc32(choice.label.encode()), *place]
 

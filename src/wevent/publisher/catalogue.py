@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from wevent.core.mechanism import Mechanism
 from wevent.core.nearest import nearest
@@ -10,6 +12,20 @@ from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption, UnknownMechanism
 
 ENTRY_POINT_GROUP = "wevent.mechanisms"
+
+SIMULATED_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "spas": "SPAS, corrected: release when a sparse-vector test finds a change",
+        "rescuedp": "RescueDP, corrected: adaptive sampling, small cells in groups, a Kalman filter",
+        "fast": "FAST, corrected: samples spaced by a controller, a Kalman filter",
+        "pegasus": "PeGaSus, corrected: every slot, smoothed over slots that look alike",
+        "adapub": "AdaPub, corrected: as PeGaSus, with a limit that follows the noisy counts",
+    }
+)
+"""Peers and a line about each: other published mechanisms that `wevent compare` simulates (`wevent.experiments.peers`).
+
+They cannot pass the ledger, so no publisher takes them; the names are here to say so.
+"""
 
 _registered: dict[str, Mechanism] = {}
 
@@ -20,7 +36,7 @@ def register(mechanism: Mechanism) -> None:
     A package can do the same without a call: an entry point in the group ``wevent.mechanisms`` naming a `Mechanism`.
 
     Raises:
-        InvalidOption: if a built-in mechanism has the name.
+        InvalidOption: if a built-in mechanism or a peer has the name.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidOption(
@@ -29,7 +45,7 @@ def register(mechanism: Mechanism) -> None:
             "Build one: see the how-to on own mechanisms.",
             option="mechanism",
         )
-    if mechanism.name in BUILT_IN:
+    if mechanism.name in (*BUILT_IN, *SIMULATED_ONLY):
         raise InvalidOption(
             "a name of its own for the mechanism",
             f"{mechanism.name!r}, which is built in",
@@ -49,13 +65,22 @@ def find_mechanism(name: str) -> Mechanism:
     """The mechanism of that name.
 
     Raises:
-        UnknownMechanism: with the nearest name as a suggestion.
+        UnknownMechanism: with the nearest name as a suggestion; for a peer, that it can be compared with only.
     """
     if isinstance(name, str) and name in BUILT_IN:
         return BUILT_IN[name]
     known = _all()
     if isinstance(name, str) and name in known:
         return known[name]
+    if isinstance(name, str) and name.partition(":")[0] in SIMULATED_ONLY:
+        raise UnknownMechanism(
+            f"a mechanism that can publish, out of {', '.join(known)}",
+            f"{name!r}, which cannot pass the ledger",
+            "Only wevent compare simulates it; publish with pft.",
+            name=name,
+            suggestion="pft",
+            known=tuple(known),
+        )
     near = nearest(str(name), known, always=True)
     raise UnknownMechanism(
         f"a mechanism out of {', '.join(known)}",
@@ -76,4 +101,5 @@ def _all() -> dict[str, Mechanism]:
             installed[point.name] = point.load()
         except (ImportError, AttributeError) as error:  # someone else's package is broken: say so, carry on
             warnings.warn(f"mechanism {point.name!r} of {point.value!r} cannot be loaded: {error}", stacklevel=3)
-    return {**BUILT_IN, **{name: row for name, row in installed.items() if name not in BUILT_IN}, **_registered}
+    taken = (*BUILT_IN, *SIMULATED_ONLY)
+    return {**BUILT_IN, **{name: row for name, row in installed.items() if name not in taken}, **_registered}

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from wevent import mechanisms
 from wevent.cli import main
 from wevent.cli.group import cli
+from wevent.publisher.catalogue import SIMULATED_ONLY
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def test_json_has_everything_and_is_ranked():
     answer = json.loads(run("--mechanisms", "bd,bd:std,ba,pbd,pba", "--json").stdout)
     rows = answer["mechanisms"]
     assert (answer["stream"], answer["repeats"], answer["users"], answer["slots"]) == ("sin", 3, 200, 60)
-    assert len(answer["findings"]) == 4
+    assert sum("times the error of" in sentence for sentence in answer["findings"]) == 4
     assert {row["mechanism"] for row in rows} == {"bd", "bd:std", "ba", "pbd", "pba"}
     assert [row["amre"] for row in rows] == sorted(row["amre"] for row in rows)
     for row in rows:
@@ -48,10 +49,10 @@ def test_the_same_seed_gives_the_same_bytes_but_for_the_time():
 
 def test_every_mechanism_takes_part_by_default_and_the_table_names_noise():
     output = run().stdout
-    for name in ("pbd", "pba", "plbu", "uniform"):
+    for name in (*mechanisms(), *SIMULATED_ONLY):
         assert name in output
     assert "noise" in output
-    assert output.count("times the error of") == len(mechanisms()) - 1
+    assert output.count("times the error of") == len(mechanisms()) + len(SIMULATED_ONLY) - 1
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ def test_mechanisms_that_do_not_take_an_option_are_named():
     assert [row["mechanism"] for row in json.loads(result.stdout)["mechanisms"]] == ["pft"]
     shown = run("--threshold", "std", "--repeats", "1").stderr
     assert "Left out: pbd. Expected threshold for bd and ba only" in shown
+    assert "Left out: spas, rescuedp, fast, pegasus, adapub. Expected no options for a peer" in shown
 
 
 def test_processes_change_nothing_but_the_time():
@@ -134,6 +136,8 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(capsys):
     for arguments, message in (
         (["--mechanisms", "pdb"], "Did you mean"),
         (["--mechanisms", "pbd:std"], "for bd and ba only"),
+        (["--mechanisms", "pgeasus"], "Did you mean 'pegasus'?"),
+        (["--mechanisms", "fast", "--refund"], "no options for a peer"),
         (["--mechanisms", "pbd:sdt"], "For example bd:std"),
         (["--mechanisms", "lbu,pbd", "--refund"], "refund False for lbu"),
         (["--max-cells-per-user", "3"], "at most 2"),

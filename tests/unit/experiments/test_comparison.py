@@ -1,6 +1,7 @@
 """`compare` measures the product: its figures are those of `wevent.Publisher`."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ from wevent import Publisher, SeededNoise, mechanisms
 from wevent.errors import InvalidOption, UnknownMechanism
 from wevent.experiments import Assigner, StreamRequest, compare
 from wevent.experiments.choices import Choice
+from wevent.experiments.contenders import PeerChoice
 from wevent.experiments.datasets.synthetic import synthetic_stream
-from wevent.experiments.trial import Assigned, noise_seed
+from wevent.experiments.peers import PEERS
+from wevent.experiments.trial import Assigned, noise_seed, publish_peer
+from wevent.publisher.catalogue import SIMULATED_ONLY
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +52,9 @@ def errors_of_publishers(mechanism, options, *, seed, repeats):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_figures_are_those_of_the_publisher_for_every_mechanism_and_option(options):
     comparison = compare(STREAM, assigner=ASSIGNER, options=options, repeats=2, seed=3, timed_slots=0)
-    assert {row.mechanism for row in comparison.ranked} | set(comparison.left_out) == set(mechanisms())
-    for row in comparison.ranked:
+    everyone = {*mechanisms(), *SIMULATED_ONLY}
+    assert {row.mechanism for row in comparison.ranked} | set(comparison.left_out) == everyone
+    for row in (row for row in comparison.ranked if row.mechanism not in SIMULATED_ONLY):
         assert row.scores.amre.tolist() == errors_of_publishers(row.mechanism, options, seed=3, repeats=2)
         assert row.scores.worst_window_share.max() <= 1.0
 
@@ -60,6 +65,42 @@ def test_mechanisms_that_do_not_take_an_option_are_left_out_with_the_reason_unle
     assert "unbiased" in comparison.left_out["pbd"]
     with pytest.raises(InvalidOption, match="unbiased"):
         compare(STREAM, ["pft", "pbd"], options={"unbiased": True})
+
+
+def test_figures_of_a_peer_are_its_own_at_the_strictest_requirement():
+    comparison = compare(STREAM, list(PEERS), assigner=ASSIGNER, repeats=2, seed=3, timed_slots=5)
+    assert {row.mechanism for row in comparison.ranked} == set(PEERS)
+    for row in comparison.ranked:
+        for repeat in range(2):
+            trial = Assigned(ASSIGNER, 3).trial(STREAM, repeat)
+            seed = noise_seed(PeerChoice.parse(row.mechanism), 3, 0, repeat)
+            published = publish_peer(PEERS[row.mechanism], trial, seed)
+            assert row.scores.amre[repeat] == pytest.approx(((published.releases - trial.truth) ** 2).mean())
+            assert row.scores.worst_window_share[repeat] == published.worst_window_share <= 1.0
+        assert np.isnan(row.ms_per_slot)
+        assert np.isnan(row.scores.coverage).all()
+
+
+def test_peers_draw_no_secure_noise():
+    comparison = compare(STREAM, None, assigner=ASSIGNER, repeats=1, secure=True, timed_slots=0)
+    assert {row.mechanism for row in comparison.ranked} == set(mechanisms())
+    assert set(SIMULATED_ONLY) <= set(comparison.left_out)
+    with pytest.raises(InvalidOption, match="seeded noise for a peer"):
+        compare(STREAM, ["spas"], assigner=ASSIGNER, repeats=1, secure=True)
+
+
+def test_another_order_by_relative_error_is_told():
+    comparison = compare(STREAM, ["ba", "uniform", "sample"], assigner=ASSIGNER, repeats=2, timed_slots=0)
+    ranked = comparison.ranked
+    told = [sentence for sentence in comparison.findings() if sentence.startswith("By relative error")]
+    assert not told or ranked[0].scores.mre.mean() > min(row.scores.mre.mean() for row in ranked)
+    scores = replace(ranked[0].scores, mre=np.array([9.0, 9.0]))
+    worse = replace(comparison, ranked=(replace(ranked[0], scores=scores), *ranked[1:]))
+    second = min(ranked[1:], key=lambda row: row.scores.mre.mean())
+    assert worse.findings()[-1].startswith(f"By relative error {second.mechanism} comes first: ")
+    assert worse.findings()[-1].endswith(f", {ranked[0].mechanism} has 9.")
+    best = replace(ranked[0], scores=replace(ranked[0].scores, mre=np.array([0.0, 0.0])))
+    assert len(replace(comparison, ranked=(best, *ranked[1:])).findings()) == 2
 
 
 def test_figures_are_there_for_data_frames_and_programs():

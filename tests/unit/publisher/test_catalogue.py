@@ -67,6 +67,15 @@ def test_a_built_in_name_is_taken() -> None:
     assert wevent.mechanisms()["pbd"] == BUILT_IN["pbd"].summary
 
 
+def test_the_name_of_a_peer_is_taken_and_cannot_publish() -> None:
+    with pytest.raises(InvalidOption, match="built in"):
+        wevent.register(replace(BUILT_IN["pbu"], name="spas"))
+    for written in catalogue.SIMULATED_ONLY:
+        assert written not in wevent.mechanisms()
+        with pytest.raises(UnknownMechanism, match="cannot pass the ledger"):
+            catalogue.find_mechanism(written)
+
+
 def test_an_installed_mechanism_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wevent_fake_plugin.py").write_text(
         "from dataclasses import replace\n"
@@ -76,8 +85,11 @@ def test_an_installed_mechanism_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     info = tmp_path / "wevent_fake_plugin-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wevent-fake-plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[wevent.mechanisms]\ninstalled = wevent_fake_plugin:row\n")
+    (info / "entry_points.txt").write_text(
+        "[wevent.mechanisms]\ninstalled = wevent_fake_plugin:row\nspas = wevent_fake_plugin:row\n"
+    )
     assert "installed" not in wevent.mechanisms()
     monkeypatch.syspath_prepend(str(tmp_path))
     assert wevent.mechanisms()["installed"] == "from a package"
     assert catalogue.find_mechanism("installed").name == "installed"
+    assert "spas" not in wevent.mechanisms()

@@ -206,7 +206,9 @@ class MechanismsAnswer(Answer):
     """`wevent mechanisms --json`.
 
     Attributes:
-        mechanisms: name to description.
+        mechanisms: those that can publish, name to description.
+        peers: those that `wevent compare` simulates and that cannot publish, name to description.
     """
 
     mechanisms: dict[str, str]
+    peers: dict[str, str]

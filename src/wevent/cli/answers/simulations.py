@@ -55,7 +55,8 @@ class ComparedRow(Answer):
         mre: mean of error / max(true count, 0.1 % of the slot total); empty slots are left out.
         mae: mean absolute error.
         fresh: releases measured in their slot.
-        ms_per_slot: one run of the publisher with secure noise over the first 200 slots, counting not included.
+        ms_per_slot: one run of the publisher with secure noise over the first 200 slots, counting not included; null of
+            peers, which never publish.
         worst_window_share: the largest part of its epsilon that any class spent in any of its windows.
         covered: how often the truth lay within the stated 95 % interval; null if none is stated.
     """

@@ -15,7 +15,8 @@ import numpy as np
 from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
-from wevent.core.smoothers.filter import Filter, FilterState, between, copied
+from wevent.core.smoothers.filter import Filter
+from wevent.core.smoothers.filter_state import FilterState, between, copied
 from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 

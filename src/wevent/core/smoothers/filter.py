@@ -7,14 +7,15 @@ single cells say too little: which models fit, what the cells of the null hold, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray
+from wevent.core.arrays import FloatArray, any_true
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank, default_bank
+from wevent.core.smoothers.filter_state import SMALLEST, FilterState, between, blocks, copied, part_of
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 from wevent.core.smoothers.outlook import FilterOutlook
@@ -23,56 +24,8 @@ _SWITCH = 0.01  # chance per release that a cell follows another model from now 
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
 _PRIOR_CELLS = 2.0  # the bank's prior counts like this many cells
 _JUMP = 1e-3  # chance per slot that a cell starts anew anywhere: how a cell that appears from nothing is seen
-_SMALLEST = 0.05  # no scale below this: a cell is never known to be still
 _MEMORY = 2000.0  # slots after which seen jumps are forgotten
 _SURPRISE = 25.0  # squared standard deviations beyond which a residual counts as a jump
-
-
-@dataclass(slots=True)
-class FilterState:
-    """What the filter knows; models × cells unless said otherwise, the null model last.
-
-    Attributes:
-        level, slope: means (slope: trend models only).
-        level_variance, cross_variance, slope_variance: their covariances (the latter two: trend models only).
-        weights: model probabilities per cell.
-        pooled: model probabilities over all cells.
-        scale: s per cell.
-        slow: slowly following level per cell.
-        composition: variance per cell from the mix of classes.
-        path: per cell the coefficients of estimate and variance as polynomials of the slots since the release.
-        null_sums: discounted sums behind `null_mean` and `null_variance`.
-        calibration: discounted squared residuals, predicted variances, and the variance of the former.
-        jumps: discounted squared surprise per cell, slots.
-        null_mean, null_variance: what a cell of the null holds.
-        inflation: factor on stated variances, from `calibration`.
-        gain: average Kalman gain.
-        users: n.
-        releases: measurements so far.
-        gap: slots since the last one.
-    """
-
-    level: FloatArray
-    slope: FloatArray
-    level_variance: FloatArray
-    cross_variance: FloatArray
-    slope_variance: FloatArray
-    weights: FloatArray
-    pooled: FloatArray
-    scale: FloatArray
-    slow: FloatArray
-    composition: FloatArray
-    path: FloatArray
-    null_sums: FloatArray
-    calibration: FloatArray
-    jumps: FloatArray
-    null_mean: float = 0.0
-    null_variance: float = _SMALLEST
-    inflation: float = 1.0
-    gain: float = 1.0
-    users: int = 0
-    releases: int = 0
-    gap: int = 0
 
 
 class Filter:
@@ -80,6 +33,10 @@ class Filter:
 
     def __init__(self, bank: Bank | None = None) -> None:
         self.bank = bank or default_bank()
+        self._walk, self._flicker = self.bank.walk[:, None], self.bank.flicker[:, None]
+        trend = np.arange(len(self.bank.walk)) >= self.bank.levels
+        # times the weights: flicker, walk of the levels, walk of the slopes, and the part that has a slope
+        self._coefficients = np.array([self.bank.flicker, self.bank.walk * ~trend, self.bank.walk * trend, trend])
 
     def start(self, cells: int) -> FilterState:
         """Nothing known."""
@@ -92,7 +49,7 @@ class Filter:
             slope_variance=np.zeros((trends, cells)),
             weights=np.repeat(self.bank.prior[:, None], cells, axis=1),
             pooled=self.bank.prior.copy(),
-            scale=np.full(cells, _SMALLEST),
+            scale=np.full(cells, SMALLEST),
             slow=np.zeros(cells),
             composition=np.zeros(cells),
             path=np.zeros((6, cells)),
@@ -160,23 +117,27 @@ class Filter:
         state.level[:], state.level_variance[:] = look.level, look.variance + doubt
         state.slope_variance[:] = (np.maximum(look.level, 1.0) / 100.0) ** 2  # a trend may double it in 100 slots
         prior = self.bank.prior[:-1, None]
-        state.weights = np.vstack([prior / prior.sum() * (1.0 - look.null), look.null])
+        state.weights[:-1], state.weights[-1] = prior / prior.sum() * (1.0 - look.null), look.null
         state.pooled = 0.5 * state.weights.mean(axis=1) + 0.5 * self.bank.prior
-        null = state.null_mean, state.null_variance
-        models = (len(self.bank.walk), 1)
-        target, variance = np.tile(look.level, models), np.tile(look.variance + doubt, models)
-        return self._average(state, measurement, target, variance, null)
+        target, variance = (
+            np.full_like(state.weights, state.null_mean),
+            np.full_like(state.weights, state.null_variance),
+        )
+        target[:-1], variance[:-1] = look.level, look.variance + doubt
+        return self._release(state, measurement, *self._average(state, target, variance))
 
     def _surprise(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> None:
         """Learn from the residual of the average: what jumps cost, and how far the stated variances are off."""
         mean, variance = between(state)
+        cells = len(mean)
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - _possible(mean, state.users)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
-        state.jumps = state.jumps * np.exp(-state.gap / _MEMORY) + [float(beyond.mean()), state.gap]
-        weight = 1.0 / (noise + variance.mean()) ** 2
+        state.jumps = state.jumps * math.exp(-state.gap / _MEMORY) + [float(beyond.sum()) / cells, state.gap]
+        predicted = float(variance.sum())
+        weight = 1.0 / (noise + predicted / cells) ** 2
         chance = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
-        seen = [float((squared - noise - mixture).sum()), float(variance.sum()), chance]
+        seen = [float((squared - noise - mixture).sum()), predicted, chance]
         state.calibration = state.calibration * (1.0 - _POOL) + weight * np.array(seen)
         observed, predicted, chance = state.calibration.tolist()
         likely = observed / max(predicted, 1e-300)
@@ -185,72 +146,109 @@ class Filter:
         state.inflation = min(likely, 6.0) if likely > 1.0 else min(1.0, max(cautious, 0.5))
 
     def _update(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
-        """Predict all models over the gap, weigh them by their likelihood, correct them."""
-        self._predict(state)
-        trends = self.bank.levels
-        values, scale = measurement.values, (measurement.error.variance / 2.0) ** 0.5
+        """Predict all models over the gap, weigh them by their likelihood, correct them; a block of cells at a time."""
+        cells = len(state.slow)
         mixture = measurement.composition * state.scale + doubt
-        flicker = self.bank.flicker[:, None] * state.scale
+        common = (_PRIOR_CELLS * self.bank.prior + cells * state.pooled) / (_PRIOR_CELLS + cells)
+        whole = float(state.scale.sum())
+        mean, spread, gain = np.empty((3, cells))
+        for block in blocks(cells):
+            part = part_of(state, block)
+            target, variance, gain[block] = self._correct(part, measurement, mixture[block], block, common)
+            mean[block], spread[block] = self._average(part, target, variance)
+        state.gain += 0.1 * (float(gain.sum()) / whole - state.gain)
+        pace = max(_POOL, 1.0 / (state.releases + 2))
+        state.pooled += pace * (state.weights.sum(axis=1) / cells - state.pooled)
+        return self._release(state, measurement, mean, spread)
+
+    def _correct(
+        self, state: FilterState, measurement: Measurement, mixture: FloatArray, block: slice, common: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The block's models after the measurement: mean and variance of the count itself in each, and gain · scale.
+
+        Args:
+            state: of the block's cells; changed in place.
+            measurement: of all cells.
+            mixture: the variance per cell from the mix of classes, and what else the values are off by.
+            block: which cells.
+            common: the model probabilities that fit all cells.
+        """
+        self._predict(state)
+        trends, noise = self.bank.levels, measurement.error.variance
+        values, scale = measurement.values[block], (noise / 2.0) ** 0.5
+        flicker = self._flicker * state.scale
         # A model says: the count is its level plus flicker that is new in every slot, N(level, P + v·s); the measurement
         # adds the mix of classes, N(0, m), and Laplace noise. `score` and `information` are the first and (negative)
         # second derivative of the log density of y with respect to the level: a Kalman update for noise that is no
         # Gaussian. Far out the score of a Laplace law is constant, so one wild draw moves a level only so far.
-        spread = state.level_variance + flicker
-        log_density, score, information = laplace_on_gaussian(values - state.level, spread + mixture, scale)
-        target = state.level + spread * score  # the count itself, flicker included: what is published now
-        target_variance = corrected_variance(spread, information, mixture, scale)
-        corrected = corrected_variance(state.level_variance, information, flicker + mixture, scale)
+        # The null, the last row, is a model of known mean and variance, without a mix of classes.
+        target, spread = np.empty((2, *state.weights.shape))
+        target[:-1], target[-1] = state.level, state.null_mean
+        np.add(state.level_variance, flicker, out=spread[:-1])
+        spread[-1] = state.null_variance
+        observed = spread + mixture
+        observed[-1] = state.null_variance
+        log_density, score, information = laplace_on_gaussian(values - target, observed, scale)
+        target += spread * score  # the count itself, flicker included: what is published now
+        variance = corrected_variance(spread, information, mixture, scale)
+        flicker += mixture
+        corrected = corrected_variance(state.level_variance, information[:-1], flicker, scale)
         kept = corrected / state.level_variance  # 1 − gain: the part of the prediction that stays
-        gain = 1.0 - kept
         # trend models: level and slope are correlated, so what corrects the level corrects the slope by C/P of it
-        state.slope += state.cross_variance * score[trends:]
-        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:]
-        state.slope_variance = np.maximum(slope_variance, state.slope_variance * kept[trends:])
+        state.slope += state.cross_variance * score[trends:-1]
+        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:-1]
+        np.maximum(slope_variance, state.slope_variance * kept[trends:], out=state.slope_variance)
         state.cross_variance *= kept[trends:]
-        state.level += state.level_variance * score
-        state.level_variance = corrected
-        self._jump(state, measurement, mixture, log_density, target, target_variance)
-
-        null_mean, null_variance = state.null_mean, state.null_variance
-        unseen = np.full(len(values), null_variance)
-        null = laplace_on_gaussian(values - null_mean, unseen, scale)
-        self._weigh(state, np.vstack([log_density, null[0]]))
-        share = float(((state.weights[:-1] * gain).sum(axis=0) * state.scale).sum() / state.scale.sum())
-        state.gain += 0.1 * (share - state.gain)
-        null_now = null_mean + null_variance * null[1], corrected_variance(unseen, null[2], 0.0, scale)
-        return self._average(state, measurement, target, target_variance, null_now)
+        score[:-1] *= state.level_variance
+        state.level += score[:-1]
+        state.level_variance[:] = corrected
+        self._jump(state, values, noise, mixture, (log_density[:-1], target[:-1], variance[:-1]))
+        _weigh(state, log_density, common)
+        gain = np.subtract(1.0, kept, out=kept)
+        return target, variance, _mixed(state.weights[:-1], gain) * state.scale
 
     def _predict(self, state: FilterState) -> None:
         """All models over the slots since the last release."""
         # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
         # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
         trends, h = self.bank.levels, float(state.gap)
-        walk = self.bank.walk[:, None] * state.scale
+        steps = np.full_like(self._walk, h)
+        steps[trends:] = (h - 1.0) * h * (2.0 * h - 1.0) / 6.0
+        steps *= self._walk
+        state.level_variance += steps * state.scale
+        slope_walk = self._walk[trends:] * state.scale
         state.level[trends:] += h * state.slope
-        state.level_variance[:trends] += h * walk[:trends]
         state.level_variance[trends:] += 2.0 * h * state.cross_variance + h * h * state.slope_variance
-        state.level_variance[trends:] += walk[trends:] * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
-        state.cross_variance += h * state.slope_variance + walk[trends:] * (h * (h - 1.0) / 2.0)
-        state.slope_variance += h * walk[trends:]
+        state.cross_variance += h * state.slope_variance + slope_walk * (h * (h - 1.0) / 2.0)
+        state.slope_variance += h * slope_walk
 
     def _jump(
         self,
         state: FilterState,
-        measurement: Measurement,
+        values: FloatArray,
+        noise: float,
         mixture: FloatArray,
-        log_density: FloatArray,
-        target: FloatArray,
-        target_variance: FloatArray,
+        models: tuple[FloatArray, FloatArray, FloatArray],
     ) -> None:
         """Where "it started anew, anywhere" explains a residual, mix a model with a fresh start at the measurement.
 
         A model's variances are relative to its cell's scale: without this a cell that appears from nothing would be
         followed only slowly.
+
+        Args:
+            state: of the block's cells.
+            values: measured.
+            noise: variance.
+            mixture: variance per cell from the mix of classes.
+            models: log density, and mean and variance of the count itself; changed in place, as the state is.
         """
-        values, noise = measurement.values, measurement.error.variance
+        log_density, target, target_variance = models
         anywhere = max(state.users, 10.0) + 5.0 * (noise / 2.0) ** 0.5
-        anew = float(np.log1p(-((1.0 - _JUMP) ** state.gap)) - np.log(anywhere))
-        model, cell = np.nonzero(log_density < anew + 7.0)  # elsewhere a jump has less than a thousandth of the weight
+        anew = math.log1p(-((1.0 - _JUMP) ** state.gap)) - math.log(anywhere)
+        likely = log_density < anew + 7.0  # elsewhere a jump has less than a thousandth of the weight
+        if not any_true(likely):
+            return
+        model, cell = np.nonzero(likely)
         own = log_density[model, cell]
         chance = 1.0 / (1.0 + np.exp(np.clip(own - anew, -700.0, 700.0)))
         log_density[model, cell] = np.logaddexp(own, anew)
@@ -264,47 +262,69 @@ class Filter:
         trend = model >= self.bank.levels
         state.cross_variance[model[trend] - self.bank.levels, cell[trend]] *= 1.0 - chance[trend]
 
-    def _weigh(self, state: FilterState, log_density: FloatArray) -> None:
-        """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
-        cells = log_density.shape[1]
-        common = (_PRIOR_CELLS * self.bank.prior + cells * state.pooled) / (_PRIOR_CELLS + cells)
-        weights = (1.0 - _SWITCH) * state.weights + _SWITCH * common[:, None]
-        weights *= np.exp(log_density - log_density.max(axis=0))
-        weights /= weights.sum(axis=0)
-        state.weights = weights
-        state.pooled += max(_POOL, 1.0 / (state.releases + 2)) * (weights.mean(axis=1) - state.pooled)
+    def _average(self, state: FilterState, target: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the model average now; the state gets the path it predicts until the next release.
 
-    def _average(
-        self, state: FilterState, measurement: Measurement, target: FloatArray, variance: FloatArray, null: Any
-    ) -> Estimate:
-        """The model average now, and the path it predicts until the next release."""
-        bank, trends = self.bank, self.bank.levels
-        weights, empty = state.weights[:-1], state.weights[-1]
+        Args:
+            state: of the block's cells; scale and path are changed in place.
+            target: the count itself in each model, the null's last.
+            variance: its variance.
+        """
+        trends, empty = self.bank.levels, state.weights[-1]
+        weights, trending = state.weights[:-1], state.weights[trends:-1]
         # moments of a mixture: the mean of the means; the mean of the variances plus the variance of the means
-        mean = (weights * target).sum(axis=0) + empty * null[0]
-        spread = (weights * (variance + (target - mean) ** 2)).sum(axis=0) + empty * (null[1] + (null[0] - mean) ** 2)
-        level = (weights * state.level).sum(axis=0) + empty * state.null_mean
-        slope = (weights[trends:] * state.slope).sum(axis=0)
-        state.slow = level.copy() if not state.releases else state.slow + _POOL * (level - state.slow)
-        state.scale = _scale(np.maximum(level, state.slow), state.users)
-        _learn_null(state, measurement)
+        mean = _mixed(state.weights, target)
+        spread = _mixed(state.weights, _around(mean, target, variance))
+        level = _mixed(weights, state.level) + empty * state.null_mean
+        slope = _mixed(trending, state.slope)
+        state.slow += (_POOL if state.releases else 1.0) * (level - state.slow)
+        state.scale[:] = _scale(np.maximum(level, state.slow), state.users)
 
         # Between releases the average is a line and its variance a cubic in the slots since (`between`): the same
         # moments of the predicted models, with the mixture's terms collected by powers of h.
-        hidden = empty * (state.null_variance + (state.null_mean - level) ** 2)
-        flicker = (weights * bank.flicker[:, None]).sum(axis=0) * state.scale
-        now = (weights * (state.level_variance + (state.level - level) ** 2)).sum(axis=0) + hidden + flicker
-        walk = (weights[:trends] * bank.walk[:trends, None]).sum(axis=0) * state.scale
-        drift = (weights[trends:] * (state.cross_variance + state.slope * (state.level[trends:] - level))).sum(axis=0)
-        linear = walk + 2.0 * drift
-        square = (weights[trends:] * (state.slope_variance + (state.slope - slope) ** 2)).sum(axis=0)
-        square += (1.0 - weights[trends:].sum(axis=0)) * slope * slope  # the other models have no slope
-        cubic = (weights[trends:] * bank.walk[trends:, None]).sum(axis=0) * state.scale
-        state.path = np.vstack([level, slope, now, linear, square, cubic])
+        flicker, walk, slope_walk, sloping = self._coefficients @ weights
+        drift = _mixed(trending, state.cross_variance + state.slope * (state.level[trends:] - level))
+        square = _mixed(trending, _around(slope, state.slope, state.slope_variance))
+        state.path[0], state.path[1] = level, slope
+        state.path[2] = _mixed(weights, _around(level, state.level, state.level_variance)) + flicker * state.scale
+        state.path[3] = walk * state.scale + 2.0 * drift
+        state.path[4] = square + (1.0 - sloping) * slope * slope  # the other models have no slope
+        state.path[5] = slope_walk * state.scale
+        return mean, spread
+
+    def _release(self, state: FilterState, measurement: Measurement, mean: FloatArray, spread: FloatArray) -> Estimate:
+        """What all cells teach about the null; then the estimate."""
+        _learn_null(state, measurement)
+        empty = state.weights[-1]
+        state.path[2] += empty * (state.null_variance + (state.null_mean - state.path[0]) ** 2)
         state.composition = (1.0 - empty) * measurement.composition * state.scale
         state.gap = 0
         state.releases += 1
         return _estimate(state, mean, spread)
+
+
+def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> None:
+    """Model probabilities by Bayes' rule; a small part is drawn back to what fits all cells."""
+    log_density -= log_density.max(axis=0)
+    weights = state.weights
+    weights *= 1.0 - _SWITCH
+    weights += (_SWITCH * common)[:, None]
+    weights *= np.exp(log_density, out=log_density)
+    weights /= weights.sum(axis=0)
+
+
+def _mixed(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """The average over models, per cell."""
+    mixed: FloatArray = np.einsum("mc,mc->c", weights, values)
+    return mixed
+
+
+def _around(center: FloatArray, means: FloatArray, variances: FloatArray) -> FloatArray:
+    """Second moments around a center."""
+    squares = means - center
+    squares *= squares
+    squares += variances
+    return squares
 
 
 def _check_finite(state: FilterState) -> None:
@@ -316,21 +336,13 @@ def _check_finite(state: FilterState) -> None:
 
 def _scale(level: FloatArray, users: int) -> FloatArray:
     """s = x(1 − x/n): the variance of a count of independent users."""
-    inside = np.clip(level, 0.0, float(users))
-    return np.maximum(inside * (1.0 - inside / max(users, 1)), _SMALLEST)
-
-
-def between(state: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the model average `gap` slots after the release."""
-    level, slope, now, linear, square, cubic = state.path
-    h = float(state.gap)
-    variance = now + h * linear + h * h * square + cubic * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
-    return level + h * slope, np.maximum(variance, 0.0)
+    inside = np.minimum(np.maximum(level, 0.0), float(users))
+    return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST)
 
 
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
     std_error = np.sqrt(state.inflation * variance + state.composition + 1e-12)
-    typical = float((std_error**2).mean())
+    typical = float((std_error**2).sum()) / len(std_error)
     law = NoiseError("estimate", typical**0.5, typical)
     return Estimate(_frozen(_possible(mean, state.users)), _frozen(std_error), law)
 
@@ -345,27 +357,19 @@ def _learn_null(state: FilterState, measurement: Measurement) -> None:
     noise, empty = measurement.error.variance, state.weights[-1]
     precision = 1.0 / noise
     residual = measurement.values - state.null_mean
-    state.null_sums = state.null_sums * (1.0 - _POOL) + np.array(
-        [
-            precision * float((empty * measurement.values).sum()),
-            precision * float(empty.sum()),
-            precision**2 * float((empty * (residual * residual - noise)).sum()),
-            precision**2 * float(empty.sum()),
-        ]
-    )
+    held = float(empty.sum())
+    sums = [
+        precision * float((empty * measurement.values).sum()),
+        precision * held,
+        precision**2 * float((empty * (residual * residual - noise)).sum()),
+        precision**2 * held,
+    ]
+    state.null_sums = state.null_sums * (1.0 - _POOL) + np.array(sums)
     total, weight, squares, square_weight = state.null_sums.tolist()
     mean = max(0.0, (total - weight**0.5) / max(weight, 1e-300))  # shrunk by one standard error
     state.null_mean = min(mean, 0.25 * noise**0.5)  # never more than the noise hides
-    spread = max(_SMALLEST, mean, squares / max(square_weight, 1e-300))
-    state.null_variance = max(_SMALLEST, min(spread, 25.0 * max(state.null_mean, _SMALLEST), 0.25 * noise))
-
-
-def copied(state: FilterState, *, deep: bool = True) -> FilterState:
-    """A state of its own; arrays are copied only where they will change."""
-    values: list[Any] = [getattr(state, field.name) for field in fields(state)]
-    if deep:
-        values = [value.copy() if isinstance(value, np.ndarray) else value for value in values]
-    return FilterState(*values)
+    spread = max(SMALLEST, mean, squares / max(square_weight, 1e-300))
+    state.null_variance = max(SMALLEST, min(spread, 25.0 * max(state.null_mean, SMALLEST), 0.25 * noise))
 
 
 def _frozen(values: FloatArray) -> FloatArray:

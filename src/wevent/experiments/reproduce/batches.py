@@ -51,6 +51,7 @@ def run_publishers(choice: Choice, replicates: Replicates, *, seed: Sequence[int
         published = publish(choice, trial, SeededNoise([*seed, number]))
         run.releases[:, number] = published.releases
         run.fresh[:, number] = published.fresh
+        assert published.charges is not None, "of a publisher"
         run.charges[:, number, : len(trial.population)] = published.charges
         run.reach[:, number] = (published.high - published.low) / 2.0
     return run

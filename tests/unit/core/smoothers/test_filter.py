@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
-from wevent.core.smoothers.filter import Filter, FilterState
+from wevent.core.smoothers.filter import Filter
+from wevent.core.smoothers.filter_state import FilterState
 from wevent.core.smoothers.first_look import first_look
 
 
@@ -284,3 +285,21 @@ def test_a_later_look_too(users: int) -> None:
         state, estimate = tracker.advance(state, measured(truth, 72.0, random, users))
         assert (estimate.std_error > 0.3 * 72**0.5).all()
         assert (state.level_variance > 0.3 * 72).all()
+
+
+def test_blocks_of_cells_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells teach each other through pooled numbers only, which do not know of blocks."""
+    truth = np.array([4000.0, 900.0, 0.0, 120.0, 0.0, 30.0, 2.0])
+    found = []
+    for block in (1, 3, 7, 512):
+        monkeypatch.setattr("wevent.core.smoothers.filter_state._BLOCK", block)
+        random, tracker = np.random.default_rng(3), Filter()
+        state = tracker.start(len(truth))
+        for slot in range(30):
+            jumped = truth[::-1] if slot == 20 else truth
+            state, estimate = tracker.advance(state, measured(jumped, 200.0, random, composition=0.1))
+        found.append((state, estimate))
+    for state, estimate in found[:-1]:
+        assert estimate.values == pytest.approx(found[-1][1].values, rel=1e-12)
+        for field in fields(state):
+            assert getattr(state, field.name) == pytest.approx(getattr(found[-1][0], field.name), rel=1e-9), field.name

@@ -1,0 +1,120 @@
+"""What PeGaSus and AdaPub have in common: every slot is measured, and slots that look alike are smoothed together."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import Protocol
+
+import numpy as np
+
+from wevent.core.arrays import FloatArray, IntArray
+from wevent.experiments.peers.peer_accountant import PeerAccountant
+from wevent.experiments.peers.peer_noise import PeerNoise
+
+
+class SlotGroup:
+    """The slots of one cell that are published together.
+
+    Args:
+        threshold_noise: drawn when the group begins.
+
+    Attributes:
+        size: how many slots.
+        strangeness: how far each slot was from what was published before it, relatively; for AdaPub.
+        threshold_noise: the same.
+    """
+
+    def __init__(self, threshold_noise: int) -> None:
+        self.size = 0
+        self.strangeness: list[float] = []
+        self.threshold_noise = threshold_noise
+        self._counts = np.zeros(16, dtype=np.int64)
+        self._measured: list[int] = []  # ascending
+
+    def join(self, count: int, measured: int, strangeness: float) -> None:
+        """One more slot: its true count, its noisy one."""
+        self._place(count)
+        self.size += 1
+        insort(self._measured, measured)
+        self.strangeness.append(strangeness)
+
+    def deviation(self, count: int) -> int:
+        """Σ|x − mean| over the group and one more slot, times how many they are: a whole number."""
+        self._place(count)
+        values = self._counts[: self.size + 1]
+        return int(np.abs(len(values) * values - values.sum()).sum())
+
+    def _place(self, count: int) -> None:
+        if self.size == len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
+        self._counts[self.size] = count
+
+    def median(self) -> float:
+        """Of the noisy counts."""
+        return (self._measured[(self.size - 1) // 2] + self._measured[self.size // 2]) / 2.0
+
+
+class Limit(Protocol):
+    """θ: how far counts of a group may be from their mean, in sum."""
+
+    def __call__(self, group: SlotGroup, strangeness: float) -> float:
+        """For a slot that may join the group."""
+
+
+class SlotGroups:
+    """Per cell: ε/w in every slot, four fifths for a measurement, one for the test whether the slot joins the group.
+
+    The test of Σ|x − mean| over the group and the new slot reads all their true counts, and tests of one group share the
+    noise of its threshold. A change of one slot's count moves the sum by less than 2 and concerns one group only, so what
+    a slot loses to grouping is paid in that slot.
+
+    Args:
+        cells: d.
+        accountant: of the requirement that all share.
+        noise: for measurements, thresholds and tests.
+        limit: θ.
+    """
+
+    def __init__(self, cells: int, accountant: PeerAccountant, noise: PeerNoise, limit: Limit) -> None:
+        self._cells, self._accountant, self._noise, self._limit = cells, accountant, noise, limit
+        self._for_tests, self._for_values = shares(accountant)
+        self._slot = 0
+        self._published = np.zeros(cells)
+        self._groups: list[SlotGroup | None] = [None] * cells
+
+    def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
+        """The histogram of the next slot, which is always measured there."""
+        self._slot += 1
+        charge = self._accountant.release(self._slot, self._for_values)
+        measured = counts + self._noise.laplace(charge, 1, self._cells)
+        if not self._for_tests:
+            return measured.astype(np.float64), True
+        testing = self._accountant.release(self._slot, self._for_tests)
+        strangeness = np.abs(self._published - measured) / np.maximum(measured, 1)
+        # Deviations are multiplied by the number of slots, which makes them whole numbers; so is their noise.
+        sizes = [1 if group is None else group.size + 1 for group in self._groups]
+        tests = self._noise.laplace(testing, 8 * np.array(sizes), self._cells).tolist()
+        thresholds = self._noise.laplace(testing, 4, self._cells).tolist()
+        rows = zip(counts.tolist(), measured.tolist(), strangeness.tolist(), tests, thresholds, strict=True)
+        self._published = np.array([self._publish(cell, *row) for cell, row in enumerate(rows)])
+        return self._published.copy(), True
+
+    def _publish(self, cell: int, count: int, measured: int, strangeness: float, test: int, threshold: int) -> float:
+        group = self._groups[cell]
+        if group is None:
+            group = self._groups[cell] = SlotGroup(threshold)
+        elif not self._joins(group, count, strangeness, test):
+            self._groups[cell] = None
+            return float(measured)
+        group.join(count, measured, strangeness)
+        return group.median()
+
+    def _joins(self, group: SlotGroup, count: int, strangeness: float, test: int) -> bool:
+        limit = self._limit(group, strangeness) + group.threshold_noise
+        return group.deviation(count) + test < (group.size + 1) * limit
+
+
+def shares(accountant: PeerAccountant) -> tuple[int, int]:
+    """What a slot pays for its test and for its measurement, in nano-epsilons."""
+    per_slot = accountant.requirement.nano // accountant.requirement.window
+    return per_slot // 5, per_slot - per_slot // 5
