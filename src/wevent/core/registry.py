@@ -18,8 +18,9 @@ from wevent.core.policies.shared import Shared
 from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
-from wevent.core.settings import EstimatorName, Options, SmoothingName
+from wevent.core.settings import GENERATION, EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.anchored import AnchoredFilter
+from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 
@@ -41,9 +42,14 @@ def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
     return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
 
 
+def _bank(options: Options) -> Bank:
+    """The models that a stream began with."""
+    return default_bank(options.generation or GENERATION)
+
+
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
     """The smoother of the options, or this one."""
-    return lambda options: Filter() if (options.smoothing or default) == "filter" else Hold()
+    return lambda options: Filter(_bank(options)) if (options.smoothing or default) == "filter" else Hold()
 
 
 _sampling, _hold = _estimator("sampling"), _smoother("hold")
@@ -51,9 +57,9 @@ _sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
     if options.anchors:
-        return Anchoring(AnchoredFilter().outlook, sensitivity=options.sensitivity)
+        return Anchoring(AnchoredFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(Filter().outlook, unbiased=alike, sensitivity=options.sensitivity)
+    return Tracking(Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity)
 
 
 def _one_or_two_sums(options: Options) -> Estimator:
@@ -61,7 +67,7 @@ def _one_or_two_sums(options: Options) -> Estimator:
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:
-    return AnchoredFilter() if options.anchors else Filter()
+    return AnchoredFilter(_bank(options)) if options.anchors else Filter(_bank(options))
 
 
 def _randomized(options: Options) -> Randomized:

@@ -22,6 +22,9 @@ ThresholdName = Literal["scale", "std"]
 EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
 
+GENERATION = 2
+"""The newest generation of what a filter knows and `pft` plans; a stream keeps the one that it began with."""
+
 
 def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
     """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
@@ -45,6 +48,7 @@ class Options:
             its own, False weighs them by their budgets, which is more accurate if they are not.
         anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
             is off by where requirement and cell are correlated.
+        generation: of what a filter knows and `pft` plans: 1 is that of version 0.1; None is the newest.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -83,6 +87,15 @@ class Options:
         metadata=_about(
             "For pft: classes count by their budgets, and now and then alike to learn what that is off by.",
             of_mechanism=True,
+        ),
+    )
+    generation: int | None = field(
+        default=None,
+        metadata=_about(
+            "Of what a filter knows and pft plans; the newest for a new stream.",
+            of_mechanism=True,
+            least=1,
+            most=GENERATION,
         ),
     )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))

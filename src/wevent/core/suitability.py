@@ -13,7 +13,7 @@ from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options, check_value, option_values
+from wevent.core.settings import GENERATION, Options, check_value, option_values
 from wevent.errors import InvalidCells, InvalidOption
 
 
@@ -48,11 +48,14 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Options with what the mechanism takes for `unbiased` if nobody says: all that track weigh alike, but with anchors.
+    """Options with what is taken for `unbiased` and `generation` if nobody says.
 
-    What is stored is this: a journal or a state goes on as it began, whatever a later version takes.
+    All that track weigh alike, but with anchors. What is stored is this: a journal or a state goes on as it began,
+    whatever a later version takes.
     """
-    return options if options.unbiased is not None else replace(options, unbiased=row.tracks and not options.anchors)
+    alike = row.tracks and not options.anchors if options.unbiased is None else options.unbiased
+    newest = GENERATION if options.generation is None else options.generation
+    return replace(options, unbiased=alike, generation=newest)
 
 
 def check_reach(

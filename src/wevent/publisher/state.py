@@ -35,6 +35,7 @@ class State(Options):
     seeded: bool
     noise: str | None = None
     memory: Any = None
+    generation: int | None = 1  # a state that does not say is older than the option
 
 
 def dump(state: State) -> bytes:
