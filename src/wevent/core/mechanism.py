@@ -201,6 +201,10 @@ class Outlook(Protocol):
     def gain(self) -> float:
         """How much of a measurement's noise stays in what is published, between 0 and 1."""
 
+    @property
+    def jump(self) -> float:
+        """The square of a jump to be expected before any was seen, averaged over cells; above 0."""
+
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
         """The squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""
 

@@ -42,9 +42,13 @@ def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
     return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
 
 
+def _generation(options: Options) -> int:
+    return options.generation or GENERATION
+
+
 def _bank(options: Options) -> Bank:
     """The models that a stream began with."""
-    return default_bank(options.generation or GENERATION)
+    return default_bank(_generation(options))
 
 
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
@@ -59,7 +63,9 @@ def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
     if options.anchors:
         return Anchoring(AnchoredFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity)
+    return Tracking(
+        Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity, generation=_generation(options)
+    )
 
 
 def _one_or_two_sums(options: Options) -> Estimator:

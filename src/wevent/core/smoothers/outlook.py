@@ -37,6 +37,11 @@ class FilterOutlook:
     jumps: FloatArray
     bank: Bank
 
+    @property
+    def jump(self) -> float:
+        """Of half the scale."""
+        return float(np.mean((0.5 * self.scales) ** 2))
+
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
         """For each period, the error over models and cells.
 
@@ -48,7 +53,7 @@ class FilterOutlook:
         mass = weights.sum(axis=1)
         by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
         squared, slots = self.jumps.tolist()
-        believed = _JUMP_RATE * _JUMP_SLOTS * float(np.mean((0.5 * self.scales) ** 2))
+        believed = _JUMP_RATE * _JUMP_SLOTS * self.jump
         rate = (believed + squared) / (_JUMP_SLOTS + slots)
         by_model = by_model + (rate * (periods - 1) / 2.0)[:, None]  # a jump waits half a period to be seen
         power = 1.0 - 0.5 * float(np.exp(-self.releases / _IGNORANCE))
