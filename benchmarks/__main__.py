@@ -3,7 +3,20 @@
 import importlib
 import sys
 
-NAMES = ("slots", "literal", "memory", "throughput", "load", "endless", "accuracy", "correlation", "ablation", "sizes")
+NAMES = (
+    "slots",
+    "literal",
+    "memory",
+    "throughput",
+    "load",
+    "endless",
+    "accuracy",
+    "correlation",
+    "ablation",
+    "sizes",
+    "peers-spending",
+    "peers",
+)
 
 
 def main() -> None:
@@ -13,7 +26,7 @@ def main() -> None:
             print(f"Expected a benchmark out of {', '.join(NAMES)}; received {name!r}.", file=sys.stderr)
             sys.exit(2)
     for name in chosen:
-        importlib.import_module(f"benchmarks.{name}").main()
+        importlib.import_module(f"benchmarks.{name.replace('-', '_')}").main()
 
 
 main()

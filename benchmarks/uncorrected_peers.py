@@ -50,8 +50,7 @@ class LeftoverSpas(Spas):
         return found
 
     def _pay(self, nano: int) -> Charge:
-        if self._slot > self._window:  # what the first window spent is not counted either
-            self._claimed.append((self._slot, nano))
+        self._claimed.append((self._slot, nano))
         extra, self._extra = self._extra, 0
         return super()._pay(nano + extra)
 

@@ -104,15 +104,17 @@ class Ledger:
 
         Accuracy only: what is really charged goes through `reserve`.
         """
-        rows, widest = len(self._rows), int(self.windows.max())
-        ages = np.arange(widest)  # entry i of a row is the charge of slot − w + i; the first is the open slot's place
-        places = self._offsets[:rows, None] + (self.slot + ages) % self.windows[:, None]
-        within = ages < self.windows[:, None]
-        half = int(self._offsets[rows])  # publication charges follow the probe charges
-        kept = np.where(within, self._charges[places] + self._charges[half + places], 0)
-        after = np.zeros((rows, widest + 1), dtype=np.int64)
-        after[:, :-1] = kept[:, ::-1].cumsum(axis=1)[:, ::-1]
-        remaining: IntArray = self.epsilons[:, None] - after[:, np.minimum(delays + 1, widest)]
+        windows, first = self.windows[:, None], self._offsets[: len(self._rows), None]
+        half = len(self._charges) // 2  # publication charges follow the probe charges
+        before = np.zeros(half + 1, dtype=np.int64)  # the sum of all places before this one
+        np.cumsum(self._charges[:half] + self._charges[half:], out=before[1:])
+        # of a window that ends `delay` slots from now, the last w − 1 − delay slots before the open one are over
+        now = self.slot % windows
+        start = now - np.maximum(windows - 1 - delays, 0)
+        around = start < 0  # they began in the places before the first: at the row's end
+        start += windows * around
+        spent = before[first + now] - before[first + start] + around * (before[first + windows] - before[first])
+        remaining: IntArray = self.epsilons[:, None] - spent
         return remaining
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:

@@ -190,7 +190,7 @@ class WeightingPermit(_Sealed):
 def largest_budget(budgets: IntArray, sizes: IntArray) -> int:
     """θ: the largest budget of a class with members, so that somebody has the full weight; of all if nobody is there."""
     members = sizes > 0
-    return int((budgets[members] if members.any() else budgets).max())
+    return int((budgets[members] if any_true(members) else budgets).max())
 
 
 def integer_weights(budgets: IntArray, threshold: int) -> IntArray:

@@ -24,7 +24,7 @@ SIMULATED_ONLY: Mapping[str, str] = MappingProxyType(
 )
 """Peers and a line about each: other published mechanisms that `wevent compare` simulates (`wevent.experiments.peers`).
 
-They cannot pass the ledger, so no publisher takes them; the names are here to say so.
+No publisher takes them: they are held by an accountant of their own, not by the ledger. The names are here to say so.
 """
 
 _registered: dict[str, Mechanism] = {}
@@ -75,8 +75,8 @@ def find_mechanism(name: str) -> Mechanism:
     if isinstance(name, str) and name.partition(":")[0] in SIMULATED_ONLY:
         raise UnknownMechanism(
             f"a mechanism that can publish, out of {', '.join(known)}",
-            f"{name!r}, which cannot pass the ledger",
-            "Only wevent compare simulates it; publish with pft.",
+            f"{name!r}, a peer",
+            "Peers are only simulated, by wevent compare; publish with pft.",
             name=name,
             suggestion="pft",
             known=tuple(known),

@@ -79,7 +79,7 @@ BEFORE_PUBLISHING = {
     "a misspelt mechanism": Mistake((*PUBLISH, "--mechanism", "pdb"), "received 'pdb'. Did you mean 'pbd'?"),
     "a peer": Mistake(
         (*PUBLISH, "--mechanism", "spas"),
-        "received 'spas', which cannot pass the ledger. Only wevent compare simulates it; publish with pft.",
+        "received 'spas', a peer. Peers are only simulated, by wevent compare; publish with pft.",
     ),
     "nothing said": Mistake(
         ("publish",), "Expected inputs, cells, slot, journal, requirements, start and end to be set; received nothing."
@@ -330,7 +330,7 @@ IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "a population as a list": (lambda: wevent.Population([wevent.Requirement(4, 1)]), "Population"),  # type: ignore[arg-type]
     "an epsilon of none": (lambda: wevent.Requirement(4, 0), "epsilon above 0"),
     "a misspelt mechanism": (lambda: wevent.Publisher(POPULATION, 2, "pdb"), "Did you mean 'pbd'"),
-    "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "'fast', which cannot pass the ledger"),
+    "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "'fast', a peer. Peers are only simulated"),
     "events without a clock": (lambda: wevent.publish(EVENTS), "slot, start, end, cells, requirements, journal"),
     "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
     "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]

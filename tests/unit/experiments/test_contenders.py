@@ -54,5 +54,5 @@ def test_the_nearest_name_may_be_a_peer(written, nearest):
 
 @pytest.mark.parametrize("label", PEERS)
 def test_elsewhere_a_peer_is_told_to_be_one(label):
-    with pytest.raises(UnknownMechanism, match="cannot pass the ledger"):
+    with pytest.raises(UnknownMechanism, match="Peers are only simulated, by wevent compare"):
         choose([label])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.budget import NANO
+from wevent.core.budget import NANO, least_threshold
 from wevent.core.estimators.sampling import laplace_error
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
 from wevent.core.permit import (
@@ -22,7 +22,6 @@ from wevent.core.permit import (
     WeightingPermit,
     integer_weights,
     largest_budget,
-    suffices,
     weighted_losses,
 )
 
@@ -37,7 +36,7 @@ class Weighting:
     def plan(self, permit: Permit) -> Plan:
         """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
         threshold = largest_budget(permit.budgets, permit.sizes)
-        if not suffices(permit.budgets, permit):
+        if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):  # its noise would be cut off
             return Plan(0, float("inf"), permit.budgets)
         weights = integer_weights(permit.budgets, threshold)
         mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
@@ -68,4 +67,4 @@ def measure_sum(
 def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:
     """The mean over registered users; over classes if there are none."""
     users = int(sizes.sum())
-    return float((values * sizes).sum() / users) if users else float(values.mean())
+    return float(values @ sizes) / users if users else float(values.mean())

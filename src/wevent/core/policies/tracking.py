@@ -8,11 +8,12 @@ class sizes and settings, so it costs nothing; what is spent goes through the ga
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
 from wevent.core.settings import GENERATION
@@ -24,6 +25,8 @@ RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _CLEAR = 1.0 / 3.0  # noise of the first look that is small enough, beside the root of the average cell's users
 _STEP = 1.25  # candidate periods grow by this factor
+_MOST = np.iinfo(np.int64).max
+_ENTRIES = 1 << 18  # candidates × classes that are looked at together
 
 
 class Tracking:
@@ -59,9 +62,10 @@ class Tracking:
         if not history.last_fresh:
             return self._level(self._first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
-        if not self._first_generation:
+        waited = history.slot - history.last_fresh
+        if waited < period and not self._first_generation:
             period = min(period, self._soonest(ledger, history))
-        if history.slot - history.last_fresh < period:
+        if waited < period:
             return Idle.NOT_DUE
         budgets = sustainable(ledger, period)
         wanted = steady(ledger, period)
@@ -72,19 +76,17 @@ class Tracking:
             return Idle.NOT_DUE
         if self._unbiased:
             return budgets
-        return self._capped(budgets, ledger, self._outlook(history.smoothed)).budgets
+        capped_budgets: IntArray = self._capped(budgets[None], ledger, self._outlook(history.smoothed)).budgets[0]
+        return capped_budgets
 
     def replan(self, ledger: Budgets, history: History) -> Any:
         """The period for the next release."""
         outlook = self._outlook(history.smoothed)
+        if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
+            return history.memory
         candidates = periods(ledger.windows[ledger.charged])
         current = history.memory or int(candidates[len(candidates) // 2])
-        if outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
-            return current
-        plans = [self._capped(steady(ledger, int(period)), ledger, outlook) for period in candidates]
-        noise = np.array([plan.noise for plan in plans])
-        composition = np.array([plan.composition for plan in plans])
-        errors = outlook.expected_errors(candidates, noise, composition)
+        errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
         if outlook.releases <= (2 if self._first_generation else 3) or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
@@ -110,15 +112,24 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         if outlook.releases > 1:
             return int(ledger.windows.max())
-        noise = self._capped(steady(ledger, 1), ledger, outlook).noise
+        noise = float(self._capped(steady(ledger, 1)[None], ledger, outlook).noise[0])
         return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max())))
+
+    def _expected(self, candidates: IntArray, ledger: Budgets, outlook: Outlook) -> tuple[FloatArray, FloatArray]:
+        """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""
+        at_once = max(1, _ENTRIES // len(ledger.windows))
+        plans = [
+            self._capped(steady(ledger, candidates[first : first + at_once, None]), ledger, outlook)
+            for first in range(0, len(candidates), at_once)
+        ]
+        return np.concatenate([plan.noise for plan in plans]), np.concatenate([plan.composition for plan in plans])
 
     def _level(self, budgets: IntArray, ledger: Budgets) -> IntArray:
         """With `unbiased`, the smallest budget of any class with members, for all."""
         if not self._unbiased:
             return budgets
         members = ledger.sizes > 0
-        smallest = budgets[members].min() if members.any() else budgets.min()
+        smallest = (budgets[..., members] if any_true(members) else budgets).min(axis=-1, keepdims=True)
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
@@ -133,38 +144,44 @@ class Tracking:
 
 
 class Capped(NamedTuple):
-    """Budgets after the cap, the noise variance they give and the CV² of their weights."""
+    """For each of several releases: budgets after the cap, the noise variance they give and the CV² of their weights."""
 
     budgets: IntArray
-    noise: float
-    composition: float
+    noise: FloatArray
+    composition: FloatArray
 
 
 def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sensitivity: int = 1) -> Capped:
-    """Cap all budgets at the θ that minimises gain·noise + CV²·scale.
+    """Cap all budgets at the θ that minimises gain·noise + CV²·scale; releases × classes, each release on its own.
 
     Which classes happen to be in a cell may persist, so no filter averages that error out; noise is averaged with the
-    filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise.
+    filter's gain. Equal weights (θ the smallest) have no composition error, θ the largest has the least noise. Where nobody
+    has a budget, nothing is capped and the noise is as good as infinite.
     """
     if not sizes.any():  # nobody is registered: all classes count alike
         sizes = np.ones_like(sizes)
-    order = budgets.argsort(kind="stable")
-    ascending, members = budgets[order], sizes[order].astype(np.float64)
-    allowed = np.flatnonzero((ascending > 0) & (members > 0.0))
-    if not len(allowed):
-        return Capped(budgets, float(NANO) ** 2, 0.0)
+    order = budgets.argsort(axis=1, kind="stable")
+    ascending, members = np.take_along_axis(budgets, order, axis=1), sizes[order].astype(np.float64)
+    allowed = (ascending > 0) & (members > 0.0)
     values = ascending / NANO
-    users = members.sum()
-    above = users - np.cumsum(members)  # of the classes with larger budgets: they are capped
-    mean = (np.cumsum(values * members) + values * above)[allowed] / users
-    square = (np.cumsum(values * values * members) + values * values * above)[allowed] / users
+    users = float(sizes.sum())
+    above = users - members.cumsum(axis=1)  # of the classes with larger budgets: they are capped
+    mean = ((values * members).cumsum(axis=1) + values * above) / users
+    square = ((values * values * members).cumsum(axis=1) + values * values * above) / users
+    mean[~allowed] = 1.0 / NANO  # no θ: the mean may be 0
     noise, composition = 2.0 * (sensitivity / mean) ** 2, np.maximum(square / mean**2 - 1.0, 0.0)
-    best = int((gain * noise + composition * scale).argmin())
-    return Capped(np.minimum(budgets, ascending[allowed[best]]), float(noise[best]), float(composition[best]))
+    best = np.where(allowed, gain * noise + composition * scale, np.inf).argmin(axis=1)
+    chosen = np.arange(len(budgets)), best
+    some = allowed[chosen]
+    return Capped(
+        np.where(some[:, None], np.minimum(budgets, ascending[chosen][:, None]), budgets),
+        np.where(some, noise[chosen], float(NANO) ** 2),
+        np.where(some, composition[chosen], 0.0),
+    )
 
 
-def steady(ledger: Budgets, period: int) -> IntArray:
-    """ε over the releases a window can hold: ε_g // ceil(w_g / k)."""
+def steady(ledger: Budgets, period: IntArray | int) -> IntArray:
+    """ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
     budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
     return budgets
 
@@ -174,19 +191,24 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
 
     By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
     """
-    releases = np.arange(-(-int(ledger.windows.max()) // period))
+    within = -(-ledger.windows // period)
+    releases = np.arange(int(within.max()))
     remaining = ledger.forecast(releases * period) // (releases + 1)
-    inside = releases < -(-ledger.windows // period)[:, None]
-    budgets: IntArray = np.where(inside, remaining, np.iinfo(np.int64).max).min(axis=1)
+    remaining[releases >= within[:, None]] = _MOST
+    budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)
 
 
 def periods(windows: IntArray) -> IntArray:
     """Candidates: 1, growing by a fourth, and the windows themselves."""
-    widest = int(windows.max())
-    found = {1, *windows.tolist()}
-    candidate = 1.0
+    return _periods(windows.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _periods(windows: bytes) -> IntArray:
+    found = {1, *np.frombuffer(windows, dtype=np.int64).tolist()}
+    widest, candidate = max(found), 1.0
     while candidate < widest:
         found.add(round(candidate))
         candidate *= _STEP
-    return np.array(sorted(found), dtype=np.int64)
+    return frozen_ints(sorted(found))

@@ -90,7 +90,7 @@ class Filter:
 
     def outlook(self, state: FilterState) -> FilterOutlook:
         """What is expected of the slots to come."""
-        average = float(state.scale.mean())
+        average = float(state.scale.sum()) / len(state.scale)
         return FilterOutlook(
             state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank
         )
@@ -133,7 +133,8 @@ class Filter:
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - _possible(mean, state.users)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
-        state.jumps = state.jumps * math.exp(-state.gap / _MEMORY) + [float(beyond.sum()) / cells, state.gap]
+        past, slots = (math.exp(-state.gap / _MEMORY) * state.jumps).tolist()
+        state.jumps = np.array([past + float(beyond.sum()) / cells, slots + state.gap])
         predicted = float(variance.sum())
         weight = 1.0 / (noise + predicted / cells) ** 2
         chance = weight * float((5.0 * noise**2 + 2.0 * variance**2).sum())  # a squared Laplace draw varies by 5·noise²
@@ -212,9 +213,8 @@ class Filter:
         # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
         # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
         trends, h = self.bank.levels, float(state.gap)
-        steps = np.full_like(self._walk, h)
-        steps[trends:] = (h - 1.0) * h * (2.0 * h - 1.0) / 6.0
-        steps *= self._walk
+        steps = h * self._walk
+        steps[trends:] *= (h - 1.0) * (2.0 * h - 1.0) / 6.0
         state.level_variance += steps * state.scale
         slope_walk = self._walk[trends:] * state.scale
         state.level[trends:] += h * state.slope
@@ -315,7 +315,7 @@ def _weigh(state: FilterState, log_density: FloatArray, common: FloatArray) -> N
 
 def _mixed(weights: FloatArray, values: FloatArray) -> FloatArray:
     """The average over models, per cell."""
-    mixed: FloatArray = np.einsum("mc,mc->c", weights, values)
+    mixed: FloatArray = np.add.reduce(weights * values)
     return mixed
 
 
@@ -341,15 +341,15 @@ def _scale(level: FloatArray, users: int) -> FloatArray:
 
 
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:
-    std_error = np.sqrt(state.inflation * variance + state.composition + 1e-12)
-    typical = float((std_error**2).sum()) / len(std_error)
+    stated = state.inflation * variance + (state.composition + 1e-12)
+    typical = float(np.add.reduce(stated)) / len(stated)
     law = NoiseError("estimate", typical**0.5, typical)
-    return Estimate(_frozen(_possible(mean, state.users)), _frozen(std_error), law)
+    return Estimate(_frozen(_possible(mean, state.users)), _frozen(np.sqrt(stated)), law)
 
 
 def _possible(mean: FloatArray, users: int) -> FloatArray:
     """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
-    return np.clip(mean, 0.0, float(users) if users else np.inf)
+    return np.minimum(np.maximum(mean, 0.0), float(users) if users else np.inf)
 
 
 def _learn_null(state: FilterState, measurement: Measurement) -> None:

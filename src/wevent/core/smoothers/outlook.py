@@ -40,7 +40,7 @@ class FilterOutlook:
     @property
     def jump(self) -> float:
         """Of half the scale."""
-        return float(np.mean((0.5 * self.scales) ** 2))
+        return float(((0.5 * self.scales) ** 2).sum()) / len(self.scales)
 
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
         """For each period, the error over models and cells.
@@ -66,8 +66,12 @@ class FilterOutlook:
         bins -= bins.min()
         sizes = np.bincount(bins)
         held = sizes > 0
-        weights: FloatArray = np.stack([np.bincount(bins, row).astype(np.float64) for row in self.weights])[:, held]
-        return weights, np.bincount(bins, self.scales)[held] / sizes[held]
+        models = np.arange(len(self.weights))[:, None]
+        places = models * len(sizes) + bins  # model after model, in one call: it counts where cells are few
+        weights: FloatArray = np.bincount(places.ravel(), self.weights.ravel(), models.size * len(sizes)).astype(
+            np.float64
+        )
+        return weights.reshape(models.size, -1)[:, held], np.bincount(bins, self.scales)[held] / sizes[held]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Other published w-event mechanisms, corrected, to compare with: simulated only, never offered for publishing.
 
-They cannot pass the ledger (they read earlier true counts, and share threshold noise over slots), so an accountant of
+The ledger has no place for them (some read earlier true counts and share threshold noise over slots), so an accountant of
 their own holds their windows.
 """
 

@@ -42,7 +42,7 @@ class SlotGroup:
         """Σ|x − mean| over the group and one more slot, times how many they are: a whole number."""
         self._place(count)
         values = self._counts[: self.size + 1]
-        return int(np.abs(len(values) * values - values.sum()).sum())
+        return int(np.add.reduce(np.abs(len(values) * values - np.add.reduce(values))))
 
     def _place(self, count: int) -> None:
         if self.size == len(self._counts):
@@ -94,7 +94,8 @@ class SlotGroups:
         # Deviations are multiplied by the number of slots, which makes them whole numbers; so is their noise.
         sizes = [1 if group is None else group.size + 1 for group in self._groups]
         tests = self._noise.laplace(testing, 8 * np.array(sizes), self._cells).tolist()
-        thresholds = self._noise.laplace(testing, 4, self._cells).tolist()
+        begins = None in self._groups
+        thresholds = self._noise.laplace(testing, 4, self._cells).tolist() if begins else [0] * self._cells
         rows = zip(counts.tolist(), measured.tolist(), strangeness.tolist(), tests, thresholds, strict=True)
         self._published = np.array([self._publish(cell, *row) for cell, row in enumerate(rows)])
         return self._published.copy(), True

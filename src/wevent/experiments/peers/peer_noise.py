@@ -22,14 +22,14 @@ class PeerNoise:
         self._generator = np.random.default_rng(seed)
 
     def laplace(self, charge: Charge, sensitivity: npt.ArrayLike, size: int) -> IntArray:
-        """The difference of two geometric numbers; the scale is sensitivity / epsilon.
+        """The difference of two geometric numbers, which whole parts of exponential ones are; scale sensitivity / epsilon.
 
         Args:
             charge: what was paid.
             sensitivity: of what is disturbed, which has whole values; one for all draws or one for each.
             size: how many draws.
         """
-        success = -np.expm1(-charge.epsilon / np.asarray(sensitivity, dtype=np.float64))
-        draws = self._generator.geometric(success, (2, size))
-        noise: IntArray = draws[0] - draws[1]
+        scale = np.asarray(sensitivity) * (1.0 / charge.epsilon)
+        draws = np.floor(self._generator.standard_exponential((2, size)) * scale)
+        noise: IntArray = (draws[0] - draws[1]).astype(np.int64)
         return noise

@@ -109,7 +109,7 @@ class Spas:
 
     def _running(self, wanted: int) -> ThresholdRun | None:
         """The open run, or a new one, if tests of this slot can be paid; None if not."""
-        self._runs = [run for run in self._runs if run.last >= self._slot - self._window]
+        self._runs = [run for run in self._runs if run is self._open or run.last >= self._slot - self._window]
         others = sum(run.charge.nano for run in self._runs if run is not self._open)
         nano = self._open.charge.nano if self._open is not None else self._for_tests // (wanted + 1)
         if not nano or others + nano > self._for_tests:

@@ -216,14 +216,54 @@ def test_unbiased_ignores_the_budgets_of_classes_without_members() -> None:
 
 
 def test_weights_that_agree_where_counts_are_large_and_use_all_budgets_where_they_are_small() -> None:
-    budgets, sizes = np.array([100_000_000, 1_000_000_000]), np.array([500, 500])
+    budgets, sizes = np.array([[100_000_000, 1_000_000_000]]), np.array([500, 500])
     large = capped(budgets, sizes, scale=1e9, gain=1.0)
-    assert large.budgets.tolist() == [100_000_000] * 2
-    assert large.composition == 0
+    assert large.budgets.tolist() == [[100_000_000] * 2]
+    assert large.composition.tolist() == [0]
     small = capped(budgets, sizes, scale=1e-3, gain=1.0)
     assert small.budgets.tolist() == budgets.tolist()
     assert small.noise == pytest.approx(2 / 0.55**2)
     assert small.composition == pytest.approx((0.5 * (0.01 + 1) - 0.55**2) / 0.55**2)
+
+
+budget_rows = st.lists(
+    st.lists(st.integers(0, 3) | st.integers(0, 50 * 10**9), min_size=4, max_size=4), min_size=1, max_size=6
+)
+
+
+@given(rows=budget_rows, sizes=st.lists(st.integers(0, 5), min_size=4, max_size=4), scale=st.floats(0, 1e6))
+def test_the_cap_of_each_release_is_the_best_of_its_budgets(
+    rows: list[list[int]], sizes: list[int], scale: float
+) -> None:
+    """Against every θ tried one by one, release after release, from the definition."""
+    found = capped(np.array(rows), np.array(sizes), scale=scale, gain=0.3, sensitivity=2)
+    members = sizes if any(sizes) else [1] * 4
+    for row, budgets in enumerate(rows):
+        costs = []
+        for cap in {budget for budget, size in zip(budgets, members, strict=True) if budget > 0 and size > 0}:
+            weights = np.minimum(budgets, cap) / 1e9
+            mean, square = np.average(weights, weights=members), np.average(weights**2, weights=members)
+            costs.append((0.3 * 8 / mean**2 + max(square / mean**2 - 1, 0) * scale, cap))
+        if not costs:
+            assert found.budgets[row].tolist() == budgets
+            assert (found.noise[row], found.composition[row]) == (1e18, 0)
+            continue
+        assert 0.3 * found.noise[row] + found.composition[row] * scale == pytest.approx(min(costs)[0], rel=1e-6)
+        chosen = int(found.budgets[row].max())
+        near = [cost for cost, cap in costs if cap >= chosen]
+        assert found.budgets[row].tolist() == np.minimum(budgets, chosen).tolist()
+        assert min(near) == pytest.approx(min(costs)[0], rel=1e-6)
+
+
+def test_many_candidates_are_planned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates × classes may be more than fits in memory: parts of any size give the same plan."""
+    found = []
+    for entries in (1, 1 << 18):
+        monkeypatch.setattr("wevent.core.policies.tracking._ENTRIES", entries)
+        population = Population({Requirement(window, "0.5"): 20 for window in (5, 9, 14)})
+        publisher = publisher_for(population, unbiased=False)
+        found.append([publisher.step(counts_of(population, slot)).charges.tolist() for slot in range(40)])
+    assert found[0] == found[1]
 
 
 def test_periods_reach_from_one_slot_to_the_longest_window() -> None:

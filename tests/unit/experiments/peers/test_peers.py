@@ -7,6 +7,7 @@ from wevent import Requirement
 from wevent.experiments.peers import PEERS, PeerAccountant, PeerNoise
 from wevent.experiments.peers.grouping import SlotGroup, shares
 from wevent.experiments.peers.rescue import RescueDp
+from wevent.experiments.peers.spas import Spas
 from wevent.publisher.catalogue import SIMULATED_ONLY
 
 
@@ -90,6 +91,19 @@ class TestSpas:
         assert len(runs) > 3
         for start in range(1, 401):
             assert sum(nano for first, last, nano in runs if first < start + 40 and last >= start) <= 250_000_000
+
+    def test_a_run_that_paused_for_a_window_is_still_counted_when_it_goes_on(self):
+        peer = Spas(2, PeerAccountant(Requirement(4, 1)), Silence())
+        peer._slot = 6
+        paused = peer._running(1)
+        peer._slot = 12
+        assert peer._running(1) is paused
+        peer._open = None  # its success
+        peer._slot = 13
+        assert peer._running(1) is not paused
+        peer._open = None
+        peer._slot = 14
+        assert peer._running(1) is None  # ε/8 each: two are all that these slots can have
 
 
 class TestFast:
