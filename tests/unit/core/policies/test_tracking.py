@@ -328,9 +328,9 @@ def first_budgets(users: int, cells: int, window: int = 500, generation: int = 2
 
 
 def test_the_first_look_takes_no_more_than_it_needs() -> None:
-    """Noise of a third of the root of an average cell's users, a sixth of ε at most, a slot's part at least."""
+    """Noise of a tenth of the root of an average cell's users, a sixth of ε at most, a slot's part at least."""
     assert first_budgets(1000, 5) == 10**9 // 6
-    assert first_budgets(20_000, 2) == pytest.approx(3 * 2**0.5 / 100 * 10**9, rel=1e-6)
+    assert first_budgets(2_000_000, 2) == pytest.approx(2**0.5 / 100 * 10**9, rel=1e-6)
     assert first_budgets(10**9, 2) == 10**9 // 500
     assert first_budgets(10**9, 2, window=1) == 10**9
     assert first_budgets(10**9, 2, generation=1) == 10**9 // 6
