@@ -12,6 +12,7 @@ NAMES = (
     "endless",
     "accuracy",
     "correlation",
+    "cycles",
     "ablation",
     "sizes",
     "peers-spending",

@@ -50,6 +50,7 @@ class Run:
                 inside[slot] = (bounds[0] <= truth[slot]) & (truth[slot] <= bounds[1])
                 spread[slot] = release.std_error
         self.error = float(squared.mean())
+        self.slot_errors = squared.mean(axis=1)
         self.coverage = float(inside.mean())
         large = truth.mean(axis=0) > spread.mean(axis=0)
         self.large_coverage = float(inside[:, large].mean()) if large.any() else float("nan")

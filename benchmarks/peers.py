@@ -6,6 +6,7 @@ the folder that WEVENT_DATA names; without it they are left out and the report s
 
 import os
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,7 +86,7 @@ def recorded() -> list[Path]:
 
 def errors(case: Case) -> dict[str, Scores]:
     """Every mechanism's figures, one per repeat."""
-    trials, seed = case.trials(), case.window
+    trials, seed = case.trials(), zlib.crc32(f"{case.stream} {case.users} {case.window}".encode())  # noise of its own
     replicates = Replicates.of(trials)
     found = {}
     for label in (OURS.label, *CLASSIC):
@@ -155,7 +156,8 @@ def main() -> None:
         f"One requirement for all, epsilon 1; {SLOTS} slots ({RECORDED_SLOTS} of recorded streams), mean of {REPEATS} "
         f"repeats; seeds from {TUNED[0]} for streams that constants were chosen on, from {HELD_BACK[0]} for others. The best "
         "peer is picked in hindsight for every row. Ratio: mean squared error of pft with its default options / that of the "
-        "best peer; relative: error / max(count, 0.1 % of the slot's total).",
+        "best peer; relative: error / max(count, 0.1 % of the slot's total). A mechanism that has not published counts as "
+        "zeros, which on sparse streams with short windows is hard to beat in relative terms.",
         "Peers: " + ", ".join(RIVALS) + ".",
     ]
     if not recorded():

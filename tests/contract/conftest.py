@@ -1,4 +1,4 @@
-"""The mechanisms under contract: every one there is, one of the suite's own, and `pft` with anchors."""
+"""The mechanisms under contract: every one there is, one of the suite's own, and `pft` with anchors, and with a cycle."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from wevent.core.estimators.sampling import Sampling
 from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
+from wevent.core.settings import Options
 from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.hold import Hold
 from wevent.publisher import catalogue
@@ -47,10 +48,23 @@ ANCHORED = replace(
 )
 
 
+CYCLIC = replace(
+    BUILT_IN["pft"],
+    name="pft-cycle",
+    summary="pft with a cycle and a calendar",
+    policy=lambda declared, options: BUILT_IN["pft"].policy(declared, _with_cycle(options)),
+    smoother=lambda options: BUILT_IN["pft"].smoother(_with_cycle(options)),
+)
+
+
+def _with_cycle(options: Options) -> Options:
+    return replace(options, cycle=(12.0,), calendar=(13, 25, 49, 61))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for a `mechanism` runs for every registered one: a new row is tested unasked."""
     if "mechanism" in metafunc.fixturenames:
-        metafunc.parametrize("mechanism", [*wevent.mechanisms(), OWN.name, ANCHORED.name])
+        metafunc.parametrize("mechanism", [*wevent.mechanisms(), OWN.name, ANCHORED.name, CYCLIC.name])
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +73,4 @@ def _own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "_registered", dict(catalogue._registered))
     wevent.register(OWN)
     wevent.register(ANCHORED)
+    wevent.register(CYCLIC)

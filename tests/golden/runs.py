@@ -36,6 +36,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True, "generation": 1},
     "pft of the second generation": {"mechanism": "pft", "generation": 2},
+    "pft cycle": {
+        "mechanism": "pft",
+        "unbiased": False,
+        "cycle": 12.0,
+        "calendar": (13, 25),
+        "generation": 1,
+    },
 }
 """What says generation 1 was recorded before there was that option: the stored states do not have it."""
 KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}

@@ -63,7 +63,8 @@ def options(draw: st.DrawFn, mechanism: str, users: int, cells: int) -> dict[str
         return chosen
     chosen |= {"refund": draw(st.booleans()), "max_cells_per_user": draw(st.integers(1, min(cells, 2)))}
     if mechanism == "pft":
-        return chosen | {"unbiased": draw(st.booleans())}
+        cycle = draw(st.sampled_from([(), (3.0,), (7.5, 24.0)]))
+        return chosen | {"unbiased": draw(st.booleans()), "cycle": cycle, "calendar": (4, 9) if cycle else ()}
     return chosen | {
         "estimator": draw(st.sampled_from(["sampling", "weighting"])),
         "smoothing": draw(st.sampled_from(["hold", "filter", "filter"])),

@@ -161,8 +161,8 @@ class Hoarding(Hold):
 class Swelling(Hold):
     """A state that grows with the slots."""
 
-    def start(self, cells):
-        return [], super().start(cells)
+    def start(self, cells, slot=1):
+        return [], super().start(cells, slot)
 
     def advance(self, state, measurement):
         after, estimate = super().advance(state[1], measurement)

@@ -171,6 +171,8 @@ def options(subject: Subject) -> None:
         ({"unbiased": True}, not row.tracks),
         ({"anchors": True}, not row.tracks),
         ({"anchors": True, "unbiased": True}, True),
+        ({"cycle": 12}, not row.tracks),
+        ({"calendar": (12, 24)}, True),
         ({"max_cells_per_user": 2}, row.local),
         ({"refund": True}, row.local),
         ({"estimator": "weighting"}, row.local),

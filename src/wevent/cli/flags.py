@@ -98,6 +98,10 @@ def option_flags(*, without: tuple[str, ...] = ()) -> Callable[[Command], Comman
             kept: dict[str, Any] = {}
             if kind.type is bool:
                 flag, kept = f"{flag}/--{kind.off}", {"default": None}
+            elif name == "calendar":
+                kept = {"type": FILE}
+            elif name == "cycle":
+                kept = {"metavar": "LENGTH"}
             elif kind.type is int:
                 kept = {"metavar": "INTEGER"}
             elif kind.choices:

@@ -17,6 +17,8 @@ from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.publishing.configuration import Settings, load_settings, read_config
 from wevent.publishing.importing import AskingFile
+from wevent.streams.clock import SlotClock
+from wevent.streams.cycles import calendar_slots
 from wevent.streams.files.requirements_file import Requirements
 
 EVENTS = "events"
@@ -40,8 +42,12 @@ class Setup(NamedTuple):
     @property
     def options(self) -> dict[str, Any]:
         """The options of a publisher that the configuration says, the mechanism aside."""
-        names = [name for name in option_kinds() if name != "mechanism" and name in self.said]
-        return {name: getattr(self.settings, name) for name in names}
+        names = [name for name in option_kinds() if name not in ("mechanism", "calendar") and name in self.said]
+        found = {name: getattr(self.settings, name) for name in names}
+        settings, start = self.settings, self.settings.start_us
+        if settings.days and start is not None:  # an automatic start is not known yet: all days are then alike
+            found["calendar"] = calendar_slots(settings.days, SlotClock(start, settings.slot_us), settings.timezone_us)
+        return found
 
     def asked(self) -> Requirements | None:
         """Who asks for what, None without a requirements file."""

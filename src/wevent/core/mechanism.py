@@ -173,8 +173,8 @@ class Estimate(NamedTuple):
 class Smoother(Protocol):
     """What is published from measurements. Pure post-processing: it costs nothing."""
 
-    def start(self, cells: int) -> Any:
-        """The state before the first slot."""
+    def start(self, cells: int, slot: int = 1) -> Any:
+        """The state before the first slot that it sees, which has this number."""
 
     def advance(self, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate]:
         """Take one slot's measurement, or None, and say what is published."""
@@ -204,6 +204,10 @@ class Outlook(Protocol):
     @property
     def jump(self) -> float:
         """The square of a jump to be expected before any was seen, averaged over cells; above 0."""
+
+    @property
+    def cycles(self) -> tuple[float, ...]:
+        """The cycles it learns, slots each."""
 
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
         """The squared error per cell if a slot is measured every k slots, for each k, given each release's errors."""

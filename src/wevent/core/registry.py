@@ -20,7 +20,7 @@ from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
 from wevent.core.settings import GENERATION, EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.anchored import AnchoredFilter
-from wevent.core.smoothers.bank import Bank, default_bank
+from wevent.core.smoothers.bank import Bank, bank_with_cycles
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 
@@ -48,7 +48,7 @@ def _generation(options: Options) -> int:
 
 def _bank(options: Options) -> Bank:
     """The models that a stream began with."""
-    return default_bank(_generation(options))
+    return bank_with_cycles(options.cycle, options.calendar, _generation(options))
 
 
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:

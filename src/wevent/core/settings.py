@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from wevent.core.limits import MAX_USERS
+from wevent.core.limits import MAX_CHANGES, MAX_CYCLE, MAX_SLOT, MAX_USERS
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption
 
@@ -28,7 +28,7 @@ GENERATION = 2
 
 def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
     """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
-    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "off": None}
+    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1, "off": None}
     return {"help": help, **usual, **facts}
 
 
@@ -49,6 +49,10 @@ class Options:
         anchors: for `pft`: weigh classes by their budgets, and now and then alike: the difference shows what the former
             is off by where requirement and cell are correlated.
         generation: of what a filter knows and `pft` plans: 1 is that of version 0.1; None is the newest.
+        cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several; 14.4 is one, too):
+            what comes back is learnt.
+        calendar: with a cycle: the slots with which days of another kind begin and end, in turns (weekends, holidays): these
+            days are learnt apart.
         nonnegative: publish no value below 0 (free post-processing, as are the next two).
         known_total: every registered user is present in every slot: publish histograms with this total; "replace" only.
         round: publish whole numbers.
@@ -98,6 +102,26 @@ class Options:
             most=GENERATION,
         ),
     )
+    cycle: tuple[float, ...] = field(
+        default=(),
+        metadata=_about(
+            "For pft: what comes back, such as 1d, or in slots; several with commas. It is learnt.",
+            of_mechanism=True,
+            least=3,
+            most=MAX_CYCLE,
+            many=4,
+        ),
+    )
+    calendar: tuple[int, ...] = field(
+        default=(),
+        metadata=_about(
+            "With a cycle: a file of days of another kind, such as weekends and holidays, learnt apart.",
+            of_mechanism=True,
+            least=1,
+            most=MAX_SLOT,
+            many=MAX_CHANGES,
+        ),
+    )
     nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
     known_total: int | None = field(
         default=None,
@@ -117,9 +141,11 @@ class Options:
         Raises:
             InvalidOption: for a name that is none, or a value outside its kind and range.
         """
-        for name, value in values.items():
+        kinds = option_kinds()
+        settled = {name: kinds[name].settled(value) if name in kinds else value for name, value in values.items()}
+        for name, value in settled.items():
             check_value(name, value)
-        return cls(**values)
+        return cls(**settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +156,8 @@ class Kind:
         choices: the words it may be; empty for others.
         type: str, int or bool.
         optional: whether None is a value.
+        several: whether it is a tuple of numbers.
+        many: how many at most.
         least, most: the range of a number.
         permanent: whether it stays for the life of a journal.
         of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
@@ -140,6 +168,8 @@ class Kind:
     choices: tuple[str, ...]
     type: type
     optional: bool
+    several: bool
+    many: int
     least: int
     most: int | None
     permanent: bool
@@ -151,16 +181,28 @@ class Kind:
         """Whether this is a value of the option."""
         if value is None:
             return self.optional
+        if self.several:
+            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
+        return self._takes_one(value)
+
+    def _takes_one(self, value: Any) -> bool:
         if type(value) is not self.type:
             return False
-        if isinstance(value, int) and self.type is int:
+        if isinstance(value, (int, float)) and self.type is not bool:
             return value >= self.least and (self.most is None or value <= self.most)
         return not self.choices or value in self.choices
 
+    def settled(self, value: Any) -> Any:
+        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
+            return value
+        return tuple(dict.fromkeys(self.type(one) for one in numbers))
+
     def read(self, value: Any) -> Any:
         """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
-        if self.optional and value == "none":
-            return None
+        if (self.optional or self.several) and value == "none":
+            return () if self.several else None
         return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
 
     def __str__(self) -> str:
@@ -170,7 +212,9 @@ class Kind:
             return "True or False"
         if self.type is str:
             return "text"
-        return f"a whole number, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        kind = "a number" if self.type is float else "a whole number"
+        number = f"{kind}, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        return f"{number}, or up to {self.many} of them" if self.several else number
 
 
 @cache
@@ -201,21 +245,24 @@ def check_value(name: str, value: Any) -> None:
             value=value,
         )
     if not kinds[name].takes(value):
-        raise InvalidOption(
-            f"{name} to be {kinds[name]}", f"{value!r}", "Leave it out for the default.", option=name, value=value
-        )
+        remedy = "Write it in slots." if kinds[name].several else "Leave it out for the default."
+        raise InvalidOption(f"{name} to be {kinds[name]}", f"{value!r}", remedy, option=name, value=value)
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words."""
+    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or a tuple of numbers."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
+    several = get_origin(plain) is tuple
+    plain = get_args(plain)[0] if several else plain
     choices = get_args(plain)
     facts = entry.metadata
     return Kind(
         choices,
         str if choices else plain,
         len(parts) > 1,
+        several,
+        facts["many"],
         facts["least"],
         facts["most"],
         facts["permanent"],

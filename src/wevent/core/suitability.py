@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from wevent.core.budget import NANO
@@ -38,6 +39,14 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
     if options.anchors and options.unbiased:
         raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
+    if options.cycle and not row.tracks:
+        raise _refuse(
+            "cycle", f"left out for {row.name}", options.cycle, "Only what filters and plans learns it: use pft."
+        )
+    if options.calendar and not options.cycle:
+        raise _refuse("calendar", "with a cycle only", options.calendar[:2], "Say how long a day is: cycle.")
+    if any(after <= before for before, after in pairwise(options.calendar)):
+        raise _refuse("calendar", "with slots that increase", options.calendar[:2], "Days begin and end in turns.")
     if options.known_total is not None and options.neighbours != "replace":
         raise _refuse(
             "known_total",

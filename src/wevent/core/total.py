@@ -28,7 +28,7 @@ def smooth(smoother: Smoother, history: History, measurement: Measurement | None
         with np.errstate(all="ignore"):
             found = _advanced(smoother, history.smoothed, measurement)
             if found is None and measurement is not None:
-                found = _advanced(smoother, smoother.start(len(history.measurement)), measurement)
+                found = _advanced(smoother, smoother.start(len(history.measurement), history.slot), measurement)
     return (history.smoothed, as_measured(history, measurement)) if found is None else found
 
 

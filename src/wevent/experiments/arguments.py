@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from wevent.core.requirements import Population
 from wevent.errors import InvalidOption, InvalidPopulation
 from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.datasets import StreamRequest
-from wevent.experiments.datasets.stream import Stream
+from wevent.experiments.datasets.stream import Stream, times_of
+from wevent.streams.cycles import read_cycles
 
 
 def check_arguments(stream: object, options: object, progress: object, **numbers: object) -> None:
@@ -36,6 +38,19 @@ def check_arguments(stream: object, options: object, progress: object, **numbers
         least = 0 if name in ("seed", "timed_slots") else 1
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise _refuse(name, f"a whole number, at least {least}", value, "Correct the number.")
+
+
+def in_slots(options: Mapping[str, Any] | None, stream: Stream) -> Mapping[str, Any] | None:
+    """Options with a cycle that is a length of time turned into slots of this stream.
+
+    Raises:
+        InvalidSettings: if that cannot be, as of `wevent.streams.cycles.read_cycles`.
+    """
+    if options is None or "cycle" not in options:
+        return options
+    length = times_of(stream).length
+    slot_us = None if length is None else length // timedelta(microseconds=1)
+    return {**options, "cycle": read_cycles(options["cycle"], slot_us)}
 
 
 def check_assigner(assigner: object) -> None:

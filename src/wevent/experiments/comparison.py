@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray
-from wevent.experiments.arguments import check_arguments, check_assigner
+from wevent.experiments.arguments import check_arguments, check_assigner, in_slots
 from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.choices import Choice
 from wevent.experiments.contenders import choose_contenders
@@ -184,6 +184,7 @@ def compare(
     check_arguments(stream, options, progress, **numbers)
     check_assigner(assigner)
     source = as_stream(stream, options)
+    options = in_slots(options, source)
     choices = choose_contenders(mechanisms, options, secure=secure)
     draw = Assigned(assigner or Assigner(), seed)
     jobs = [Job(draw, repeat, choice, seed, secure) for repeat in range(repeats) for choice in choices.taken]

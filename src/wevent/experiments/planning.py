@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Population, Requirement
-from wevent.experiments.arguments import check_arguments, check_planned
+from wevent.experiments.arguments import check_arguments, check_planned, in_slots
 from wevent.experiments.choices import Choice, choose
 from wevent.experiments.datasets import StreamRequest, as_stream
 from wevent.experiments.datasets.stream import Stream
@@ -76,6 +76,7 @@ def plan(
     )
     daily = Daily(population.users, _SLOTS, _CELLS, _SLOTS_PER_DAY)
     source = daily if stream is None else as_stream(stream, options)
+    options = in_slots(options, source)
     choices = choose(mechanisms, options)
     everyone = Planned(population, seed)
     shifts = _moved(population)

@@ -183,6 +183,7 @@ class Publisher:
         self.ledger.load(earlier.population, earlier.slot, earlier.ledger.export())
         self.population = earlier.population
         self._history.slot = earlier.slot
+        self._history.smoothed = self._pieces.smoother.start(len(self.cells), earlier.slot)
         self._history.last_charges = np.full(len(self.ledger.rows), -1, dtype=np.int64)
         self.update(population)
 

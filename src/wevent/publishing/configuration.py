@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.publishing.missing_settings import refuse_missing, without_blanks
 from wevent.streams.clock import parse_length, parse_offset, parse_time
+from wevent.streams.cycles import read_cycles, read_days
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.windows import WindowReader
@@ -63,6 +65,7 @@ class Settings(Options, StreamSettings):
         requirements_columns: what its columns are called, where they have names of their own.
         notes: what was made of the settings and is not obvious: a sentence each.
         unknown_users: how many unregistered users may count; 0 rejects their events.
+        days: of the calendar, if one was named; its slots are known when the clock is.
         stream: the stream's name, pinned by the journal.
         said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
@@ -75,6 +78,7 @@ class Settings(Options, StreamSettings):
     requirements_columns: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unknown_users: int = 0
+    days: tuple[date, ...] | None = None
     stream: str = "default"
     said: frozenset[str] = frozenset()
 
@@ -109,11 +113,15 @@ def load_settings(
     values.update(given)
     values = without_blanks(values)
     refuse_missing(values, also, framed=framed)
-    checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED}
+    slot_us = None if values.get("slot_column") is not None else parse_length(values["slot"])
+    if "cycle" in values:
+        values["cycle"] = read_cycles(values["cycle"], slot_us)
+    days = read_days(values["calendar"]) if "calendar" in values else None
+    checked = {key: _checked(key, value) for key, value in values.items() if key in _CHECKED - {"calendar"}}
     columns = {name: checked.pop(f"{name}_column", name) for name in ("time", "user", "cell")}
     _refuse_one_column_twice({**columns, "time": values.get("slot_column") or columns["time"]})
     clock = _clock(values, checked.pop("timezone", None))
-    windows = WindowReader(None if values.get("slot_column") is not None else clock["slot_us"])
+    windows = WindowReader(slot_us)
     return Settings(
         inputs=() if framed else _inputs(values["inputs"]),
         cells=_cells(values["cells"]),
@@ -121,6 +129,7 @@ def load_settings(
         levels=_levels(values["levels"], windows) if "levels" in values else None,
         requirements_columns=requirements_columns(values),
         notes=windows.notes,
+        days=days,
         said=frozenset(values),
         **clock,
         **checked,
@@ -151,8 +160,8 @@ def read_config(config: Path | str) -> dict[str, Any]:
     _check_keys(values, f"{str(path)!r}")
     values = without_blanks(values)
     folder = path.parent
-    for key in _PATHS:
-        if isinstance(values.get(key), str):
+    for key in (*_PATHS, "calendar"):
+        if isinstance(values.get(key), str) and values[key] != "none":
             values[key] = str(folder / values[key])
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])

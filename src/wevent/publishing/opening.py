@@ -18,6 +18,8 @@ from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
+from wevent.streams.clock import SlotClock
+from wevent.streams.cycles import calendar_slots
 
 _KEPT = ("stream", "unknown_users")  # besides the options
 
@@ -55,7 +57,11 @@ def make_terms(
 
     Raises:
         UnknownMechanism: if there is no such mechanism.
+        InvalidSettings: for a calendar of slots that have no times.
     """
+    if settings.days is not None:
+        times = None if settings.slot_length_us is None else SlotClock(*clock)
+        settings = replace(settings, calendar=calendar_slots(settings.days, times, settings.timezone_us))
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
         declared |= {requirement.key for requirement in settings.levels.offered().values()}

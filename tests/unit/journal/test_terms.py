@@ -29,6 +29,8 @@ OTHERS: dict[str, Any] = {
     "smoothing": "filter",
     "unbiased": True,
     "anchors": True,
+    "cycle": (24.0,),
+    "calendar": (3, 9),
     "nonnegative": True,
     "known_total": 7,
     "round": True,

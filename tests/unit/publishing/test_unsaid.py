@@ -72,6 +72,8 @@ SAID = {
     "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
     "weights": (("--weighted",), {"mechanism": "pft", "unbiased": False}),
     "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
+    "a cycle": (("--cycle", "1h,14.4"), {"cycle": (60.0, 14.4), "calendar": ()}),
+    "a calendar": (("--cycle", "60", "--calendar", "days.csv"), {"cycle": (60.0,), "calendar": (1, 1441)}),
     "the neighbours": (
         ("--neighbours", "replace", "--known-total", "60"),
         {"neighbours": "replace", "known_total": 60},
@@ -87,6 +89,7 @@ SAID = {
 @pytest.mark.parametrize("case", SAID)
 def test_what_was_said_once_need_not_be_said_again(folder: Path, case: str) -> None:
     said, pinned = SAID[case]
+    (folder / "days.csv").write_text("day\n2026-01-01\n")
     fine(publish(folder, 3, *said))
     before = terms(folder)
     assert {name: getattr(before, name) for name in pinned} == pinned
@@ -103,6 +106,7 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
         (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
         (("--weighted",), "unbiased (True in the journal, False now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
+        (("--cycle", "1h"), "cycle (() in the journal, (60.0,) now)"),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
     ):
         refused = publish(folder, 5, *said)

@@ -94,7 +94,7 @@ class Anchoring:
         releases, memory = outlook.counts.releases, history.memory
         if memory and releases >= SETTLED and releases % RECONSIDER:
             return memory
-        candidates = periods(ledger.windows[ledger.charged])
+        candidates = periods(ledger.windows[ledger.charged], outlook.counts.cycles)
         designs = [one for k in candidates.tolist() for one in self._designs(ledger, outlook, k, memory)]
         k, noise, offset = (np.array([one[field] for one in designs]) for field in (0, 3, 4))
         errors = outlook.counts.expected_errors(k, noise, np.zeros(len(designs))) + offset

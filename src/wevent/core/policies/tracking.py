@@ -7,7 +7,8 @@ class sizes and settings, so it costs nothing; what is spent goes through the ga
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
 from wevent.core.settings import GENERATION
+from wevent.core.smoothers.seasons import harmonics
 
 FIRST = 6  # the first look takes a sixth of epsilon at most: the whole window is still unspent
 READY = 0.5  # a release waits until it has this part of the period's steady budget
@@ -25,6 +27,7 @@ RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _CLEAR = 0.1  # noise of the first look that is small enough, beside the root of the average cell's users
 _STEP = 1.25  # candidate periods grow by this factor
+_PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
 _MOST = np.iinfo(np.int64).max
 _ENTRIES = 1 << 18  # candidates × classes that are looked at together
 
@@ -84,7 +87,7 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return history.memory
-        candidates = periods(ledger.windows[ledger.charged])
+        candidates = periods(ledger.windows[ledger.charged], outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
         errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
@@ -199,16 +202,34 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
     return np.maximum(budgets, 0)
 
 
-def periods(windows: IntArray) -> IntArray:
-    """Candidates: 1, growing by a fourth, and the windows themselves."""
-    return _periods(windows.tobytes())
+def periods(windows: IntArray, cycles: Sequence[float] = ()) -> IntArray:
+    """Candidates: 1, growing by a fourth, and the windows themselves; of a cycle they must meet all phases.
+
+    A period that meets the same few phases again and again (a whole cycle, a half …) teaches nothing of the others: beyond
+    an eighth of the cycle the next larger one is taken that no harmonic hides.
+    """
+    return _periods(windows.tobytes(), tuple(cycles))
 
 
 @lru_cache(maxsize=64)
-def _periods(windows: bytes) -> IntArray:
+def _periods(windows: bytes, cycles: tuple[float, ...]) -> IntArray:
     found = {1, *np.frombuffer(windows, dtype=np.int64).tolist()}
     widest, candidate = max(found), 1.0
     while candidate < widest:
         found.add(round(candidate))
         candidate *= _STEP
+    if cycles:
+        found = _meeting_all_phases(sorted(found), cycles) or found
     return frozen_ints(sorted(found))
+
+
+def _meeting_all_phases(candidates: list[int], cycles: tuple[float, ...]) -> set[int]:
+    """Each candidate, or the next larger period that no harmonic hides; none if all are hidden."""
+    tried = np.arange(1, candidates[-1] + math.ceil(max(cycles)) + 1)
+    good = np.ones(len(tried), dtype=np.bool_)
+    for cycle in cycles:
+        turns = tried[:, None] * np.array(harmonics(cycle)) / cycle
+        good &= (np.abs(turns - np.rint(turns)) >= _PHASE).all(axis=1) | (8 * tried <= cycle)
+    allowed = tried[good]
+    places = np.searchsorted(allowed, candidates)
+    return set(allowed[np.minimum(places, len(allowed) - 1)].tolist()) if len(allowed) else set()

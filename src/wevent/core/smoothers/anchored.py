@@ -16,7 +16,7 @@ from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.filter_state import FilterState, between, copied
+from wevent.core.smoothers.filter_state import FilterState, copied
 from wevent.core.smoothers.offsets import Ageing, Lesson, Offsets, OffsetState, hill
 from wevent.core.smoothers.outlook import AnchorOutlook
 
@@ -67,9 +67,9 @@ class AnchoredFilter:
         self._filter = Filter(bank)
         self._offsets = Offsets()
 
-    def start(self, cells: int) -> AnchoredState:
+    def start(self, cells: int, slot: int = 1) -> AnchoredState:
         """Nothing known."""
-        return AnchoredState(self._filter.start(cells), self._offsets.start(cells), np.zeros(cells))
+        return AnchoredState(self._filter.start(cells, slot), self._offsets.start(cells), np.zeros(cells))
 
     def advance(self, state: AnchoredState, measurement: Measurement | None) -> tuple[AnchoredState, Estimate]:
         """One slot on.
@@ -118,7 +118,7 @@ class AnchoredFilter:
         users = tracker.users = measurement.users or tracker.users
         cells = len(state.owed)
         scale = hill(_alike(measurement)[0], users) if first else tracker.scale
-        predicted, spread = (np.zeros(cells), np.full(cells, np.inf)) if first else _predicted(tracker)
+        predicted, spread = (np.zeros(cells), np.full(cells, np.inf)) if first else self._predicted(tracker)
         if not first:
             self._age(state, self._offsets.wait(offsets, scale, tracker.gap + 1))
         if measurement.lean is not None:
@@ -146,8 +146,15 @@ class AnchoredFilter:
         state.tracker, estimate = self._filter.advance(tracker, one, noise - lowest)
         if not first and measurement.lean is not None:
             moved = estimate.values - predicted
-            state.alarm += float(self._offsets.jump(offsets, moved, _predicted(tracker)[1], scale).mean())
+            state.alarm += float(self._offsets.jump(offsets, moved, self._predicted(tracker)[1], scale).mean())
         return self._stated(state, estimate)
+
+    def _predicted(self, tracker: FilterState) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the counts in the open slot."""
+        tracker.gap += 1
+        mean, variance = self._filter.between(tracker)
+        tracker.gap -= 1
+        return mean, np.maximum(variance * max(1.0, tracker.inflation), 1e-9)
 
     def _age(self, state: AnchoredState, change: Ageing) -> None:
         """Offsets are others than before: the level owes itself to the old ones."""
@@ -198,14 +205,6 @@ class AnchoredFilter:
         std_error.setflags(write=False)
         typical = float((std_error**2).mean())
         return Estimate(estimate.values, std_error, NoiseError("estimate", typical**0.5, typical))
-
-
-def _predicted(tracker: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the counts in the open slot."""
-    tracker.gap += 1
-    mean, variance = between(tracker)
-    tracker.gap -= 1
-    return mean, np.maximum(variance * max(1.0, tracker.inflation), 1e-9)
 
 
 def _shift(tracker: FilterState, step: FloatArray | float, doubt: FloatArray | float) -> None:

@@ -15,10 +15,11 @@ import numpy as np
 from wevent.core.arrays import FloatArray, any_true
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank, default_bank
-from wevent.core.smoothers.filter_state import SMALLEST, FilterState, between, blocks, copied, part_of
+from wevent.core.smoothers.filter_state import SMALLEST, FilterState, blocks, copied, part_of
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 from wevent.core.smoothers.outlook import FilterOutlook
+from wevent.core.smoothers.season_state import SeasonState
 
 _SWITCH = 0.01  # chance per release that a cell follows another model from now on
 _POOL = 0.03  # how quickly pooled evidence is renewed, per release
@@ -34,13 +35,14 @@ class Filter:
     def __init__(self, bank: Bank | None = None) -> None:
         self.bank = bank or default_bank()
         self._walk, self._flicker = self.bank.walk[:, None], self.bank.flicker[:, None]
-        trend = np.arange(len(self.bank.walk)) >= self.bank.levels
+        trend = np.zeros(len(self.bank.walk), dtype=np.bool_)
+        trend[self.bank.trends] = True
         # times the weights: flicker, walk of the levels, walk of the slopes, and the part that has a slope
         self._coefficients = np.array([self.bank.flicker, self.bank.walk * ~trend, self.bank.walk * trend, trend])
 
-    def start(self, cells: int) -> FilterState:
+    def start(self, cells: int, slot: int = 1) -> FilterState:
         """Nothing known."""
-        models, trends = len(self.bank.walk), len(self.bank.walk) - self.bank.levels
+        models, trends = len(self.bank.walk), self.bank.trends.stop - self.bank.levels
         return FilterState(
             level=np.zeros((models, cells)),
             slope=np.zeros((trends, cells)),
@@ -56,6 +58,7 @@ class Filter:
             null_sums=np.zeros(4),
             calibration=np.zeros(3),
             jumps=np.zeros(2),
+            season=None if self.bank.seasons is None else self.bank.seasons.start(cells, slot),
         )
 
     def advance(
@@ -76,7 +79,7 @@ class Filter:
         if measurement is None:
             if not state.releases:
                 return state, Estimate(_frozen(np.zeros_like(state.slow)), None, None)
-            mean, variance = between(state)
+            mean, variance = self.between(state)
             return state, _estimate(state, mean, variance)
         measurement = measurement._replace(values=measurement.values.astype(np.float64))  # −(−2^63) is no int64
         state.users = measurement.users or state.users
@@ -91,17 +94,20 @@ class Filter:
     def outlook(self, state: FilterState) -> FilterOutlook:
         """What is expected of the slots to come."""
         average = float(state.scale.sum()) / len(state.scale)
+        reach = None if state.season is None else state.season.reach
         return FilterOutlook(
-            state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank
+            state.releases, state.gain, average, state.scale, state.weights[:-1], state.jumps, self.bank, reach
         )
 
     def dump(self, state: FilterState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
-        return {
+        dumped: dict[str, Any] = {
             field.name: [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
             for field in fields(state)
             for value in (getattr(state, field.name),)
         }
+        season = dumped.pop("season")  # as states were before there were any
+        return dumped if season is None else {**dumped, "season": season.dump()}
 
     def load(self, dumped: Any) -> FilterState:
         """The counterpart of `dump`."""
@@ -109,13 +115,29 @@ class Filter:
             name: np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value
             for name, value in dumped.items()
         }
-        return FilterState(**values)
+        season = values.pop("season", None)
+        if (season is None) != (self.bank.seasons is None):
+            raise ValueError("a state with seasonal models for a filter without, or the other way round")
+        return FilterState(**values, season=None if season is None else SeasonState.load(season))
+
+    def between(self, state: FilterState) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the model average `gap` slots after the release."""
+        level, slope, now, linear, square, cubic = state.path
+        h = float(state.gap)
+        mean = level + h * slope
+        variance = now + h * linear + h * h * square + cubic * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
+        if self.bank.seasons is not None and state.season is not None:
+            step, doubt = self.bank.seasons.between(state.season, state.gap)
+            mean, variance = mean + step, variance + doubt
+        return mean, np.maximum(variance, 0.0)
 
     def _begin(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> Estimate:
         """The first release: levels by empirical Bayes over the cells."""
         look = first_look(measurement)
         state.level[:], state.level_variance[:] = look.level, look.variance + doubt
         state.slope_variance[:] = (np.maximum(look.level, 1.0) / 100.0) ** 2  # a trend may double it in 100 slots
+        if self.bank.seasons is not None and state.season is not None:
+            self.bank.seasons.begin(state.season, look.level)
         prior = self.bank.prior[:-1, None]
         state.weights[:-1], state.weights[-1] = prior / prior.sum() * (1.0 - look.null), look.null
         state.pooled = 0.5 * state.weights.mean(axis=1) + 0.5 * self.bank.prior
@@ -128,7 +150,7 @@ class Filter:
 
     def _surprise(self, state: FilterState, measurement: Measurement, doubt: FloatArray | float) -> None:
         """Learn from the residual of the average: what jumps cost, and how far the stated variances are off."""
-        mean, variance = between(state)
+        mean, variance = self.between(state)
         cells = len(mean)
         noise, mixture = measurement.error.variance, state.composition + doubt
         squared = (measurement.values - _possible(mean, state.users)) ** 2
@@ -175,7 +197,7 @@ class Filter:
             common: the model probabilities that fit all cells.
         """
         self._predict(state)
-        trends, noise = self.bank.levels, measurement.error.variance
+        trends, noise = self.bank.trends, measurement.error.variance
         values, scale = measurement.values[block], (noise / 2.0) ** 0.5
         flicker = self._flicker * state.scale
         # A model says: the count is its level plus flicker that is new in every slot, N(level, P + v·s); the measurement
@@ -196,10 +218,13 @@ class Filter:
         corrected = corrected_variance(state.level_variance, information[:-1], flicker, scale)
         kept = corrected / state.level_variance  # 1 − gain: the part of the prediction that stays
         # trend models: level and slope are correlated, so what corrects the level corrects the slope by C/P of it
-        state.slope += state.cross_variance * score[trends:-1]
-        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends:-1]
-        np.maximum(slope_variance, state.slope_variance * kept[trends:], out=state.slope_variance)
-        state.cross_variance *= kept[trends:]
+        state.slope += state.cross_variance * score[trends]
+        slope_variance = state.slope_variance - state.cross_variance**2 * information[trends]
+        np.maximum(slope_variance, state.slope_variance * kept[trends], out=state.slope_variance)
+        state.cross_variance *= kept[trends]
+        if self.bank.seasons is not None and state.season is not None:
+            swings = self.bank.seasonal
+            self.bank.seasons.correct(state.season, score[swings], information[swings], kept[swings])
         score[:-1] *= state.level_variance
         state.level += score[:-1]
         state.level_variance[:] = corrected
@@ -212,13 +237,16 @@ class Filter:
         """All models over the slots since the last release."""
         # A level walks: P + h·q. A trend's slope walks, and the level is the sum of the slopes: with h steps
         # P + 2h·C + h²·S + q·Σ(j²), C + h·S + q·Σ(j), S + h·q, sums over j < h.
-        trends, h = self.bank.levels, float(state.gap)
+        trends, h = self.bank.trends, float(state.gap)
         steps = h * self._walk
-        steps[trends:] *= (h - 1.0) * (2.0 * h - 1.0) / 6.0
+        steps[trends] *= (h - 1.0) * (2.0 * h - 1.0) / 6.0
+        if self.bank.seasons is not None and state.season is not None:
+            swings = self.bank.seasonal
+            self.bank.seasons.predict(state.season, state.gap, state.level[swings], state.level_variance[swings])
         state.level_variance += steps * state.scale
-        slope_walk = self._walk[trends:] * state.scale
-        state.level[trends:] += h * state.slope
-        state.level_variance[trends:] += 2.0 * h * state.cross_variance + h * h * state.slope_variance
+        slope_walk = self._walk[trends] * state.scale
+        state.level[trends] += h * state.slope
+        state.level_variance[trends] += 2.0 * h * state.cross_variance + h * h * state.slope_variance
         state.cross_variance += h * state.slope_variance + slope_walk * (h * (h - 1.0) / 2.0)
         state.slope_variance += h * slope_walk
 
@@ -259,8 +287,13 @@ class Filter:
             mean[model, cell] += chance * step
             mixed = (1.0 - chance) * spread[model, cell] + chance * (fresh + extra)
             spread[model, cell] = mixed + chance * (1.0 - chance) * step * step
-        trend = model >= self.bank.levels
-        state.cross_variance[model[trend] - self.bank.levels, cell[trend]] *= 1.0 - chance[trend]
+        levels, swings = self.bank.levels, self.bank.seasonal.start
+        trend = (model >= levels) & (model < swings)
+        state.cross_variance[model[trend] - levels, cell[trend]] *= 1.0 - chance[trend]
+        if state.season is not None:
+            swinging = model >= swings
+            cross = state.season.cross
+            cross[model[swinging] - swings, :, cell[swinging]] *= (1.0 - chance[swinging])[:, None]
 
     def _average(self, state: FilterState, target: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the model average now; the state gets the path it predicts until the next release.
@@ -270,8 +303,8 @@ class Filter:
             target: the count itself in each model, the null's last.
             variance: its variance.
         """
-        trends, empty = self.bank.levels, state.weights[-1]
-        weights, trending = state.weights[:-1], state.weights[trends:-1]
+        trends, empty = self.bank.trends, state.weights[-1]
+        weights, trending = state.weights[:-1], state.weights[trends]
         # moments of a mixture: the mean of the means; the mean of the variances plus the variance of the means
         mean = _mixed(state.weights, target)
         spread = _mixed(state.weights, _around(mean, target, variance))
@@ -283,13 +316,16 @@ class Filter:
         # Between releases the average is a line and its variance a cubic in the slots since (`between`): the same
         # moments of the predicted models, with the mixture's terms collected by powers of h.
         flicker, walk, slope_walk, sloping = self._coefficients @ weights
-        drift = _mixed(trending, state.cross_variance + state.slope * (state.level[trends:] - level))
+        drift = _mixed(trending, state.cross_variance + state.slope * (state.level[trends] - level))
         square = _mixed(trending, _around(slope, state.slope, state.slope_variance))
         state.path[0], state.path[1] = level, slope
         state.path[2] = _mixed(weights, _around(level, state.level, state.level_variance)) + flicker * state.scale
         state.path[3] = walk * state.scale + 2.0 * drift
         state.path[4] = square + (1.0 - sloping) * slope * slope  # the other models have no slope
         state.path[5] = slope_walk * state.scale
+        if self.bank.seasons is not None and state.season is not None:
+            swings = self.bank.seasonal
+            self.bank.seasons.average(state.season, state.weights[swings], state.level[swings], level, slope)
         return mean, spread
 
     def _release(self, state: FilterState, measurement: Measurement, mean: FloatArray, spread: FloatArray) -> Estimate:
@@ -298,6 +334,8 @@ class Filter:
         empty = state.weights[-1]
         state.path[2] += empty * (state.null_variance + (state.null_mean - state.path[0]) ** 2)
         state.composition = (1.0 - empty) * measurement.composition * state.scale
+        if state.season is not None:
+            state.season.released += state.gap
         state.gap = 0
         state.releases += 1
         return _estimate(state, mean, spread)
@@ -330,7 +368,10 @@ def _around(center: FloatArray, means: FloatArray, variances: FloatArray) -> Flo
 def _check_finite(state: FilterState) -> None:
     """What is not finite in any model makes the averages of all so: these stand for the whole state."""
     small = (*state.null_sums.tolist(), *state.calibration.tolist(), *state.jumps.tolist(), state.gain, state.inflation)
-    if not math.isfinite(sum(small, start=float(state.path.sum() + state.pooled.sum()))):
+    large = float(state.path.sum() + state.pooled.sum())
+    if state.season is not None:
+        large += float(state.season.path.sum() + state.season.path_variance.sum())
+    if not math.isfinite(sum(small, start=large)):
         raise ArithmeticError("the filter's state is not finite")
 
 

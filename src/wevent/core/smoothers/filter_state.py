@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import FloatArray
+from wevent.core.smoothers.season_state import SeasonState
 
 SMALLEST = 0.05  # no scale below this: a cell is never known to be still
 _BLOCK = 512  # cells that are corrected together
@@ -36,6 +37,7 @@ class FilterState:
         users: n.
         releases: measurements so far.
         gap: slots since the last one.
+        season: of the seasonal models, if there are any.
     """
 
     level: FloatArray
@@ -59,6 +61,7 @@ class FilterState:
     users: int = 0
     releases: int = 0
     gap: int = 0
+    season: SeasonState | None = None
 
 
 _NAMES = tuple(field.name for field in fields(FilterState))
@@ -70,7 +73,7 @@ def copied(state: FilterState, *, deep: bool = True) -> FilterState:
     """A state of its own; arrays are copied only where they will change."""
     values: tuple[Any, ...] = _values(state)
     if deep:
-        values = tuple([value.copy() if isinstance(value, np.ndarray) else value for value in values])
+        values = tuple([value.copy() if isinstance(value, (np.ndarray, SeasonState)) else value for value in values])
     return FilterState(*values)
 
 
@@ -84,15 +87,7 @@ def part_of(state: FilterState, block: slice) -> FilterState:
     if block.stop - block.start == len(state.slow):
         return state
     values: list[Any] = [
-        value[..., block] if isinstance(value, np.ndarray) and name not in _POOLED else value
+        value[..., block] if isinstance(value, (np.ndarray, SeasonState)) and name not in _POOLED else value
         for name, value in zip(_NAMES, _values(state), strict=True)
     ]
     return FilterState(*values)
-
-
-def between(state: FilterState) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the model average `gap` slots after the release."""
-    level, slope, now, linear, square, cubic = state.path
-    h = float(state.gap)
-    variance = now + h * linear + h * h * square + cubic * ((h - 1.0) * h * (2.0 * h - 1.0) / 6.0)
-    return level + h * slope, np.maximum(variance, 0.0)

@@ -12,7 +12,7 @@ from wevent.core.mechanism import Estimate, Measurement, NoiseError
 class Hold:
     """Repeat the last measurement until there is a new one; zeros before the first (paper, Algorithm 2, line 9)."""
 
-    def start(self, cells: int) -> Estimate:
+    def start(self, cells: int, slot: int = 1) -> Estimate:
         """Zeros, with no error to state."""
         return Estimate(_frozen(np.zeros(cells)), None, None)
 

@@ -27,6 +27,7 @@ class FilterOutlook:
         weights: model probabilities per cell; models × cells, without the null.
         jumps: discounted squared surprise per cell, and the slots it was seen in.
         bank: the models.
+        reach: r per cell, with seasonal models.
     """
 
     releases: int
@@ -36,6 +37,12 @@ class FilterOutlook:
     weights: FloatArray
     jumps: FloatArray
     bank: Bank
+    reach: FloatArray | None = None
+
+    @property
+    def cycles(self) -> tuple[float, ...]:
+        """The cycles that are learnt, slots each."""
+        return () if self.bank.seasons is None else self.bank.seasons.cycles
 
     @property
     def jump(self) -> float:
@@ -48,8 +55,8 @@ class FilterOutlook:
         Early the spread over models is ignorance, so root errors are averaged and no model dominates by its size; later it
         is what cells differ by, and errors are averaged.
         """
-        weights, scales = self._binned()
-        errors = period_errors(self.bank, periods, noise, composition, scales)
+        weights, scales, reach = self._binned()
+        errors = period_errors(self.bank, periods, noise, composition, scales, reach)
         mass = weights.sum(axis=1)
         by_model = (errors * weights).sum(axis=2) / np.maximum(mass, 1e-300)
         squared, slots = self.jumps.tolist()
@@ -60,8 +67,8 @@ class FilterOutlook:
         average: FloatArray = (mass * by_model**power).sum(axis=1) ** (1.0 / power)
         return average
 
-    def _binned(self) -> tuple[FloatArray, FloatArray]:
-        """Model weights summed over cells of about the same scale, and these scales: evidence pooled, cost bounded."""
+    def _binned(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Model weights summed over cells of about the same scale, these scales, and r²: evidence pooled, cost bounded."""
         bins = np.floor(2.0 * np.log2(self.scales)).astype(np.int64)
         bins -= bins.min()
         sizes = np.bincount(bins)
@@ -71,7 +78,8 @@ class FilterOutlook:
         weights: FloatArray = np.bincount(places.ravel(), self.weights.ravel(), models.size * len(sizes)).astype(
             np.float64
         )
-        return weights.reshape(models.size, -1)[:, held], np.bincount(bins, self.scales)[held] / sizes[held]
+        reach = None if self.reach is None else np.bincount(bins, self.reach**2)[held] / sizes[held]
+        return weights.reshape(models.size, -1)[:, held], np.bincount(bins, self.scales)[held] / sizes[held], reach
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
 @settings(max_examples=12)
 @given(
     population=populations,
-    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}]),
+    options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}, {"cycle": 12}]),
     seed=st.integers(0, 99),
 )
 def test_never_refused_and_no_window_overspent(population: Population, options: dict[str, bool], seed: int) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
 
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
+from wevent.core.smoothers.bank import bank_with_cycles
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.filter_state import FilterState
 from wevent.core.smoothers.first_look import first_look
@@ -287,13 +289,14 @@ def test_a_later_look_too(users: int) -> None:
         assert (state.level_variance > 0.3 * 72).all()
 
 
-def test_blocks_of_cells_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cycles", [(), (12,)])
+def test_blocks_of_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, cycles: tuple[int, ...]) -> None:
     """Cells teach each other through pooled numbers only, which do not know of blocks."""
     truth = np.array([4000.0, 900.0, 0.0, 120.0, 0.0, 30.0, 2.0])
     found = []
     for block in (1, 3, 7, 512):
         monkeypatch.setattr("wevent.core.smoothers.filter_state._BLOCK", block)
-        random, tracker = np.random.default_rng(3), Filter()
+        random, tracker = np.random.default_rng(3), Filter(bank_with_cycles(cycles))
         state = tracker.start(len(truth))
         for slot in range(30):
             jumped = truth[::-1] if slot == 20 else truth
@@ -301,5 +304,14 @@ def test_blocks_of_cells_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         found.append((state, estimate))
     for state, estimate in found[:-1]:
         assert estimate.values == pytest.approx(found[-1][1].values, rel=1e-12)
-        for field in fields(state):
-            assert getattr(state, field.name) == pytest.approx(getattr(found[-1][0], field.name), rel=1e-9), field.name
+        assert_close(state, found[-1][0])
+        if cycles:
+            assert_close(state.season, found[-1][0].season)
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Every field but nested ones."""
+    for field in fields(one):
+        if field.name != "season":
+            value = getattr(other, field.name)
+            assert getattr(one, field.name) == pytest.approx(value, rel=1e-9, abs=1e-12), field.name
