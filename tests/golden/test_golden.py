@@ -12,6 +12,7 @@ import pytest
 
 from tests.golden.runs import HALF, JOURNALS, VARIANTS, continued_run, first_version, journal_run, library_run
 from tests.support.commands import call, publish
+from wevent.journal import SqliteJournal
 
 DATA = Path(__file__).parent / "data"
 
@@ -76,3 +77,5 @@ def test_an_earlier_journal_goes_on(tmp_path: Path) -> None:
     audited = call(tmp_path, "audit", "run.journal")
     assert audited.code == 0, audited
     assert "30 slots" in audited.out
+    with SqliteJournal(tmp_path / "run.journal") as journal:
+        assert journal.head().pinned.generation == 1  # it began before there were others, and nobody said another

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Requirement
+from wevent.core.settings import GENERATION
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms
@@ -64,6 +65,7 @@ def make_terms(**changes: Any) -> Terms:
     fields: dict[str, Any] = {
         "mechanism": "pbd",
         "unbiased": False,
+        "generation": GENERATION,
         "stream": "test",
         "origin_us": 0,
         "length_us": MINUTE_US,

@@ -202,6 +202,10 @@ class Outlook(Protocol):
         """How much of a measurement's noise stays in what is published, between 0 and 1."""
 
     @property
+    def jump(self) -> float:
+        """The square of a jump to be expected before any was seen, averaged over cells; above 0."""
+
+    @property
     def cycles(self) -> tuple[float, ...]:
         """The cycles it learns, slots each."""
 

@@ -155,22 +155,35 @@ class WeightingPermit(_Sealed):
 
     With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
     weighted sum by at most Δ·A_g in L1, so class g loses A_g·θ/2^20 ≤ e_g nano-epsilons; `losses` rounds that up.
+
+    Where every A_g is 2^20 or 0, that factor is taken out of weights and noise: the ratio, and with it the loss, is the
+    same, and whole counts get whole noise, which varies less than noise on a finer grid.
+
+    Attributes:
+        losses: of each class, nano-epsilons.
+        noise: for one draw.
+        threshold: θ.
+        unit: the weight of a class that counts in full.
+        weights: A_g, or A_g/2^20.
     """
 
-    __slots__ = ("losses", "noise", "threshold", "weights")
+    __slots__ = ("losses", "noise", "threshold", "unit", "weights")
 
     losses: IntArray
     noise: NoisePermit
     threshold: int
+    unit: int
     weights: IntArray
 
     def __init__(self, gate: object, budgets: IntArray, permit: Permit) -> None:
         _Sealed.__init__(self, gate)
         threshold = largest_budget(budgets, permit.sizes)
         weights = integer_weights(budgets, threshold)
-        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity << WEIGHT_BITS))
+        unit = weight_unit(weights)
+        _set(self, "noise", NoisePermit(gate, threshold, permit.sensitivity * unit))
         _set(self, "threshold", threshold)
-        _set(self, "weights", frozen_copy(weights))
+        _set(self, "unit", unit)
+        _set(self, "weights", frozen_copy(weights * unit >> WEIGHT_BITS))
         _set(self, "losses", frozen_copy(weighted_losses(weights, threshold)))
 
 
@@ -184,6 +197,12 @@ def integer_weights(budgets: IntArray, threshold: int) -> IntArray:
     """A_g = (min(e_g, θ) << 20) // θ: budgets are at most 5e10 nano-epsilons, so nothing overflows."""
     weights: IntArray = (np.minimum(budgets, threshold) << WEIGHT_BITS) // threshold
     return weights
+
+
+def weight_unit(weights: IntArray) -> int:
+    """What stands for a class that counts in full: 1 if all classes that count do, otherwise 2^20."""
+    grid = 1 << WEIGHT_BITS
+    return grid if any_true(weights % grid != 0) else 1
 
 
 def weighted_losses(weights: IntArray, threshold: int) -> IntArray:

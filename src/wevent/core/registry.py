@@ -18,9 +18,9 @@ from wevent.core.policies.shared import Shared
 from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
-from wevent.core.settings import EstimatorName, Options, SmoothingName
+from wevent.core.settings import GENERATION, EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.anchored import AnchoredFilter
-from wevent.core.smoothers.bank import bank_with_cycles
+from wevent.core.smoothers.bank import Bank, bank_with_cycles
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
 
@@ -42,20 +42,30 @@ def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
     return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
 
 
+def _generation(options: Options) -> int:
+    return options.generation or GENERATION
+
+
+def _bank(options: Options) -> Bank:
+    """The models that a stream began with."""
+    return bank_with_cycles(options.cycle, options.calendar, _generation(options))
+
+
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
     """The smoother of the options, or this one."""
-    return lambda options: Filter() if (options.smoothing or default) == "filter" else Hold()
+    return lambda options: Filter(_bank(options)) if (options.smoothing or default) == "filter" else Hold()
 
 
 _sampling, _hold = _estimator("sampling"), _smoother("hold")
 
 
 def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
-    bank = bank_with_cycles(options.cycle, options.calendar)
     if options.anchors:
-        return Anchoring(AnchoredFilter(bank).outlook, sensitivity=options.sensitivity)
+        return Anchoring(AnchoredFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(Filter(bank).outlook, unbiased=alike, sensitivity=options.sensitivity)
+    return Tracking(
+        Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity, generation=_generation(options)
+    )
 
 
 def _one_or_two_sums(options: Options) -> Estimator:
@@ -63,8 +73,7 @@ def _one_or_two_sums(options: Options) -> Estimator:
 
 
 def _with_offsets_or_without(options: Options) -> Smoother:
-    bank = bank_with_cycles(options.cycle, options.calendar)
-    return AnchoredFilter(bank) if options.anchors else Filter(bank)
+    return AnchoredFilter(_bank(options)) if options.anchors else Filter(_bank(options))
 
 
 def _randomized(options: Options) -> Randomized:

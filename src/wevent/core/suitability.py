@@ -14,7 +14,7 @@ from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS
 from wevent.core.requirements import Requirement
-from wevent.core.settings import Options, check_value, option_values
+from wevent.core.settings import GENERATION, Options, check_value, option_values
 from wevent.errors import InvalidCells, InvalidOption
 
 
@@ -37,6 +37,10 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse("unbiased", f"False for {row.name}", True, "Sampling is what it is; use pft for this.")
     if options.anchors and not row.tracks:
         raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
+    if options.anchors and options.generation == 1:
+        raise _refuse(
+            "anchors", "False in generation 1", True, "They were on trial there: begin anew with an empty journal."
+        )
     if options.anchors and options.unbiased:
         raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
     if options.cycle and not row.tracks:
@@ -57,17 +61,18 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Options with what the mechanism takes for `anchors` and `unbiased` if nobody says.
+    """Options with what is taken for `anchors`, `unbiased` and `generation` if nobody says.
 
-    All that track use anchors, unless one of the two says how classes count. What is stored is this: a journal or a state
-    goes on as it began, whatever a later version takes.
+    All that track use anchors, unless one of the first two says how classes count; the first generation had none. What is
+    stored is this: a journal or a state goes on as it began, whatever a later version takes.
     """
+    newest = GENERATION if options.generation is None else options.generation
     anchors, alike = options.anchors, options.unbiased
     if anchors is None:
-        anchors = row.tracks and alike is None
+        anchors = row.tracks and alike is None and newest > 1
     if alike is None:
         alike = row.tracks and not anchors
-    return replace(options, anchors=anchors, unbiased=alike)
+    return replace(options, anchors=anchors, unbiased=alike, generation=newest)
 
 
 def check_reach(

@@ -36,6 +36,7 @@ class State(Options):
     noise: str | None = None
     memory: Any = None
     anchors: bool | None = False  # a state that does not say is older than the option
+    generation: int | None = 1  # a state that does not say is older than the option
 
 
 def dump(state: State) -> bytes:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
-from tests.support.synthetic import make_journal
+from tests.support.synthetic import make_journal, make_terms
 from wevent import InvalidOption, Population, Publisher, Requirement
 from wevent.cli.publish import command
-from wevent.core.settings import Options, check_value, option_kinds, option_values
+from wevent.core.settings import GENERATION, Options, check_value, option_kinds, option_values
 from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import Terms
-from wevent.publisher.state import State
+from wevent.journal.terms import Terms, decode_terms, encode_terms
+from wevent.publisher.state import State, dump, load
 from wevent.publishing.configuration import KEYS, Settings
 
 NAMES = [entry.name for entry in fields(Options)]
@@ -43,7 +44,8 @@ def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
 def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
     with make_journal(tmp_path / "j.journal", refund=True) as journal:
         (epoch,) = privacy_statement(journal)["epochs"]
-    assert {name: epoch[name] for name in NAMES} == option_values(Options(mechanism="pbd", unbiased=False, refund=True))
+    said = Options(mechanism="pbd", unbiased=False, refund=True, generation=GENERATION)
+    assert {name: epoch[name] for name in NAMES} == option_values(said)
 
 
 @pytest.mark.parametrize(("name", "value"), [("refund", 1), ("neighbours", None), ("known_total", 1.0), ("round", "")])
@@ -55,3 +57,21 @@ def test_a_value_of_another_kind_is_refused(name: str, value: Any) -> None:
 def test_a_misspelt_option_is_named() -> None:
     with pytest.raises(InvalidOption, match="Did you mean 'refund'"):
         Publisher(Population({Requirement(3, 1): 1}), 2, refnud=True)
+
+
+def test_a_stream_keeps_the_generation_that_it_began_with() -> None:
+    """What was stored before there was the option is of the first; what begins now, of the newest, and says so."""
+    population = Population({Requirement(4, 1): 10})
+    begun = load(Publisher(population, 2).state())
+    assert begun.generation == GENERATION
+    assert load(Publisher.restore(dump(replace(begun, generation=1))).state()).generation == 1
+    older = {name: value for name, value in json.loads(encode_terms(make_terms())).items() if name != "generation"}
+    assert decode_terms(json.dumps(older)).generation == 1
+
+
+def test_generations_differ_in_their_models() -> None:
+    population, models = Population({Requirement(4, 1): 10}), []
+    for generation in (1, GENERATION):
+        publisher = Publisher(population, 2, "pft", generation=generation)
+        models.append(load(publisher.state()).smoothed["level"][0][0])
+    assert models == [30, 34]

@@ -55,7 +55,7 @@ class TwoSums:
 
 def _lean(spend: WeightingPermit, sizes: IntArray) -> FloatArray:
     """How the weights differ from equal ones: its square is their CV² over users."""
-    weights = spend.weights / 2**WEIGHT_BITS
+    weights = spend.weights / spend.unit
     members = sizes if sizes.any() else np.ones_like(sizes)
     lean: FloatArray = (weights / weighted_mean(weights, sizes) - 1.0) * np.sqrt(members / members.sum())
     return lean + 0.0  # no −0.0: a journal has none

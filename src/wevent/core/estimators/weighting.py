@@ -3,7 +3,8 @@
 Privacy. The released vector is Σ_g A_g·C[g, ·] plus integer Laplace noise of scale at least Δ·2^20/θ. Under the
 neighbouring relation one user of class g changes the sum by at most A_g·Δ in L1, so the probability of any outcome
 changes by a factor of at most exp(A_g·Δ / scale) ≤ exp(A_g·θ/2^20) ≤ exp(e_g), since A_g ≤ e_g·2^20/θ. Multiplying by κ is
-post-processing. No sampling variance and no waste: class g loses its own e_g, not min(e_g, θ) of a common threshold.
+post-processing. Where every A_g is 2^20 or 0, that factor is taken out of weights and scale alike. No sampling variance and
+no waste: class g loses its own e_g, not min(e_g, θ) of a common threshold.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Weighting:
         """Weigh and disturb. Charges class g at most e_g; its true loss is A_g·θ/2^20 (above)."""
         spend = permit.for_weighting()
         values, error = measure_sum(spend, permit.sizes, counts, noise)
-        weights = spend.weights / 2**WEIGHT_BITS
+        weights = spend.weights / spend.unit
         mean = weighted_mean(weights, permit.sizes)
         composition = max(0.0, weighted_mean(weights * weights, permit.sizes) / mean**2 - 1.0)
         return Measurement(values, error, composition, int(permit.sizes.sum()))
@@ -58,9 +59,9 @@ def measure_sum(
     """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law. Class g loses at most `spend.losses[g]`."""
     total = spend.weights @ counts
     total += noise.laplace(spend.noise, len(total))
-    scale = 1.0 / (weighted_mean(spend.weights / 2**WEIGHT_BITS, sizes) * 2**WEIGHT_BITS)  # κ/2^20: post-processing
+    scale = 1.0 / (weighted_mean(spend.weights / spend.unit, sizes) * spend.unit)  # κ/2^20: post-processing
     law = laplace_error(spend.noise.scale)
-    return total * scale, NoiseError("laplace", law.scale * scale, law.variance * scale**2)
+    return total.astype(np.float64) * scale, NoiseError("laplace", law.scale * scale, law.variance * scale**2)
 
 
 def weighted_mean(values: npt.NDArray[np.float64], sizes: IntArray) -> float:

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
-from wevent.core.budget import NANO
+from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook
+from wevent.core.settings import GENERATION
 from wevent.core.smoothers.seasons import harmonics
 
-FIRST = 6  # the first look takes a sixth of epsilon: the whole window is still unspent
+FIRST = 6  # the first look takes a sixth of epsilon at most: the whole window is still unspent
 READY = 0.5  # a release waits until it has this part of the period's steady budget
 HYSTERESIS = 0.1  # change the period only for a gain above this
 RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
+_CLEAR = 0.1  # noise of the first look that is small enough, beside the root of the average cell's users
 _STEP = 1.25  # candidate periods grow by this factor
 _PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
 _MOST = np.iinfo(np.int64).max
@@ -38,23 +40,35 @@ class Tracking:
         unbiased: weigh all classes alike, with the smallest budget: more noise, but no bias if requirement and cell are
             correlated.
         sensitivity: Δ.
+        generation: 1 takes a sixth of ε at first whatever n is, and does not look again before the first period is over.
     """
 
-    def __init__(self, outlook: Callable[[Any], Outlook], *, unbiased: bool = False, sensitivity: int = 1) -> None:
+    def __init__(
+        self,
+        outlook: Callable[[Any], Outlook],
+        *,
+        unbiased: bool = False,
+        sensitivity: int = 1,
+        generation: int = GENERATION,
+    ) -> None:
         self._outlook = outlook
         self._unbiased = unbiased
         self._sensitivity = sensitivity
+        self._first_generation = generation == 1
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
         return None
 
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
-        """A sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
+        """Up to a sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
-            return self._level(np.maximum(ledger.epsilons // FIRST, ledger.epsilons // ledger.windows), ledger)
+            return self._level(self._first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
-        if history.slot - history.last_fresh < period:
+        waited = history.slot - history.last_fresh
+        if waited < period and not self._first_generation:
+            period = min(period, self._soonest(ledger, history))
+        if waited < period:
             return Idle.NOT_DUE
         budgets = sustainable(ledger, period)
         wanted = steady(ledger, period)
@@ -78,9 +92,31 @@ class Tracking:
         errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
-        if outlook.releases <= 2 or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
+        if outlook.releases <= (2 if self._first_generation else 3) or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
             return int(candidates[best])
         return current
+
+    def _first(self, ledger: Budgets, cells: int) -> IntArray:
+        """What the first look takes: no more than is needed to see cells of the usual size, if n users share them.
+
+        Such a cell varies by the root of its users from slot to slot, so finer noise shows nothing that lasts; what it
+        would take is missing until the first window is over.
+        """
+        least, most = ledger.epsilons // ledger.windows, ledger.epsilons // FIRST
+        if not self._first_generation:
+            usual = max(float(ledger.sizes.sum()), 1.0) / cells
+            enough = 2.0**0.5 * self._sensitivity / (_CLEAR * usual**0.5) * NANO
+            most = np.minimum(most, int(min(enough, MAX_EPSILON * NANO)))
+        budgets: IntArray = np.maximum(most, least)
+        return budgets
+
+    def _soonest(self, ledger: Budgets, history: History) -> int:
+        """Slots after the first look until a jump would show: slot 1 may be unlike all others, and the window is unspent."""
+        outlook = self._outlook(history.smoothed)
+        if outlook.releases > 1:
+            return int(ledger.windows.max())
+        noise = float(self._capped(steady(ledger, 1)[None], ledger, outlook).noise[0])
+        return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max())))
 
     def _expected(self, candidates: IntArray, ledger: Budgets, outlook: Outlook) -> tuple[FloatArray, FloatArray]:
         """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""

@@ -225,12 +225,14 @@ class AnchoredFilter:
         corrected = self._corrected(state, main)
         if direct.std_error is None or not state.offsets.spread:
             return _stated(corrected)
-        other, most = _belief(direct), self._offsets.most(state.offsets, state.main.scale)
-        off = (corrected.mean - other.mean) ** 2
+        other = _belief(direct)
         # as far as it is not trusted, the corrected estimate is off by what offsets may be
-        distrust = (1.0 - state.trust) * most
+        distrust = (1.0 - state.trust) * self._offsets.most(state.offsets, state.main.scale)
         part = distrust / (distrust + other.variance)
-        part[off > _BEYOND * (corrected.variance + other.variance + most)] = 0.0  # anchors have not seen it yet
+        # a main sum that no offset of the direct estimate explains: anchors have not seen yet what it shows
+        explained = self._offsets.most(state.offsets, hill(other.mean, state.main.users))
+        off = (main.values - other.mean) ** 2
+        part[off > _BEYOND * (main.std_error**2 + other.variance + explained)] = 0.0
         mean = corrected.mean + part * (other.mean - corrected.mean)
         return _stated(
             Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance)

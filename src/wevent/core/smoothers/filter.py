@@ -30,7 +30,7 @@ _SURPRISE = 25.0  # squared standard deviations beyond which a residual counts a
 
 
 class Filter:
-    """Track every cell with the bank; publish the model average, clipped at zero, with an honest error."""
+    """Track every cell with the bank; publish the model average, clipped to [0, n], with an honest error."""
 
     def __init__(self, bank: Bank | None = None) -> None:
         self.bank = bank or default_bank()
@@ -153,7 +153,7 @@ class Filter:
         mean, variance = self.between(state)
         cells = len(mean)
         noise, mixture = measurement.error.variance, state.composition + doubt
-        squared = (measurement.values - np.maximum(mean, 0.0)) ** 2
+        squared = (measurement.values - _possible(mean, state.users)) ** 2
         beyond = np.maximum(squared - _SURPRISE * (noise + mixture + variance), 0.0)
         past, slots = (math.exp(-state.gap / _MEMORY) * state.jumps).tolist()
         state.jumps = np.array([past + float(beyond.sum()) / cells, slots + state.gap])
@@ -385,7 +385,12 @@ def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Est
     stated = state.inflation * variance + (state.composition + 1e-12)
     typical = float(np.add.reduce(stated)) / len(stated)
     law = NoiseError("estimate", typical**0.5, typical)
-    return Estimate(_frozen(np.maximum(mean, 0.0)), _frozen(np.sqrt(stated)), law)
+    return Estimate(_frozen(_possible(mean, state.users)), _frozen(np.sqrt(stated)), law)
+
+
+def _possible(mean: FloatArray, users: int) -> FloatArray:
+    """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
+    return np.minimum(np.maximum(mean, 0.0), float(users) if users else np.inf)
 
 
 def _learn_null(state: FilterState, measurement: Measurement) -> None:

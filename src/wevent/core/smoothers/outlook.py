@@ -46,6 +46,11 @@ class FilterOutlook:
         """The cycles that are learnt, slots each."""
         return () if self.bank.seasons is None else self.bank.seasons.cycles
 
+    @property
+    def jump(self) -> float:
+        """Of half the scale."""
+        return float(((0.5 * self.scales) ** 2).sum()) / len(self.scales)
+
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:
         """For each period, the error over models and cells.
 
@@ -57,7 +62,7 @@ class FilterOutlook:
         mass = weights.sum(axis=1) / len(self.scales)
         by_model = (errors * weights).sum(axis=2) / np.maximum(weights.sum(axis=1), 1e-300)
         squared, slots = self.jumps.tolist()
-        believed = _JUMP_RATE * _JUMP_SLOTS * float(((0.5 * self.scales) ** 2).sum()) / len(self.scales)
+        believed = _JUMP_RATE * _JUMP_SLOTS * self.jump
         rate = (believed + squared) / (_JUMP_SLOTS + slots)
         by_model = by_model + (rate * (periods - 1) / 2.0)[:, None]  # a jump waits half a period to be seen
         power = 1.0 - 0.5 * float(np.exp(-self.releases / _IGNORANCE))

@@ -34,11 +34,12 @@ def test_losses_are_exact_and_never_above_the_budget(drawn: list[tuple[int, int]
     theta = max(members)
     assert spend.threshold == theta
     for weight, loss, budget in zip(spend.weights.tolist(), spend.losses.tolist(), budgets, strict=True):
-        true_loss = Fraction(weight * theta, GRID)  # exp(Δ·A / (Δ·2^20/θ)), in nano-epsilons
+        true_loss = Fraction(weight * theta, spend.unit)  # exp(Δ·A / (Δ·2^20/θ)), in nano-epsilons
         assert true_loss <= min(budget, theta)
         assert true_loss <= loss < true_loss + 1  # rounded up, by less than one nano-epsilon …
         assert loss <= budget  # … and still no more than was reserved
-        assert Fraction((weight + 1) * theta, GRID) > min(budget, theta)  # the largest weight on the grid that fits
+        full = weight * (GRID // spend.unit)
+        assert Fraction((full + 1) * theta, GRID) > min(budget, theta)  # the largest weight on the grid that fits
 
 
 @given(drawn=classes, sensitivity=st.integers(1, 4))  # above, one nano-epsilon is too little
@@ -46,9 +47,31 @@ def test_the_noise_is_at_least_delta_times_the_grid_over_theta(drawn: list[tuple
     budgets, sizes = split(drawn)
     budgets[0], sizes[0] = max(budgets[0], 1), max(sizes[0], 1)
     spend = permit_for(budgets, sizes, sensitivity=sensitivity).for_weighting()
-    needed = Fraction(sensitivity * GRID * 10**9, spend.threshold)
+    needed = Fraction(sensitivity * spend.unit * 10**9, spend.threshold)
     assert Fraction(spend.noise.scale) >= needed
     assert Fraction(np.nextafter(spend.noise.scale, 0.0)) < needed  # and no larger than it must be
+
+
+@given(drawn=classes, sensitivity=st.integers(1, 4))
+def test_the_unit_of_weights_changes_no_ratio_of_weight_and_noise(
+    drawn: list[tuple[int, int]], sensitivity: int
+) -> None:
+    budgets, sizes = split(drawn)
+    budgets[0], sizes[0] = max(budgets[0], 1), max(sizes[0], 1)
+    spend = permit_for(budgets, sizes, sensitivity=sensitivity).for_weighting()
+    assert GRID % spend.unit == 0
+    for weight, budget in zip(spend.weights.tolist(), budgets, strict=True):
+        true_loss = Fraction(weight * sensitivity * 10**9) / Fraction(spend.noise.scale)
+        assert true_loss <= budget  # what a user really loses by the noise that is drawn
+
+
+def test_equal_budgets_get_whole_noise() -> None:
+    """Integer noise of scale 1 has a variance of 1.84; on a grid of 2^-20 it would be 2."""
+    permit = permit_for([10**9, 10**9], [30, 10])
+    measured = Weighting().measure(permit, Weighting().plan(permit), np.ones((2, 3), dtype=np.int64), SeededNoise(3))
+    assert (measured.values == np.rint(measured.values)).all()
+    assert measured.error.variance == pytest.approx(2 * np.exp(-1) / (1 - np.exp(-1)) ** 2)
+    assert measured.composition == 0.0
 
 
 def test_the_plan_says_what_the_permit_will_do() -> None:

@@ -124,7 +124,7 @@ def test_nothing_is_spent_between_releases_and_a_period_passes() -> None:
         release = publisher.step(counts_of(population, 1))
         if not release.fresh:
             assert release.charges.tolist() == [0]
-        elif last:
+        elif last > 1:  # the second look does not wait: slot 1 may be unlike all others
             assert slot - last >= period
 
 
@@ -318,3 +318,39 @@ def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
         history = replace(first_history(2, 2, Filter()), slot=7, last_fresh=5, memory=2)
         offers.append(Tracking(Filter().outlook, unbiased=True).offer(ledger, history).tolist())
     assert offers == [offers[0]] * 4
+
+
+def first_budgets(users: int, cells: int, window: int = 500, generation: int = 2) -> int:
+    """What the first look spends, of an epsilon of 1."""
+    population = Population({Requirement(window, 1): users})
+    publisher = Publisher(population, cells, "pft", noise=SeededNoise(1), generation=generation)
+    return int(publisher.step(np.zeros((1, cells), dtype=np.int64)).charges[0])
+
+
+def test_the_first_look_takes_no_more_than_it_needs() -> None:
+    """Noise of a tenth of the root of an average cell's users, a sixth of ε at most, a slot's part at least."""
+    assert first_budgets(1000, 5) == 10**9 // 6
+    assert first_budgets(2_000_000, 2) == pytest.approx(2**0.5 / 100 * 10**9, rel=1e-6)
+    assert first_budgets(10**9, 2) == 10**9 // 500
+    assert first_budgets(10**9, 2, window=1) == 10**9
+    assert first_budgets(10**9, 2, generation=1) == 10**9 // 6
+
+
+@pytest.mark.parametrize(("users", "soonest"), [(100, 120), (1000, 6), (20_000, 2)])
+def test_a_second_look_comes_as_soon_as_it_could_show_a_jump(users: int, soonest: int) -> None:
+    """All were elsewhere in slot 1: the period that was chosen then is not waited for."""
+    population = Population({Requirement(120, 1): users})
+    publisher = Publisher(population, 2, "pft", noise=SeededNoise(1))
+    publisher.step(np.array([[users // 2, 0]]))
+    second = next(slot for slot in range(2, 130) if publisher.step(np.array([[0, users // 2]])).fresh)
+    assert second <= soonest
+
+
+def test_the_first_generation_waits_for_its_first_period() -> None:
+    population = Population({Requirement(120, 1): 20_000})
+    publisher = Publisher(population, 2, "pft", noise=SeededNoise(1), generation=1)
+    publisher.step(np.array([[10_000, 0]]))
+    period = publisher._history.memory
+    fresh = [publisher.step(np.array([[0, 10_000]])).fresh for _ in range(period)]
+    assert period > 1
+    assert fresh == [False] * (period - 1) + [True]

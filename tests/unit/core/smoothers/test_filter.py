@@ -83,6 +83,16 @@ def test_always_finite_and_never_negative(variance: float, users: int) -> None:
             assert (estimate.std_error > 0).all()
 
 
+@pytest.mark.parametrize("period", [1, 6])
+def test_no_estimate_exceeds_the_registered_users(period: int) -> None:
+    """A cell that everybody is in, under noise larger than n: n is public, and a count is at most that."""
+    truths = np.tile([50.0, 0.0], (60, 1))
+    estimates = run(truths, 400.0, period=period, users=50)
+    values = np.array([estimate.values for estimate in estimates])
+    assert values.max() == 50
+    assert values[:, 0].mean() > 40
+
+
 def test_whole_numbers_are_measurements_too() -> None:
     """Sampling measures in integers: they are taken as the same numbers in floating point."""
     tracker, law = Filter(), NoiseError("laplace", 3.0, 18.0)
