@@ -29,7 +29,7 @@ from wevent.core.policies.tracking import FIRST, HYSTERESIS, READY, RECONSIDER, 
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
-_ALIKE = 0.03  # errors that differ by less than this part, and …
+_ALIKE = 0.1  # errors that differ by less than this part, and …
 _NOTHING = 0.02  # … by this many squared counts per cell, are alike
 _PATIENCE = 3  # anchors alone may take this many times the period of main sums
 _LONG = 8  # slots: who releases so rarely reconsiders every time
