@@ -35,7 +35,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "generation": 1,
     },
     "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True, "generation": 1},
-    "pft of the second generation": {"mechanism": "pft", "generation": 2},
+    "pft of the second generation": {"mechanism": "pft", "unbiased": True, "generation": 2},
+    "pft anchors": {"mechanism": "pft", "anchors": True, "generation": 2},
     "pft cycle": {
         "mechanism": "pft",
         "unbiased": False,

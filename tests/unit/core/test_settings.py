@@ -44,7 +44,7 @@ def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
 def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
     with make_journal(tmp_path / "j.journal", refund=True) as journal:
         (epoch,) = privacy_statement(journal)["epochs"]
-    said = Options(mechanism="pbd", unbiased=False, refund=True, generation=GENERATION)
+    said = Options(mechanism="pbd", unbiased=False, refund=True, anchors=False, generation=GENERATION)
     assert {name: epoch[name] for name in NAMES} == option_values(said)
 
 
@@ -62,7 +62,7 @@ def test_a_misspelt_option_is_named() -> None:
 def test_a_stream_keeps_the_generation_that_it_began_with() -> None:
     """What was stored before there was the option is of the first; what begins now, of the newest, and says so."""
     population = Population({Requirement(4, 1): 10})
-    begun = load(Publisher(population, 2).state())
+    begun = load(Publisher(population, 2, unbiased=True).state())
     assert begun.generation == GENERATION
     assert load(Publisher.restore(dump(replace(begun, generation=1))).state()).generation == 1
     older = {name: value for name, value in json.loads(encode_terms(make_terms())).items() if name != "generation"}
@@ -72,6 +72,6 @@ def test_a_stream_keeps_the_generation_that_it_began_with() -> None:
 def test_generations_differ_in_their_models() -> None:
     population, models = Population({Requirement(4, 1): 10}), []
     for generation in (1, GENERATION):
-        publisher = Publisher(population, 2, "pft", generation=generation)
+        publisher = Publisher(population, 2, "pft", unbiased=True, generation=generation)
         models.append(load(publisher.state()).smoothed["level"][0][0])
     assert models == [30, 34]

@@ -12,6 +12,7 @@ import wevent
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.mechanism import Estimate
+from wevent.core.policies.anchoring import Anchoring
 from wevent.core.policies.tracking import Tracking
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
@@ -103,17 +104,20 @@ def test_a_replayed_slot_takes_the_same_way() -> None:
         assert replayed.state() == live.state()
 
 
-def test_a_planner_that_fails_keeps_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    replan, calls = Tracking.replan, []
+@pytest.mark.parametrize(("policy", "unbiased"), [(Tracking, True), (Anchoring, None)])
+def test_a_planner_that_fails_keeps_its_plan(
+    policy: Any, unbiased: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replan, calls = policy.replan, []
 
-    def failing(self: Tracking, ledger: Any, history: Any) -> Any:
+    def failing(self: Any, ledger: Any, history: Any) -> Any:
         calls.append(history.slot)
         if len(calls) % 2:
             raise OverflowError
         return replan(self, ledger, history)
 
-    monkeypatch.setattr(Tracking, "replan", failing)
-    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(1))
+    monkeypatch.setattr(policy, "replan", failing)
+    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(1), unbiased=unbiased)
     releases = list(publisher.run([COUNTS] * 12))
     assert len(calls) > 2
     assert all(np.isfinite(release.histogram).all() for release in releases)
@@ -132,7 +136,7 @@ def test_a_state_that_is_not_finite_starts_anew() -> None:
         "calibration",
         "null_sums",
     ):
-        publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3))
+        publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), unbiased=True)
         list(publisher.run([COUNTS] * 5))
         getattr(publisher._history.smoothed, name)[:] = np.nan
         releases = list(publisher.run([COUNTS] * 8))
@@ -143,9 +147,21 @@ def test_a_state_that_is_not_finite_starts_anew() -> None:
         assert np.isfinite(publisher._history.smoothed.path).all(), name
 
 
+@pytest.mark.parametrize("part", ["mean", "variance", "evidence", "anew"])
+def test_offsets_that_are_not_finite_start_anew(part: str) -> None:
+    two = Population({Requirement(4, 1): 900, Requirement(9, "0.3"): 700})
+    publisher = Publisher(two, 2, noise=SeededNoise(3))
+    list(publisher.run([[[300, 200], [100, 200]]] * 5))
+    getattr(publisher._history.smoothed.offsets, part)[:] = np.nan
+    for release in publisher.run([[[300, 200], [100, 200]]] * 40):
+        last = release
+    assert np.isfinite(last.histogram).all()
+    assert np.isfinite(last.std_error).all()
+
+
 def test_the_filter_says_when_its_state_is_spoilt() -> None:
     tracker = Filter()
-    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3))
+    publisher = Publisher(ONE, 2, "pft", noise=SeededNoise(3), unbiased=True)
     publisher.step(COUNTS)
     state = publisher._history.smoothed
     state.jumps[:] = np.inf

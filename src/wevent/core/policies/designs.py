@@ -34,7 +34,7 @@ class Design(NamedTuple):
     level: int
 
 
-class Expected(NamedTuple):
+class ExpectedCost(NamedTuple):
     """A design, the noise variance of a release, and the squared error that offsets are expected to leave per cell."""
 
     design: Design
@@ -70,7 +70,7 @@ def noise_of(budget: Any, sensitivity: int) -> Any:
 
 def all_designs(
     ledger: Budgets, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
-) -> list[Expected]:
+) -> list[ExpectedCost]:
     """For every period, the best design with main sums and those with an anchor in every release."""
     members = members_of(ledger)
     rows = Rows(ledger.epsilons[members], ledger.windows[members], shares_of(ledger)[members])
@@ -83,7 +83,7 @@ def all_designs(
 
 def _cheapest(
     rows: Rows, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
-) -> list[Expected]:
+) -> list[ExpectedCost]:
     """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
     period, every, part = _grid(rows.windows, periods)
     level = np.floor(part * _strictest(rows, every)).astype(np.int64)
@@ -103,11 +103,13 @@ def _cheapest(
         own = np.flatnonzero(period == k)
         free = own[cost[own] <= (1.0 + _FREE) * cost[own].min()]
         best = free[int(taught[free].argmax())]
-        found.append(Expected(Design(k, int(every[best]), int(level[best])), float(noise[best]), float(offset[best])))
+        found.append(
+            ExpectedCost(Design(k, int(every[best]), int(level[best])), float(noise[best]), float(offset[best]))
+        )
     return found
 
 
-def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[Expected]:
+def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
     """An anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
     steady = rows.epsilons // -(-rows.windows // periods[:, None])
     level = steady.min(axis=1)
@@ -122,9 +124,9 @@ def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: 
     off = outlook.offset_errors(spread, periods[some].astype(np.float64), alike + noise)
     part = alike / (alike + noise)
     learning = outlook.learning(periods[some].astype(np.float64), alike)
-    alone = [Expected(*one) for one in zip(designs, alike.tolist(), learning.tolist(), strict=True)]
+    alone = [ExpectedCost(*one) for one in zip(designs, alike.tolist(), learning.tolist(), strict=True)]
     with_main = zip(designs, (part * noise).tolist(), (part * part * off).tolist(), strict=True)
-    return alone + [Expected(*one) for one in with_main]
+    return alone + [ExpectedCost(*one) for one in with_main]
 
 
 def _grid(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:

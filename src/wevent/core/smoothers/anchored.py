@@ -83,6 +83,7 @@ class AnchoredFilter:
             state.direct, direct = self._filter.advance(state.direct, None)
         else:
             main, direct = self._take(state, measurement)
+            _check_finite(state)
         return state, self._together(state, main, direct)
 
     def outlook(self, state: AnchoredState) -> AnchorOutlook:
@@ -119,15 +120,15 @@ class AnchoredFilter:
         """A release: main sum and anchor to their filters, both to the offsets, the anchor to whom foretold it."""
         anchor, lean, users = measurement.anchor, measurement.lean, measurement.users
         started, anchored = state.main.releases > 0, state.direct.releases > 0
-        if lean is not None and started:
+        if lean is not None and not started:
+            self._offsets.reweigh(state.offsets, lean, hill((anchor or measurement)[0].astype(np.float64), users))
+        elif lean is not None:
             self._reweigh(state, lean)
         state.main, before = self._filter.advance(state.main, None)
         main = before
         if lean is not None:
             one = self._as_main(state, measurement, before)
             state.main, main = self._filter.advance(_back(state.main), one.measurement, one.doubt)
-            if not started:
-                self._offsets.reweigh(state.offsets, lean, state.main.scale)
         state.direct, direct = self._filter.advance(state.direct, None)
         if anchor is None:
             if started:
@@ -161,26 +162,24 @@ class AnchoredFilter:
 
     def _as_main(self, state: AnchoredState, measurement: Measurement, before: Estimate) -> _Observed:
         """What a release says of m: the main sum, and the anchor less the offset believed in."""
-        plain = Measurement(measurement.values, measurement.error, 0.0, measurement.users)
-        if measurement.anchor is None or not state.main.releases or not state.offsets.spread:
-            return _Observed(plain, 0.0)
+        if measurement.anchor is None or not state.offsets.spread:
+            return _Observed(Measurement(measurement.values, measurement.error, 0.0, measurement.users), 0.0)
         values, law = measurement.anchor
-        near = self._corrected(state, before).mean
+        near = values if before.std_error is None else self._corrected(state, before).mean
         height = hill(near, measurement.users)
-        mean, variance = self._offsets.belief(state.offsets, state.main.scale)
-        first, second = measurement.error.variance, law.variance + (variance + self._chance(state)) * height**2
+        mean, variance = self._offsets.belief(state.offsets, height)
+        chance = self._chance(state, height)
+        first, second = measurement.error.variance, law.variance + (variance + chance) * height**2
         both = first * second / (first + second)
         joined = both * (measurement.values / first + (values - mean * height) / second)
         lowest = float(both.min())
-        return _Observed(
-            Measurement(joined, NoiseError("laplace", (lowest / 2.0) ** 0.5, lowest), 0.0, measurement.users),
-            both - lowest,
-        )
+        law = NoiseError("laplace", (lowest / 2.0) ** 0.5, lowest)
+        return _Observed(Measurement(joined, law, 0.0, measurement.users), both - lowest)
 
-    def _chance(self, state: AnchoredState) -> FloatArray:
+    def _chance(self, state: AnchoredState, scale: FloatArray) -> FloatArray:
         """What the mix of classes in a cell is off by chance alone, new in every slot: the spike's, relative."""
         weight = float(self._offsets.weights(state.offsets, cautious=True)[0])
-        chance: FloatArray = weight * state.offsets.spread / np.maximum(state.main.scale, 1.0)
+        chance: FloatArray = weight * state.offsets.spread / np.maximum(scale, 1.0)
         return chance
 
     def _corrected(self, state: AnchoredState, main: Estimate) -> Belief:
@@ -194,7 +193,7 @@ class AnchoredFilter:
         root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, _STEEPEST**2))  # dm/dx
         mean = 2.0 * main.values / np.maximum(1.0 - beta + root, _STEEPEST)
         height = hill(mean, state.main.users)
-        return Belief(mean, (variance + (doubt + self._chance(state)) * height**2) / root**2)
+        return Belief(mean, (variance + (doubt + self._chance(state, state.main.scale)) * height**2) / root**2)
 
     def _judge(
         self, state: AnchoredState, corrected: Belief, direct: Belief, anchor: tuple[FloatArray, NoiseError]
@@ -276,6 +275,14 @@ def _stated(belief: Belief) -> Estimate:
     std_error.setflags(write=False)
     typical = float(belief.variance.mean())
     return Estimate(values, std_error, NoiseError("estimate", typical**0.5, typical))
+
+
+def _check_finite(state: AnchoredState) -> None:
+    """Of the offsets and the trust; the filters look after themselves."""
+    offsets = state.offsets
+    parts = (offsets.mean, offsets.variance, offsets.evidence, offsets.anew, state.trust)
+    if not np.isfinite(sum(float(part.sum()) for part in parts) + state.alarm):
+        raise ArithmeticError("what is known of offsets is not finite")
 
 
 def _packed(value: Any) -> Any:
