@@ -40,9 +40,9 @@ def fine(done: Done) -> None:
     assert done.code == 0, done
 
 
-def test_a_new_journal_is_pft_with_all_classes_alike(folder: Path) -> None:
+def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 3))
-    assert (terms(folder).mechanism, terms(folder).unbiased) == ("pft", True)
+    assert (terms(folder).mechanism, terms(folder).anchors, terms(folder).unbiased) == ("pft", True, False)
     fine(publish(folder, 5))
 
 
@@ -70,7 +70,8 @@ def test_an_earlier_journal_of_another_mechanism_goes_on(folder: Path) -> None:
 
 SAID = {
     "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
-    "weights": (("--weighted",), {"mechanism": "pft", "unbiased": False}),
+    "weights": (("--weighted",), {"mechanism": "pft", "anchors": False, "unbiased": False}),
+    "all alike": (("--unbiased",), {"mechanism": "pft", "anchors": False, "unbiased": True}),
     "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
     "a cycle": (("--cycle", "1h,14.4"), {"cycle": (60.0, 14.4), "calendar": ()}),
     "a calendar": (("--cycle", "60", "--calendar", "days.csv"), {"cycle": (60.0,), "calendar": (1, 1441)}),
@@ -104,7 +105,8 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
     fine(publish(folder, 3, "--nonnegative"))
     for said, named in (
         (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
-        (("--weighted",), "unbiased (True in the journal, False now)"),
+        (("--weighted",), "anchors (True in the journal, False now)"),
+        (("--unbiased",), "anchors (True in the journal, False now), unbiased (False in the journal, True now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
         (("--cycle", "1h"), "cycle (() in the journal, (60.0,) now)"),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
@@ -118,8 +120,8 @@ def test_a_file_says_it_too(folder: Path) -> None:
     fine(publish(folder, 3))
     (folder / "wevent.toml").write_text("unbiased = false\n")
     refused = publish(folder, 5, "--config", "wevent.toml")
-    assert "unbiased (True in the journal, False now)" in refused.err
-    fine(publish(folder, 5, "--config", "wevent.toml", "--unbiased"))
+    assert "anchors (True in the journal, False now)" in refused.err
+    fine(publish(folder, 5, "--config", "wevent.toml", "--anchors"))
 
 
 def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Path) -> None:
@@ -128,7 +130,7 @@ def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Pa
     fine(publish(folder, 9, "--mechanism", "pbd", "--new-epoch"))
     fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--new-epoch"))
     fine(publish(folder, 14))
-    wanted = ("mechanism", "threshold", "refund", "unbiased", "nonnegative")
+    wanted = ("mechanism", "threshold", "refund", "anchors", "nonnegative")
     assert [tuple(epoch[name] for name in wanted) for epoch in epochs(folder)] == [
         ("ba", "std", True, False, True),
         ("pft", None, False, True, True),
