@@ -68,7 +68,7 @@ def command(stream_name: str | None, **given: Any) -> None:
     protects nobody. Do not publish what it prints about real people.
 
     Every run of a mechanism is made by the publisher itself, slot by slot: a slot takes about half a millisecond, with
-    pft two or three times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
+    pft several times that, times slots, repeats and mechanisms. --jobs spreads the runs over processes.
 
     Peers (spas, rescuedp, fast, pegasus, adapub) are other published mechanisms, corrected, with one budget for all: the
     strictest. They are there to compare with and never publish.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -65,13 +64,3 @@ def test_the_intervals_are_those_of_the_table(row: list[str]) -> None:
 def _sampled(release: object) -> bool:
     charges, threshold = release.publication_charges, release.threshold  # type: ignore[attr-defined]
     return bool((charges < threshold).any())
-
-
-def test_the_example_of_the_tutorial_is_the_one_that_is_named() -> None:
-    """What the page says of intervals that are too narrow stands in the tutorial's table."""
-    tutorial = (Path(__file__).parents[3] / "docs/tutorial/compare-and-plan.md").read_text(encoding="utf-8")
-    said = re.search(r"(\d+) % instead of 95 % \[in the tutorial\]", PAGE)
-    shown = re.search(r"^ pft +.* (\d+)%$", tutorial, re.MULTILINE)
-    assert said is not None
-    assert shown is not None
-    assert said[1] == shown[1]
