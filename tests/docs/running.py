@@ -19,6 +19,7 @@ import wevent
 from tests.docs.blocks import Block, Command, commands
 from tests.docs.setups import SETUPS
 
+_PROGRESS = re.compile(r"\S+: \d+ of \d+ runs done")  # said once a minute: by a busy machine only
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 _SECONDS = 300
 
@@ -124,7 +125,7 @@ def compare(block: Block, command: str, shown: str, came: str) -> None:
 
 
 def _prepared(text: str, numbers: bool, column: str | None) -> list[str]:
-    lines = [line.rstrip() for line in text.strip("\n").split("\n")]
+    lines = [line.rstrip() for line in text.strip("\n").split("\n") if not _PROGRESS.fullmatch(line.rstrip())]
     if column is not None:
         lines = _without_column(lines, column)
     if numbers:

@@ -83,6 +83,11 @@ class TestTheRunner:
         with pytest.raises(Failed):
             compare(block, "x", "a 1.5\n…\nb 7", "a 22\nc 1\n")
 
+    def test_how_far_a_busy_machine_is_does_not_matter(self) -> None:
+        compare(self.block(""), "x", "one\ntwo", "one\npft:weighted: 19 of 33 runs done\ntwo\n")
+        with pytest.raises(Failed):
+            compare(self.block(""), "x", "one\ntwo", "one\nthree\ntwo\n")
+
     def test_a_column_that_differs(self) -> None:
         block = self.block("", column_differs="ms/slot")
         shown = " name   amre   ms/slot\n ───────────────────\n pft    1,340     9.91\n"
