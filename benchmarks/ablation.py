@@ -11,16 +11,25 @@ import numpy as np
 import wevent
 from benchmarks import hard_streams, report
 from benchmarks.accuracy import SEED, Run, fixed_period, real_stream
+from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
 from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.mechanism import Estimate, Mechanism
+from wevent.core.policies.anchoring import Anchoring
 from wevent.core.policies.tracking import Tracking
 from wevent.core.registry import BUILT_IN
 from wevent.core.smoothers import filter as filter_module
 from wevent.core.smoothers import first_look as first_look_module
+from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.filter import Filter
 
 SEEDS = 3
+CORRELATED = {
+    "wide, independent": Case("wide", INDEPENDENT),
+    "wide, correlated": Case("wide", 3.0),
+    "wide, in waves": Case("wide", 1.0, "waves"),
+}
 
 
 class HeldFilter(Filter):
@@ -78,6 +87,36 @@ def likelihood(function: Any) -> Iterator[None]:
         filter_module.laplace_on_gaussian = first_look_module.laplace_on_gaussian = own
 
 
+class Trusting(AnchoredFilter):
+    """Never listens to anchors alone."""
+
+    def _judge(self, state: Any, *foretold: Any) -> None:
+        state.trust = np.ones_like(state.trust)
+
+
+def with_anchors(name: str, smoother: Any) -> str:
+    """Register `pft` with anchors and another smoother."""
+    wevent.register(
+        Mechanism(
+            name,
+            f"pft: {name}",
+            lambda declared, options: Anchoring(smoother().outlook),
+            lambda options: TwoSums(),
+            lambda options: smoother(),
+        )
+    )
+    return name
+
+
+def correlated_errors(mechanism: str) -> dict[str, Any]:
+    """Where requirement and cell go together, for ever or in waves."""
+    found = {}
+    for label, case in CORRELATED.items():
+        counts, sizes = correlated(case, SEED)
+        found[label] = f"{Run(mechanism, counts, sizes, PEOPLE[case.people].requirements, SEED).error:.4g}"
+    return found
+
+
 def errors(mechanism: str, real: dict[str, Any]) -> dict[str, Any]:
     """The sum over the synthetic streams, and each recorded stream."""
     total = 0.0
@@ -98,14 +137,24 @@ def main() -> None:
     real = {path.stem.split("_")[0]: real_stream(path, SEED) for path in paths}
     variants = {
         "full": "pft",
-        "sampling instead of weights": variant("pft-sampling", estimator=lambda options: Sampling()),
-        "last measurement instead of the filter": variant("pft-hold", smoother=lambda options: HeldFilter()),
-        "every slot instead of a chosen period": fixed_period(1),
-        "no trend models": variant("pft-no-trend", bank=without_trends),
+        "no estimate from anchors alone": with_anchors("pft-trusting", Trusting),
+        "weights without anchors": variant("pft-weighted"),
+        "sampling instead of weights, without anchors": variant("pft-sampling", estimator=lambda options: Sampling()),
+        "last measurement instead of the filter, without anchors": variant(
+            "pft-hold", smoother=lambda options: HeldFilter()
+        ),
+        "every slot instead of a chosen period, without anchors": fixed_period(1),
+        "no trend models, without anchors": variant("pft-no-trend", bank=without_trends),
     }
-    rows = [{"variant": label, **errors(name, real)} for label, name in variants.items()]
+    rows = [{"variant": label, **errors(name, real), **correlated_errors(name)} for label, name in variants.items()]
     with likelihood(gaussian):
-        rows.append({"variant": "Gaussian instead of Laplace likelihood", **errors("pft", real)})
+        rows.append(
+            {
+                "variant": "Gaussian instead of Laplace likelihood, without anchors",
+                **errors("pft-weighted", real),
+                **correlated_errors("pft-weighted"),
+            }
+        )
     notes = [f"Mean squared error, nine equal classes; synthetic: mean of seeds {SEED} to {SEED + SEEDS - 1}."]
     if not real:
         notes.append("Recorded streams are absent: WEVENT_DATA names no folder of Parquet files.")

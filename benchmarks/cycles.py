@@ -121,7 +121,9 @@ def measure(case: Case) -> tuple[Any, Any, float, float]:
     for seed in case.seeds:
         counts, sizes = case.counts(seed)
         for kind, told in enumerate(({}, {"cycle": case.cycle, "calendar": case.calendar})):
-            runs[kind].append(Run("pft", counts, sizes, hard_streams.NINE, seed, **case.plain, **told))
+            runs[kind].append(
+                Run("pft", counts, sizes, hard_streams.NINE, seed, **({"unbiased": False} | case.plain), **told)
+            )
     plain, told = (np.mean([run.slot_errors for run in done], axis=0) for done in runs)
     covered = [float(np.mean([run.coverage for run in done])) for done in runs]
     return plain, told, covered[0], covered[1]

@@ -9,6 +9,7 @@ goes through the gate as always.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from wevent.core.policies.designs import (
     noise_of,
     shares_of,
 )
-from wevent.core.policies.tracking import FIRST, HYSTERESIS, READY, RECONSIDER, SETTLED, periods, sustainable
+from wevent.core.policies.tracking import HYSTERESIS, READY, RECONSIDER, SETTLED, Tracking, periods, sustainable
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
@@ -46,6 +47,7 @@ class Anchoring:
     def __init__(self, outlook: Callable[[Any], AnchorOutlook], *, sensitivity: int = 1) -> None:
         self._outlook = outlook
         self._sensitivity = sensitivity
+        self._plain = Tracking(lambda smoothed: outlook(smoothed).counts, unbiased=True, sensitivity=sensitivity)
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
@@ -54,12 +56,15 @@ class Anchoring:
     def offer(self, ledger: Budgets, history: History) -> Split | Idle:
         """A sixth of ε at first, an anchor in it; then every k slots what can be repeated, with anchors as designed."""
         with np.errstate(all="ignore"):  # extreme draws make extreme expectations, and no offer may fail over them
-            return self._offer(ledger, history)
+            if not _all_alike(ledger):
+                return self._offer(ledger, history)
+            offer = self._plain.offer(ledger, _as_plain(history))
+            return offer if isinstance(offer, Idle) else Split(offer, 0)
 
     def _offer(self, ledger: Budgets, history: History) -> Split | Idle:
         members = members_of(ledger)
         if not history.last_fresh or history.memory is None:
-            total = np.maximum(ledger.epsilons // FIRST, ledger.epsilons // ledger.windows)
+            total = self._plain.first(ledger, len(history.measurement))
             if history.last_fresh:  # planning failed: every slot
                 total = sustainable(ledger, 1)
             smallest = int(total[members].min())
@@ -87,6 +92,8 @@ class Anchoring:
 
     def replan(self, ledger: Budgets, history: History) -> Any:
         """Period, slots between anchors and their level."""
+        if _all_alike(ledger):
+            return list(Design(self._plain.replan(ledger, _as_plain(history)), NEVER, 0))
         outlook = self._outlook(history.smoothed)
         releases, memory = outlook.counts.releases, history.memory
         if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
@@ -138,6 +145,18 @@ class Anchoring:
         )
         fitted: IntArray = np.floor(tried[int(cost.argmin())]).astype(np.int64)
         return fitted
+
+
+def _all_alike(ledger: Budgets) -> bool:
+    """Whether all who are registered ask for the same: main sums measure counts themselves, and there is nothing to learn."""
+    members = members_of(ledger)
+    epsilons, windows = ledger.epsilons[members], ledger.windows[members]
+    return bool((epsilons == epsilons[0]).all() and (windows == windows[0]).all())
+
+
+def _as_plain(history: History) -> History:
+    """What a policy without anchors remembers: the period."""
+    return replace(history, memory=history.memory and history.memory[0])
 
 
 def _distance(one: Design, other: Design) -> int:

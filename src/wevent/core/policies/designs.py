@@ -7,6 +7,7 @@ expects from past releases.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,32 +82,65 @@ def all_designs(
     return found + _always(rows, outlook, periods, sensitivity)
 
 
+class Priced(NamedTuple):
+    """Designs with main sums, an array per column; whatever a filter expects is not in it.
+
+    Attributes:
+        period, every, level: the designs.
+        noise: the noise variance of a main sum.
+        spread: CV² of its weights.
+        contrast: the noise variance of an anchor minus a main sum, infinite without anchors.
+    """
+
+    period: IntArray
+    every: IntArray
+    level: IntArray
+    noise: FloatArray
+    spread: FloatArray
+    contrast: FloatArray
+
+
 def _cheapest(
     rows: Rows, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
 ) -> list[ExpectedCost]:
     """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
-    period, every, part = _grid(rows.windows, periods)
-    level = np.floor(part * _strictest(rows, every)).astype(np.int64)
+    priced = _grid(*(column.tobytes() for column in (*rows, periods)), sensitivity)
+    tried = len(priced.period)
     if held is not None and held.every not in (ALWAYS, NEVER):  # the one we have, at each of the periods
-        same = np.maximum(held.every, periods)
-        period, every = np.append(period, periods), np.append(every, same)
-        level = np.append(level, np.minimum(held.level, _strictest(rows, same)))
+        every = np.maximum(held.every, periods)
+        same = _price(rows, periods, every, np.minimum(held.level, _strictest(rows, every)), sensitivity)
+        priced = Priced(*(np.append(one, other) for one, other in zip(priced, same, strict=True)))
+    offset = outlook.offset_errors(priced.spread, priced.every.astype(np.float64), priced.contrast)
+    cost = outlook.counts.gain * priced.noise + offset
+    cost[tried:] /= 1.0 + HYSTERESIS
+    taught = priced.level.astype(np.float64) ** 2 / priced.every
+    found = []
+    for k in periods.tolist():
+        own = np.flatnonzero(priced.period == k)
+        free = own[cost[own] <= (1.0 + _FREE) * cost[own].min()]
+        best = free[int(taught[free].argmax())]
+        design = Design(k, int(priced.every[best]), int(priced.level[best]))
+        found.append(ExpectedCost(design, float(priced.noise[best]), float(offset[best])))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _grid(epsilons: bytes, windows: bytes, shares: bytes, periods: bytes, sensitivity: int) -> Priced:
+    """Every combination worth a look; the same from one release to the next, as long as nobody comes or goes."""
+    rows = Rows(np.frombuffer(epsilons, np.int64), np.frombuffer(windows, np.int64), np.frombuffer(shares))
+    period, every, part = _combinations(rows.windows, np.frombuffer(periods, np.int64))
+    level = np.floor(part * _strictest(rows, every)).astype(np.int64)
+    priced = _price(rows, period, every, level, sensitivity)
+    for column in priced:
+        column.setflags(write=False)
+    return priced
+
+
+def _price(rows: Rows, period: IntArray, every: IntArray, level: IntArray, sensitivity: int) -> Priced:
     main = rows.epsilons - level[:, None] * anchors_inside(rows.windows, every[:, None])
     noise, spread = _main_sum(main / -(-rows.windows // period[:, None]), rows.shares, sensitivity)
     contrast = np.where(level > 0, noise_of(level, sensitivity) + noise, np.inf)
-    offset = outlook.offset_errors(spread, every.astype(np.float64), contrast)
-    cost = outlook.counts.gain * noise + offset
-    cost[len(part) :] /= 1.0 + HYSTERESIS
-    taught = level.astype(np.float64) ** 2 / every
-    found = []
-    for k in periods.tolist():
-        own = np.flatnonzero(period == k)
-        free = own[cost[own] <= (1.0 + _FREE) * cost[own].min()]
-        best = free[int(taught[free].argmax())]
-        found.append(
-            ExpectedCost(Design(k, int(every[best]), int(level[best])), float(noise[best]), float(offset[best]))
-        )
-    return found
+    return Priced(period, every, level, noise, spread, contrast)
 
 
 def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
@@ -129,7 +163,7 @@ def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: 
     return alone + [ExpectedCost(*one) for one in with_main]
 
 
-def _grid(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+def _combinations(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Period, distance of anchors and part of the strictest class's budget, for every combination worth a look."""
     widest = int(windows.max())
     some = np.unique(np.quantile(windows, np.linspace(0.0, 1.0, _WINDOWS), method="nearest"))

@@ -63,7 +63,7 @@ class Tracking:
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
         """Up to a sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
-            return self._level(self._first(ledger, len(history.measurement)), ledger)
+            return self._level(self.first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
         waited = history.slot - history.last_fresh
         if waited < period and not self._first_generation:
@@ -96,7 +96,7 @@ class Tracking:
             return int(candidates[best])
         return current
 
-    def _first(self, ledger: Budgets, cells: int) -> IntArray:
+    def first(self, ledger: Budgets, cells: int) -> IntArray:
         """What the first look takes: no more than is needed to see cells of the usual size, if n users share them.
 
         Such a cell varies by the root of its users from slot to slot, so finer noise shows nothing that lasts; what it
