@@ -40,10 +40,21 @@ def fine(done: Done) -> None:
     assert done.code == 0, done
 
 
-def test_a_new_journal_is_pft_with_all_classes_alike(folder: Path) -> None:
+def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 3))
-    assert (terms(folder).mechanism, terms(folder).unbiased) == ("pft", True)
+    assert (terms(folder).mechanism, terms(folder).anchors, terms(folder).unbiased) == ("pft", True, False)
     fine(publish(folder, 5))
+
+
+def test_an_earlier_journal_is_told_how_to_use_anchors(folder: Path) -> None:
+    """Not by another journal, whose epsilons would add up: an epoch of the newer generation keeps every charge."""
+    fine(publish(folder, 3, "--generation", "1"))
+    refused = publish(folder, 6, "--anchors", "--new-epoch")
+    assert refused.code == 2
+    assert "Say generation 2 too, in a journal as a new epoch (every charge is kept" in refused.err
+    fine(publish(folder, 6, "--anchors", "--generation", "2", "--new-epoch"))
+    assert [(epoch["anchors"], epoch["generation"]) for epoch in epochs(folder)] == [(False, 1), (True, 2)]
+    fine(call(folder, "audit", "run.journal"))
 
 
 def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
@@ -104,7 +115,8 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
     fine(publish(folder, 3, "--nonnegative"))
     for said, named in (
         (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
-        (("--weighted",), "unbiased (True in the journal, False now)"),
+        (("--weighted",), "anchors (True in the journal, False now)"),
+        (("--unbiased",), "unbiased (False in the journal, True now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
         (("--cycle", "1h"), "cycle (() in the journal, (60.0,) now)"),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
@@ -116,10 +128,10 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
 
 def test_a_file_says_it_too(folder: Path) -> None:
     fine(publish(folder, 3))
-    (folder / "wevent.toml").write_text("unbiased = false\n")
+    (folder / "wevent.toml").write_text("anchors = false\n")
     refused = publish(folder, 5, "--config", "wevent.toml")
-    assert "unbiased (True in the journal, False now)" in refused.err
-    fine(publish(folder, 5, "--config", "wevent.toml", "--unbiased"))
+    assert "anchors (True in the journal, False now)" in refused.err
+    fine(publish(folder, 5, "--config", "wevent.toml", "--anchors"))
 
 
 def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Path) -> None:
@@ -128,7 +140,7 @@ def test_another_mechanism_brings_its_own_options_and_leaves_the_rest(folder: Pa
     fine(publish(folder, 9, "--mechanism", "pbd", "--new-epoch"))
     fine(publish(folder, 12, "--mechanism", "pft", "--weighted", "--new-epoch"))
     fine(publish(folder, 14))
-    wanted = ("mechanism", "threshold", "refund", "unbiased", "nonnegative")
+    wanted = ("mechanism", "threshold", "refund", "anchors", "nonnegative")
     assert [tuple(epoch[name] for name in wanted) for epoch in epochs(folder)] == [
         ("ba", "std", True, False, True),
         ("pft", None, False, True, True),
