@@ -81,7 +81,8 @@ def test_an_earlier_journal_of_another_mechanism_goes_on(folder: Path) -> None:
 
 SAID = {
     "the former default": (("--mechanism", "pbd"), {"mechanism": "pbd", "unbiased": False}),
-    "weights": (("--weighted",), {"mechanism": "pft", "unbiased": False}),
+    "weights": (("--weighted",), {"mechanism": "pft", "anchors": False, "unbiased": False}),
+    "all alike": (("--unbiased",), {"mechanism": "pft", "anchors": False, "unbiased": True}),
     "anchors": (("--anchors",), {"mechanism": "pft", "anchors": True, "unbiased": False}),
     "a cycle": (("--cycle", "1h,14.4"), {"cycle": (60.0, 14.4), "calendar": ()}),
     "a calendar": (("--cycle", "60", "--calendar", "days.csv"), {"cycle": (60.0,), "calendar": (1, 1441)}),
@@ -116,7 +117,7 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
     for said, named in (
         (("--mechanism", "pbd"), "mechanism ('pft' in the journal, 'pbd' now)"),
         (("--weighted",), "anchors (True in the journal, False now)"),
-        (("--unbiased",), "unbiased (False in the journal, True now)"),
+        (("--unbiased",), "anchors (True in the journal, False now), unbiased (False in the journal, True now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
         (("--cycle", "1h"), "cycle (() in the journal, (60.0,) now)"),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
@@ -128,7 +129,7 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
 
 def test_a_file_says_it_too(folder: Path) -> None:
     fine(publish(folder, 3))
-    (folder / "wevent.toml").write_text("anchors = false\n")
+    (folder / "wevent.toml").write_text("unbiased = false\n")
     refused = publish(folder, 5, "--config", "wevent.toml")
     assert "anchors (True in the journal, False now)" in refused.err
     fine(publish(folder, 5, "--config", "wevent.toml", "--anchors"))

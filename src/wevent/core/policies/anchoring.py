@@ -26,7 +26,16 @@ from wevent.core.policies.designs import (
     noise_of,
     shares_of,
 )
-from wevent.core.policies.tracking import HYSTERESIS, READY, RECONSIDER, SETTLED, Tracking, periods, sustainable
+from wevent.core.policies.tracking import (
+    HYSTERESIS,
+    READY,
+    RECONSIDER,
+    SETTLED,
+    Tracking,
+    periods,
+    some_of,
+    sustainable,
+)
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _ALARM = 0.25  # of an anchor's noise variance: a jump that may have moved offsets by more wants an anchor
@@ -54,7 +63,7 @@ class Anchoring:
         return None
 
     def offer(self, ledger: Budgets, history: History) -> Split | Idle:
-        """A sixth of ε at first, an anchor in it; then every k slots what can be repeated, with anchors as designed."""
+        """Up to a sixth of ε at first, an anchor in it; then every k slots what can be repeated, with anchors as designed."""
         with np.errstate(all="ignore"):  # extreme draws make extreme expectations, and no offer may fail over them
             if not _all_alike(ledger):
                 return self._offer(ledger, history)
@@ -72,10 +81,10 @@ class Anchoring:
         period, every, level = history.memory
         if history.slot - history.last_fresh < period:
             return Idle.NOT_DUE
-        outlook = self._outlook(history.smoothed)
-        wanted = _steady(ledger, period, every, level)
         if every == ALWAYS:
             return self._strongest(ledger, period)
+        outlook = self._outlook(history.smoothed)
+        wanted = _steady(ledger, period, every, level)
         left = ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0]
         due = level > 0 and (outlook.since + 1 >= every or outlook.alarm > _ALARM * noise_of(level, self._sensitivity))
         now = min(level, int(left[members].min())) if due else 0
@@ -99,7 +108,7 @@ class Anchoring:
         if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
             return memory
         held = Design(*memory) if memory else None
-        candidates = periods(ledger.windows[ledger.charged], outlook.counts.cycles)
+        candidates = periods(some_of(ledger.windows[ledger.charged]), outlook.counts.cycles)
         options = all_designs(ledger, outlook, candidates, held, self._sensitivity)
         k, noise, offset = np.array([(one.design.period, one.noise, one.offset) for one in options]).T
         errors = outlook.counts.expected_errors(k.astype(np.int64), noise, np.zeros(len(options))) + offset

@@ -24,7 +24,7 @@ _LEVELS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])  # of what the strict
 _MULTIPLES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of the period
 _FREE = 0.02  # anchors that cost no more than this are taken for what they may teach
 _WINDOWS = 9  # windows tried as distances of anchors, from the shortest to the longest
-_ENTRIES = 1 << 18  # designs × classes that are looked at together
+_ENTRIES = 1 << 18  # designs × windows that are looked at together
 
 
 class Design(NamedTuple):
@@ -44,11 +44,21 @@ class ExpectedCost(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Classes that have members: ε, w and their part of the users."""
+    """Classes that have members, those of one window together: what a design costs does not need more of them.
 
-    epsilons: IntArray
+    Attributes:
+        windows: w, each once.
+        least: the smallest ε of those who have it.
+        shares: their part of the users.
+        budgets: the sum of ε over them, as a part of all users.
+        squares: the same of ε².
+    """
+
     windows: IntArray
+    least: IntArray
     shares: FloatArray
+    budgets: FloatArray
+    squares: FloatArray
 
 
 def members_of(ledger: Budgets) -> BoolArray:
@@ -73,13 +83,22 @@ def all_designs(
     ledger: Budgets, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
 ) -> list[ExpectedCost]:
     """For every period, the best design with main sums and those with an anchor in every release."""
-    members = members_of(ledger)
-    rows = Rows(ledger.epsilons[members], ledger.windows[members], shares_of(ledger)[members])
+    rows = _rows(ledger)
     found = []
     at_once = max(1, _ENTRIES // (len(_MULTIPLES) * len(_LEVELS) * len(rows.windows)))
     for first in range(0, len(periods), at_once):
         found += _cheapest(rows, outlook, periods[first : first + at_once], held, sensitivity)
     return found + _always(rows, outlook, periods, sensitivity)
+
+
+def _rows(ledger: Budgets) -> Rows:
+    members = members_of(ledger)
+    epsilons, shares = ledger.epsilons[members], shares_of(ledger)[members]
+    windows, place = np.unique(ledger.windows[members], return_inverse=True)
+    least = np.full(len(windows), np.iinfo(np.int64).max)
+    np.minimum.at(least, place, epsilons)
+    moments = shares, shares * epsilons, shares * epsilons.astype(np.float64) ** 2
+    return Rows(windows, least, *np.array([np.bincount(place, one, len(windows)) for one in moments], np.float64))
 
 
 class Priced(NamedTuple):
@@ -104,7 +123,7 @@ def _cheapest(
     rows: Rows, outlook: AnchorOutlook, periods: IntArray, held: Design | None, sensitivity: int
 ) -> list[ExpectedCost]:
     """Main sums every k slots: for each k, the distance and level of anchors that cost least."""
-    priced = _grid(*(column.tobytes() for column in (*rows, periods)), sensitivity)
+    priced = _grid(tuple(column.tobytes() for column in rows), periods.tobytes(), sensitivity)
     tried = len(priced.period)
     if held is not None and held.every not in (ALWAYS, NEVER):  # the one we have, at each of the periods
         every = np.maximum(held.every, periods)
@@ -125,9 +144,10 @@ def _cheapest(
 
 
 @lru_cache(maxsize=64)
-def _grid(epsilons: bytes, windows: bytes, shares: bytes, periods: bytes, sensitivity: int) -> Priced:
+def _grid(columns: tuple[bytes, ...], periods: bytes, sensitivity: int) -> Priced:
     """Every combination worth a look; the same from one release to the next, as long as nobody comes or goes."""
-    rows = Rows(np.frombuffer(epsilons, np.int64), np.frombuffer(windows, np.int64), np.frombuffer(shares))
+    windows, least = (np.frombuffer(one, np.int64) for one in columns[:2])
+    rows = Rows(windows, least, *np.array([np.frombuffer(one) for one in columns[2:]]))
     period, every, part = _combinations(rows.windows, np.frombuffer(periods, np.int64))
     level = np.floor(part * _strictest(rows, every)).astype(np.int64)
     priced = _price(rows, period, every, level, sensitivity)
@@ -137,27 +157,27 @@ def _grid(epsilons: bytes, windows: bytes, shares: bytes, periods: bytes, sensit
 
 
 def _price(rows: Rows, period: IntArray, every: IntArray, level: IntArray, sensitivity: int) -> Priced:
-    main = rows.epsilons - level[:, None] * anchors_inside(rows.windows, every[:, None])
-    noise, spread = _main_sum(main / -(-rows.windows // period[:, None]), rows.shares, sensitivity)
+    anchors = level[:, None] * anchors_inside(rows.windows, every[:, None])
+    noise, spread = _main_sum(rows, anchors, -(-rows.windows // period[:, None]), sensitivity)
     contrast = np.where(level > 0, noise_of(level, sensitivity) + noise, np.inf)
     return Priced(period, every, level, noise, spread, contrast)
 
 
 def _always(rows: Rows, outlook: AnchorOutlook, periods: IntArray, sensitivity: int) -> list[ExpectedCost]:
     """An anchor at every release: alone, or with the main sum from what remains beside it, as far as offsets allow."""
-    steady = rows.epsilons // -(-rows.windows // periods[:, None])
-    level = steady.min(axis=1)
-    alike = noise_of(level, sensitivity)
-    rest = (steady - level[:, None]).astype(np.float64)
-    some = (rest @ rows.shares > 0.0) & (level > 0)  # where all have the same budget, main sums are as good as anchors
+    level = _strictest(rows, periods)
+    releases = -(-rows.windows // periods[:, None])
+    rest = (rows.budgets / releases).sum(axis=1) - level
+    some = (rest > 1.0) & (level > 0)  # where all have the same budget, main sums are as good as anchors
     if not some.any():
         return []
-    designs = [Design(k, ALWAYS, e) for k, e in zip(periods[some].tolist(), level[some].tolist(), strict=True)]
-    alike = alike[some]
-    noise, spread = _main_sum(rest[some], rows.shares, sensitivity)
-    off = outlook.offset_errors(spread, periods[some].astype(np.float64), alike + noise)
+    periods, level, releases = periods[some], level[some], releases[some]
+    designs = [Design(k, ALWAYS, e) for k, e in zip(periods.tolist(), level.tolist(), strict=True)]
+    alike = noise_of(level, sensitivity)
+    noise, spread = _main_sum(rows, level[:, None] * releases, releases, sensitivity)
+    off = outlook.offset_errors(spread, periods.astype(np.float64), alike + noise)
     part = alike / (alike + noise)
-    learning = outlook.learning(periods[some].astype(np.float64), alike)
+    learning = outlook.learning(periods.astype(np.float64), alike)
     alone = [ExpectedCost(*one) for one in zip(designs, alike.tolist(), learning.tolist(), strict=True)]
     with_main = zip(designs, (part * noise).tolist(), (part * part * off).tolist(), strict=True)
     return alone + [ExpectedCost(*one) for one in with_main]
@@ -183,14 +203,15 @@ def _combinations(windows: IntArray, periods: IntArray) -> tuple[IntArray, IntAr
 
 def _strictest(rows: Rows, every: IntArray) -> IntArray:
     """The level that every class could give every so many slots, if it gave all to anchors."""
-    level: IntArray = (rows.epsilons // -(-rows.windows // every[:, None])).min(axis=1)
+    level: IntArray = (rows.least // -(-rows.windows // every[:, None])).min(axis=1)
     return level
 
 
-def _main_sum(budgets: FloatArray, shares: FloatArray, sensitivity: int) -> tuple[FloatArray, FloatArray]:
-    """Noise variance and CV² of the weights, of sums weighed by these budgets; designs × classes."""
-    mean = budgets @ shares
-    spread = (budgets * budgets) @ shares / np.maximum(mean, 1e-3) ** 2 - 1.0
+def _main_sum(rows: Rows, anchors: Any, releases: IntArray, sensitivity: int) -> tuple[FloatArray, FloatArray]:
+    """Noise variance and CV² of the weights, of main sums of (ε − anchors)/releases; designs × windows."""
+    mean = ((rows.budgets - anchors * rows.shares) / releases).sum(axis=1)
+    squares = rows.squares - 2.0 * anchors * rows.budgets + np.square(anchors, dtype=np.float64) * rows.shares
+    spread = (squares / np.square(releases, dtype=np.float64)).sum(axis=1) / np.maximum(mean, 1e-3) ** 2 - 1.0
     return noise_of(mean, sensitivity), np.maximum(spread, 0.0)
 
 

@@ -27,6 +27,7 @@ RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _CLEAR = 0.1  # noise of the first look that is small enough, beside the root of the average cell's users
 _STEP = 1.25  # candidate periods grow by this factor
+_WINDOWS = 24  # candidates that are windows, at most: a plan must not take the longer the more windows people choose
 _PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
 _MOST = np.iinfo(np.int64).max
 _ENTRIES = 1 << 18  # candidates × classes that are looked at together
@@ -40,7 +41,8 @@ class Tracking:
         unbiased: weigh all classes alike, with the smallest budget: more noise, but no bias if requirement and cell are
             correlated.
         sensitivity: Δ.
-        generation: 1 takes a sixth of ε at first whatever n is, and does not look again before the first period is over.
+        generation: 1 takes a sixth of ε at first whatever n is, does not look again before the first period is over, and
+            has every window among its candidates.
     """
 
     def __init__(
@@ -87,7 +89,8 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return history.memory
-        candidates = periods(ledger.windows[ledger.charged], outlook.cycles)
+        windows = ledger.windows[ledger.charged]
+        candidates = periods(windows if self._first_generation else some_of(windows), outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
         errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
@@ -200,6 +203,14 @@ def sustainable(ledger: Budgets, period: int) -> IntArray:
     remaining[releases >= within[:, None]] = _MOST
     budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)
+
+
+def some_of(windows: IntArray) -> IntArray:
+    """The windows, each once; of too many some, evenly spread from the shortest to the longest."""
+    found: IntArray = np.unique(windows)
+    if len(found) > _WINDOWS:
+        found = found[np.linspace(0, len(found) - 1, _WINDOWS).astype(np.int64)]
+    return found
 
 
 def periods(windows: IntArray, cycles: Sequence[float] = ()) -> IntArray:

@@ -13,7 +13,7 @@ from tests.support.window_checker import violated_windows
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Idle
-from wevent.core.policies.tracking import Tracking, capped, periods, steady, sustainable
+from wevent.core.policies.tracking import Tracking, capped, periods, some_of, steady, sustainable
 from wevent.core.smoothers.filter import Filter
 from wevent.core.step import first_history
 from wevent.errors import InsufficientBudget
@@ -273,6 +273,13 @@ def test_periods_reach_from_one_slot_to_the_longest_window() -> None:
     assert {5, 37} <= set(found.tolist())
     assert (np.diff(found) > 0).all()
     assert periods(np.array([1])).tolist() == [1]
+
+
+def test_many_windows_do_not_make_many_candidates() -> None:
+    assert some_of(np.array([40, 7, 40, 200])).tolist() == [7, 40, 200]
+    found = some_of(np.arange(3, 2003))
+    assert (len(found), found[0], found[-1]) == (24, 3, 2002)
+    assert np.ptp(np.diff(found)) <= 1
 
 
 def test_a_still_stream_gets_a_longer_period_than_a_wild_one() -> None:
