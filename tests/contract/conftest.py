@@ -1,4 +1,4 @@
-"""The mechanisms under contract: every one there is, one of the suite's own, and `pft` with anchors, and with a cycle."""
+"""The mechanisms under contract: every one there is, one of the suite's own, and `pft` without anchors, and with a cycle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pytest
 
 import wevent
 from wevent.core.estimators.sampling import Sampling
-from wevent.core.estimators.two_sums import TwoSums
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.core.settings import Options
-from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.hold import Hold
 from wevent.publisher import catalogue
 
@@ -38,14 +36,23 @@ OWN = Mechanism(
 )
 
 
-ANCHORED = replace(
-    BUILT_IN["pft"],
-    name="pft-anchors",
-    summary="pft with anchors",
-    policy=lambda declared, options: BUILT_IN["pft"].policy(declared, replace(options, anchors=True)),
-    estimator=lambda options: TwoSums(),
-    smoother=lambda options: AnchoredFilter(),
-)
+def _without_anchors(name: str, *, unbiased: bool) -> Mechanism:
+    """`pft` as `unbiased` has it."""
+
+    def chosen(options: Options) -> Options:
+        return replace(options, anchors=False, unbiased=unbiased)
+
+    row = BUILT_IN["pft"]
+    return replace(
+        row,
+        name=name,
+        policy=lambda declared, options: row.policy(declared, chosen(options)),
+        estimator=lambda options: row.estimator(chosen(options)),
+        smoother=lambda options: row.smoother(chosen(options)),
+    )
+
+
+ALIKE, WEIGHTED = _without_anchors("pft-alike", unbiased=True), _without_anchors("pft-weighted", unbiased=False)
 
 
 CYCLIC = replace(
@@ -61,16 +68,18 @@ def _with_cycle(options: Options) -> Options:
     return replace(options, cycle=(12.0,), calendar=(13, 25, 49, 61))
 
 
+OTHERS = (OWN, ALIKE, WEIGHTED, CYCLIC)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for a `mechanism` runs for every registered one: a new row is tested unasked."""
     if "mechanism" in metafunc.fixturenames:
-        metafunc.parametrize("mechanism", [*wevent.mechanisms(), OWN.name, ANCHORED.name, CYCLIC.name])
+        metafunc.parametrize("mechanism", [*wevent.mechanisms(), *(row.name for row in OTHERS)])
 
 
 @pytest.fixture(autouse=True)
 def _own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered by the public call, for this suite only."""
     monkeypatch.setattr(catalogue, "_registered", dict(catalogue._registered))
-    wevent.register(OWN)
-    wevent.register(ANCHORED)
-    wevent.register(CYCLIC)
+    for row in OTHERS:
+        wevent.register(row)

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 import wevent
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
 from wevent.core.limits import MAX_USERS
+from wevent.core.mechanism import Measurement
+from wevent.core.smoothers.anchored import AnchoredState
 from wevent.core.smoothers.filter_state import FilterState
 
 ENDS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 0, 1, -1)
@@ -64,7 +66,8 @@ def options(draw: st.DrawFn, mechanism: str, users: int, cells: int) -> dict[str
     chosen |= {"refund": draw(st.booleans()), "max_cells_per_user": draw(st.integers(1, min(cells, 2)))}
     if mechanism == "pft":
         cycle = draw(st.sampled_from([(), (3.0,), (7.5, 24.0)]))
-        return chosen | {"unbiased": draw(st.booleans()), "cycle": cycle, "calendar": (4, 9) if cycle else ()}
+        alike = draw(st.sampled_from([None, None, True, False]))  # None: with anchors, its own
+        return chosen | {"unbiased": alike, "cycle": cycle, "calendar": (4, 9) if cycle else ()}
     return chosen | {
         "estimator": draw(st.sampled_from(["sampling", "weighting"])),
         "smoothing": draw(st.sampled_from(["hold", "filter", "filter"])),
@@ -93,11 +96,14 @@ def publishers(draw: st.DrawFn, mechanism: str) -> tuple[Publisher, Publisher, l
     return pair[0], pair[1], slots
 
 
-def check_no_fallback(publisher: Publisher, fresh: int) -> None:
-    """The built-in filter needs no guard: it has taken every measurement there was."""
+def check_no_fallback(publisher: Publisher, measurements: list[Measurement]) -> None:
+    """The built-in filters need no guard: they have taken every measurement there was."""
     state = publisher._history.smoothed
     if isinstance(state, FilterState):
-        assert state.releases == fresh
+        assert state.releases == len(measurements)
+    if isinstance(state, AnchoredState):
+        assert state.main.releases == sum(one.lean is not None for one in measurements)
+        assert state.direct.releases == state.anchors == sum(one.anchor is not None for one in measurements)
 
 
 def check(release: Release) -> None:
@@ -120,12 +126,12 @@ def test_any_draw_gives_finite_numbers_and_the_same_when_replayed(mechanism: str
         return
     with warnings.catch_warnings(), np.errstate(over="raise", invalid="raise", divide="raise"):
         warnings.simplefilter("error")
-        fresh = 0
+        measurements: list[Measurement] = []
         for counts in slots:
             release = live.step(counts)
-            fresh += release.fresh
+            measurements += [] if live.measured is None else [live.measured]
             check(release)
-            check_no_fallback(live, fresh)
+            check_no_fallback(live, measurements)
             replayed.replay(release.probe_charges, release.publication_charges, live.measured)
     assert replayed.state() == live.state()
 
@@ -139,9 +145,9 @@ def test_a_billion_users_with_200_seeds(mechanism: str) -> None:
         publisher = Publisher(population, 5, mechanism, noise=SeededNoise(seed), **smoothing)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            fresh = 0
+            measurements: list[Measurement] = []
             for counts in ([5 * 10**8, 10**8, 10, 0, 10**3], [5 * 10**8, 10**8 + 7, 10, 0, 0], [0, 0, 0, 10**9, 0]):
                 release = publisher.step([counts])
-                fresh += release.fresh
+                measurements += [] if publisher.measured is None else [publisher.measured]
                 check(release)
-                check_no_fallback(publisher, fresh)
+                check_no_fallback(publisher, measurements)

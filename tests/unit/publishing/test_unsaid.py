@@ -46,6 +46,17 @@ def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 5))
 
 
+def test_an_earlier_journal_is_told_how_to_use_anchors(folder: Path) -> None:
+    """Not by another journal, whose epsilons would add up: an epoch of the newer generation keeps every charge."""
+    fine(publish(folder, 3, "--generation", "1"))
+    refused = publish(folder, 6, "--anchors", "--new-epoch")
+    assert refused.code == 2
+    assert "Say generation 2 too, in a journal as a new epoch (every charge is kept" in refused.err
+    fine(publish(folder, 6, "--anchors", "--generation", "2", "--new-epoch"))
+    assert [(epoch["anchors"], epoch["generation"]) for epoch in epochs(folder)] == [(False, 1), (True, 2)]
+    fine(call(folder, "audit", "run.journal"))
+
+
 def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
     """Version 0.1 weighed classes by their budgets unless told otherwise, and pinned `unbiased: false`."""
     with tarfile.open(GOLDEN) as stored:
