@@ -37,13 +37,6 @@ def check_options(row: Mechanism, options: Options) -> None:
         raise _refuse("unbiased", f"False for {row.name}", True, "Sampling is what it is; use pft for this.")
     if options.anchors and not row.tracks:
         raise _refuse("anchors", f"False for {row.name}", True, "Only what weighs and filters can use them: use pft.")
-    if options.anchors and options.generation == 1:
-        raise _refuse(
-            "anchors",
-            "False in generation 1",
-            True,
-            "Say generation 2 too, in a journal as a new epoch (every charge is kept; in another journal epsilons add up).",
-        )
     if options.anchors and options.unbiased:
         raise _refuse("anchors", "False with unbiased", True, "Classes always count alike, or now and then: say one.")
     if options.cycle and not row.tracks:

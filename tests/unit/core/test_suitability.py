@@ -25,7 +25,6 @@ REFUSED = [
     ("pbd", {"unbiased": True}, "unbiased"),
     ("pft", {"unbiased": "yes"}, "unbiased"),
     ("pbd", {"anchors": True}, "anchors"),
-    ("pft", {"anchors": True, "generation": 1}, "anchors"),
     ("pft", {"anchors": True, "unbiased": True}, "anchors"),
     ("pbd", {"cycle": (24.0,)}, "cycle"),
     ("pft", {"cycle": (2.5,)}, "cycle"),

@@ -46,15 +46,33 @@ def test_a_new_journal_is_pft_with_anchors(folder: Path) -> None:
     fine(publish(folder, 5))
 
 
-def test_an_earlier_journal_is_told_how_to_use_anchors(folder: Path) -> None:
-    """Not by another journal, whose epsilons would add up: an epoch of the newer generation keeps every charge."""
+def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> None:
+    """Not in another journal, whose epsilons would add up: an epoch keeps every charge."""
     fine(publish(folder, 3, "--generation", "1"))
-    refused = publish(folder, 6, "--anchors", "--new-epoch")
-    assert refused.code == 2
-    assert "Say generation 2 too, in a journal as a new epoch (every charge is kept" in refused.err
     fine(publish(folder, 6, "--anchors", "--generation", "2", "--new-epoch"))
     assert [(epoch["anchors"], epoch["generation"]) for epoch in epochs(folder)] == [(False, 1), (True, 2)]
     fine(call(folder, "audit", "run.journal"))
+
+
+def test_a_journal_that_tried_anchors_before_they_were_the_default_goes_on(tmp_path: Path) -> None:
+    """Its measurements are filtered anew, its charges and what was released stay as they are."""
+    shutil.copy(TESTS / "data" / "anchors_on_trial.journal", tmp_path / "run.journal")
+    (tmp_path / "events.csv").write_text("time,user,cell\n2026-03-02T00:10:00Z,u1,a\n2026-03-02T03:10:00Z,u2,b\n")
+    (tmp_path / "cells.txt").write_text("a\nb\n")
+    (tmp_path / "users.csv").write_text(
+        "user,window,epsilon\n" + "".join(f"u{u},{6 if u % 2 else 12},{1.0 if u % 3 else 0.3}\n" for u in range(60))
+    )
+    with wevent.open_journal(tmp_path / "run.journal") as opened:
+        before = [one.publication.tolist() for one in opened.releases()]
+    said = ("--requirements", "users.csv", "--cells", "cells.txt", "--slot", "1h", "--start", "2026-03-01T00:00:00Z")
+    ended = ("--end", "2026-03-02T12:00:00Z", "--journal", "run.journal", "--out", "out.csv")
+    fine(call(tmp_path, "publish", "events.csv", *said, *ended, "--released-through", "24"))
+    assert (terms(tmp_path).anchors, terms(tmp_path).generation) == (True, 1)
+    with wevent.open_journal(tmp_path / "run.journal") as opened:
+        after = [one.publication.tolist() for one in opened.releases()]
+    assert len(after) == 36
+    assert after[: len(before)] == before
+    fine(call(tmp_path, "audit", "run.journal"))
 
 
 def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
