@@ -213,6 +213,7 @@ class Kind:
         if self.type is str:
             return "text"
         kind = "a number" if self.type is float else "a whole number"
+        kind += " of slots" * self.several
         number = f"{kind}, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
         return f"{number}, or up to {self.many} of them" if self.several else number
 
@@ -227,6 +228,13 @@ def option_kinds() -> Mapping[str, Kind]:
 def option_values(holder: Options) -> dict[str, Any]:
     """The value of every option, by name."""
     return {name: getattr(holder, name) for name in option_kinds()}
+
+
+def option_text(value: Any) -> str:
+    """A value as a message shows it: several numbers as people write them, none if there are none."""
+    if not isinstance(value, tuple):
+        return repr(value)
+    return ", ".join(repr(one).removesuffix(".0") for one in value) or "none"
 
 
 def check_value(name: str, value: Any) -> None:
@@ -246,7 +254,7 @@ def check_value(name: str, value: Any) -> None:
         )
     if not kinds[name].takes(value):
         remedy = "Write it in slots." if kinds[name].several else "Leave it out for the default."
-        raise InvalidOption(f"{name} to be {kinds[name]}", f"{value!r}", remedy, option=name, value=value)
+        raise InvalidOption(f"{name} to be {kinds[name]}", option_text(value), remedy, option=name, value=value)
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:

@@ -14,7 +14,7 @@ from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS
 from wevent.core.requirements import Requirement
-from wevent.core.settings import GENERATION, Options, check_value, option_values
+from wevent.core.settings import GENERATION, Options, check_value, option_text, option_values
 from wevent.errors import InvalidCells, InvalidOption
 
 
@@ -107,7 +107,7 @@ def check_reach(
 
 
 def _refuse(option: str, expected: str, value: Any, remedy: str) -> InvalidOption:
-    return InvalidOption(f"{option} {expected}", f"{value!r}", remedy, option=option, value=value)
+    return InvalidOption(f"{option} {expected}", option_text(value), remedy, option=option, value=value)
 
 
 def _check_local(row: Mechanism, options: Options) -> None:

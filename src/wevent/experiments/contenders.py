@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wevent.core.nearest import nearest
-from wevent.core.settings import Options, check_value
+from wevent.core.settings import Options, check_value, option_text
 from wevent.errors import InvalidOption, UnknownMechanism
 from wevent.experiments.choices import Choice, choose, named
 from wevent.experiments.peers import PEERS, Peer
@@ -48,7 +48,7 @@ class PeerChoice:
             if value != getattr(usual, option):
                 raise InvalidOption(
                     "no options for a peer",
-                    f"{option}={value!r}",
+                    f"{option}={option_text(value)}",
                     _REMEDY,
                     option=option,
                     value=value,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from wevent.core.requirements import Levels, Requirement
-from wevent.core.settings import Options, option_kinds
+from wevent.core.settings import Options, option_kinds, option_text
 from wevent.errors import InvalidJournal, SettingsDiffer
 
 SEEDED = "seeded noise"
@@ -190,4 +190,4 @@ def _shown(name: str, mine: Terms, its: Terms) -> str:
             text(value) if terms.has_clock else "slot numbers" for value, terms in ((before, mine), (after, its))
         )
         name = _TIMES[name]
-    return f"{name} ({before!r} in the journal, {after!r} now)"
+    return f"{name} ({option_text(before)} in the journal, {option_text(after)} now)"

@@ -13,7 +13,7 @@ from typing import Any
 
 from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
-from wevent.core.settings import Options, option_kinds
+from wevent.core.settings import Options, option_kinds, option_text
 from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.publishing.missing_settings import refuse_missing, without_blanks
@@ -367,4 +367,4 @@ def _refuse_one_column_twice(columns: Mapping[str, str]) -> None:
 
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
-    return InvalidSettings(f"{key} to be {expected}", f"{value!r}", remedy, key=key)
+    return InvalidSettings(f"{key} to be {expected}", option_text(value), remedy, key=key)

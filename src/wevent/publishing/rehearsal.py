@@ -102,6 +102,8 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
             inspection = inspect_files(settings, clock, everybody)
             met = Met(settings, clock, last, inspection, totals, _requirements_outline(people.users))
             hints = hints_for(met, lambda unit: span_of(replace(settings, time_unit=unit)), tuple(UNITS))
+        if settings.days is not None and settings.cycle and not terms.calendar:
+            hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
     waiting = int(np.count_nonzero(people.firsts > first))
     return Rehearsal(
         settings,

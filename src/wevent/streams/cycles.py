@@ -43,7 +43,15 @@ def _slots(written: Any, slot_us: int | None) -> float:
     text = written.strip() if isinstance(written, str) else written
     if isinstance(text, str) and _NUMBER.fullmatch(text):
         return float(text)
-    length_us = parse_length(text, "cycle")
+    try:
+        length_us = parse_length(text, "cycle")
+    except InvalidSettings:
+        raise InvalidSettings(
+            "cycle to be a length such as 1d, or a number of slots such as 24, or up to four of them",
+            f"{written!r}",
+            "Correct the value.",
+            key="cycle",
+        ) from None
     if slot_us is None:
         raise InvalidSettings(
             "a cycle in slots, for slots that have numbers and no length",
@@ -59,11 +67,11 @@ def read_days(written: Any) -> tuple[date, ...]:
 
     Raises:
         InvalidSettings: for what is no date.
-        InvalidInput: for a file that cannot be read.
+        InvalidInput: for a file that cannot be read or has no such column.
     """
     if written == "none":
         return ()
-    days = read_column(written, "day") if isinstance(written, (str, Path)) else written
+    days = read_column(written, "day", headed=True) if isinstance(written, (str, Path)) else written
     if not isinstance(days, Iterable):
         raise _no_day(written)
     return tuple(sorted({_day(day) for day in days}))

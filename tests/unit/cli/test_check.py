@@ -170,6 +170,22 @@ def test_classic_mistakes(
     assert any(hint in sentence for sentence in found["hints"]), found["hints"]
 
 
+def test_texts_count_no_unit(run: RunCommand) -> None:
+    early = ("--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:02:00Z")
+    write(events())
+    hints = check(run, *early)["hints"]
+    assert hints == ["Most events lie outside start and end: compare the two spans."]
+
+
+def test_a_calendar_that_names_no_day_of_the_stream(run: RunCommand) -> None:
+    write(events())
+    days = Path("days.csv")
+    for text, hinted in (("day\n2025-01-03\n", True), ("day\n", True), ("day\n2026-01-01\n", False)):
+        days.write_text(text)
+        hints = check(run, "--cycle", "60", "--calendar", "days.csv")["hints"]
+        assert any("No day of the calendar" in sentence for sentence in hints) is hinted
+
+
 def test_cells_numbered_from_one(run: RunCommand) -> None:
     write([row.replace("north", str(1 + n % 4)) for n, row in enumerate(events())])
     assert any("numbered from 1 on" in sentence for sentence in check(run, "--cells", "4")["hints"])

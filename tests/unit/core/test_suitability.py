@@ -10,6 +10,7 @@ import pytest
 from tests.support.window_checker import violated_windows
 from tests.unit.scripted import HUGE, ScriptedNoise
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
+from wevent.core.settings import option_text
 from wevent.errors import InvalidCells, InvalidOption
 
 POPULATION = Population({Requirement(3, 1): 40, Requirement(8, 2): 60})
@@ -66,7 +67,7 @@ def test_refused_in_one_clear_sentence(mechanism: str, options: dict[str, object
     assert error.value == options[option]
     message = str(error)
     assert message.startswith(f"Expected {option} ")
-    assert f"; received {options[option]!r}. " in message
+    assert f"; received {option_text(options[option])}. " in message
     assert error.remedy.endswith(".")
     assert error.remedy.count(".") == 1
     assert "\n" not in message

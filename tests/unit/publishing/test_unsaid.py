@@ -137,7 +137,12 @@ def test_what_is_said_must_be_what_is_pinned(folder: Path) -> None:
         (("--weighted",), "anchors (True in the journal, False now)"),
         (("--unbiased",), "anchors (True in the journal, False now), unbiased (False in the journal, True now)"),
         (("--no-nonnegative",), "nonnegative (True in the journal, False now)"),
-        (("--cycle", "1h"), "cycle (() in the journal, (60.0,) now)"),
+        (("--cycle", "1h"), "cycle (none in the journal, 60 now)"),
+        (("--cycle", "1h,14.4"), "cycle (none in the journal, 60, 14.4 now)"),
+        (
+            ("--cycle", "2"),
+            "cycle to be a number of slots, at least 3 and at most 1000000, or up to 4 of them; received 2.",
+        ),
         (("--estimator", "weighting"), "estimator (None in the journal, 'weighting' now)"),
     ):
         refused = publish(folder, 5, *said)

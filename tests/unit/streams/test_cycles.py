@@ -42,6 +42,7 @@ def test_what_is_no_cycle_is_refused_by_name(written: Any) -> None:
     with pytest.raises(InvalidSettings, match="cycle") as caught:
         read_cycles(written, HOUR)
     assert caught.value.facts["key"] == "cycle"
+    assert "or a number of slots" in str(caught.value)
 
 
 def test_a_duration_needs_slots_that_have_a_length() -> None:
@@ -69,8 +70,23 @@ def test_what_is_no_day_is_refused_by_name(written: Any) -> None:
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="not there"):
         read_days(tmp_path / "none.csv")
+    with pytest.raises(InvalidInput, match="is a folder"):
+        read_days(tmp_path)
+
+
+def test_the_first_day_is_never_taken_for_a_heading(tmp_path: Path) -> None:
+    file = tmp_path / "days.csv"
+    for text, said in (
+        ("2026-01-03\n2026-01-04\n", "header line missing"),
+        ("date\n2026-01-03\n", "'date'. Give the column the heading day"),
+        ("day;kind\n2026-01-03;sunday\n", "separated by"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InvalidInput, match="Expected a column day") as caught:
+            read_days(file)
+        assert said in str(caught.value)
 
 
 def test_days_become_slots() -> None:

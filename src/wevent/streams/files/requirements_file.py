@@ -123,11 +123,16 @@ def _meant(asked: AskedRows, file: InputFile, reading: _Reading) -> Requirements
     return Requirements(asked.users, keys, words, reading.windows.notes)
 
 
-def read_column(path: str | Path, column: str) -> list[str]:
+def read_column(path: str | Path, column: str, *, headed: bool = False) -> list[str]:
     """One column of a small file as text: the named one, else the first; a .txt file has a label per line.
 
+    Args:
+        path: of the file.
+        column: its name.
+        headed: whether no other column will do, as where a first value could pass for a heading and be lost.
+
     Raises:
-        InvalidInput: for a missing or unreadable file.
+        InvalidInput: for a missing or unreadable file, or one without a column that must be there.
     """
     if str(path).endswith(".txt"):
         try:
@@ -139,8 +144,19 @@ def read_column(path: str | Path, column: str) -> list[str]:
                 "a file in UTF-8", f"{str(path)!r}, which is not", "Save it again as UTF-8.", path=str(path)
             ) from None
         return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+    def choose(names: Sequence[str]) -> list[str]:
+        if headed and column not in names:
+            raise InvalidInput(
+                f"a column {column}",
+                f"{str(path)!r} with the columns {listed_columns(names)}",
+                other_delimiter(names) or f"Give the column the heading {column}.",
+                path=str(path),
+            )
+        return [column if column in names else names[0]]
+
     connection = connect()
-    load_rows(connection, str(path), lambda names: [column if column in names else names[0]])
+    load_rows(connection, str(path), choose)
     rows = connection.execute("SELECT c0 FROM loaded").fetchall()
     return [row[0] for row in rows if row[0] is not None]
 

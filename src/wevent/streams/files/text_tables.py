@@ -54,7 +54,8 @@ def open_file(path: str) -> InputFile:
         InvalidInput: if it is not there or cannot be read.
     """
     if not Path(path).is_file():
-        raise InvalidInput("a file", f"{path!r}, which is not there", "Check the path.", path=path)
+        what = "is a folder" if Path(path).is_dir() else "is not there"
+        raise InvalidInput("a file", f"{path!r}, which {what}", "Check the path.", path=path)
     return open_input(path)
 
 
