@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 settings.register_profile(
-    "default", deadline=None, max_examples=25, print_blob=True, suppress_health_check=_SLOW_IS_FINE
+    "default", deadline=None, max_examples=15, print_blob=True, suppress_health_check=_SLOW_IS_FINE
 )
 settings.register_profile("soak", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
