@@ -19,6 +19,8 @@ from wevent.cli import main
 from wevent.cli.publish import command as publish_command
 from wevent.publishing.session import Intent
 
+pytestmark = pytest.mark.slow
+
 RunCommand = Callable[..., tuple[int, str, str]]
 CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z")
 

@@ -15,6 +15,8 @@ from wevent.core.total import smooth
 from wevent.errors import InvalidState
 from wevent.publisher import state as state_format
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = Population({Requirement(24, 1): 3000, Requirement(48, "0.5"): 2000})
 DAY = 24
 

@@ -17,6 +17,8 @@ from wevent.outputs import open_output
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
