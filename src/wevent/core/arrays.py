@@ -26,3 +26,13 @@ def frozen_ints(values: list[int]) -> IntArray:
 def frozen_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A copy of a vector over immutable bytes: nobody can make it writeable again."""
     return np.frombuffer(values.tobytes(), values.dtype)
+
+
+def packed(value: Any) -> Any:
+    """An array as its shape and bytes, bit for bit; anything else as it is."""
+    return [list(value.shape), np.ascontiguousarray(value).tobytes()] if isinstance(value, np.ndarray) else value
+
+
+def unpacked(value: Any) -> Any:
+    """The counterpart of `packed`, for arrays of floats."""
+    return np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value

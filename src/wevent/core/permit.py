@@ -228,7 +228,9 @@ class SplitPermit(_Sealed):
     def __init__(self, gate: object, permit: Permit) -> None:
         _Sealed.__init__(self, gate)
         parts = [
-            WeightingPermit(gate, budgets, permit) if suffices(budgets, permit) else None
+            WeightingPermit(gate, budgets, permit)
+            if suffices(largest_budget(budgets, permit.sizes), permit.sensitivity)
+            else None
             for budgets in split_budgets(permit.budgets, permit.level)
         ]
         losses = sum((part.losses for part in parts if part is not None), start=np.zeros_like(permit.budgets))
@@ -243,9 +245,9 @@ def split_budgets(budgets: IntArray, level: int) -> tuple[IntArray, IntArray]:
     return anchor, budgets - anchor
 
 
-def suffices(budgets: IntArray, permit: Permit) -> bool:
-    """Whether somebody has enough for a weighted sum whose noise is not cut off."""
-    return largest_budget(budgets, permit.sizes) >= least_threshold(permit.sensitivity << WEIGHT_BITS)
+def suffices(threshold: int, sensitivity: int) -> bool:
+    """Whether θ is enough for a weighted sum whose noise is not cut off."""
+    return threshold >= least_threshold(sensitivity << WEIGHT_BITS)
 
 
 @final

@@ -32,9 +32,9 @@ class TwoSums:
         """θ and the expected error of the main sum, or of the anchor where there is none; the losses of both."""
         threshold, error, losses = 0, float("inf"), np.zeros_like(permit.budgets)
         for budgets in split_budgets(permit.budgets, permit.level):
-            if suffices(budgets, permit):
-                threshold = largest_budget(budgets, permit.sizes)
-                weights = integer_weights(budgets, threshold)
+            largest = largest_budget(budgets, permit.sizes)
+            if suffices(largest, permit.sensitivity):
+                threshold, weights = largest, integer_weights(budgets, largest)
                 losses = losses + weighted_losses(weights, threshold)
                 mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
                 error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2

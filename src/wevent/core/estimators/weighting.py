@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.budget import NANO, least_threshold
+from wevent.core.budget import NANO
 from wevent.core.estimators.sampling import laplace_error
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
 from wevent.core.permit import (
@@ -22,6 +22,7 @@ from wevent.core.permit import (
     WeightingPermit,
     integer_weights,
     largest_budget,
+    suffices,
     weighted_losses,
 )
 
@@ -36,7 +37,7 @@ class Weighting:
     def plan(self, permit: Permit) -> Plan:
         """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
         threshold = largest_budget(permit.budgets, permit.sizes)
-        if threshold < least_threshold(permit.sensitivity << WEIGHT_BITS):  # its noise would be cut off
+        if not suffices(threshold, permit.sensitivity):
             return Plan(0, float("inf"), permit.budgets)
         weights = integer_weights(permit.budgets, threshold)
         mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)

@@ -34,6 +34,7 @@ from wevent.core.policies.tracking import (
     Tracking,
     periods,
     some_of,
+    steady,
     sustainable,
 )
 from wevent.core.smoothers.outlook import AnchorOutlook
@@ -84,14 +85,15 @@ class Anchoring:
         if every == ALWAYS:
             return self._strongest(ledger, period)
         outlook = self._outlook(history.smoothed)
-        wanted = _steady(ledger, period, every, level)
+        wanted = _beside_anchors(ledger, period, every, level)
         left = ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0]
         due = level > 0 and (outlook.since + 1 >= every or outlook.alarm > _ALARM * noise_of(level, self._sensitivity))
         now = min(level, int(left[members].min())) if due else 0
         due = due and now >= READY * level
         wait = 0 if due else max(every - outlook.since - 1, 1)
-        budgets = np.minimum(_sustainable(ledger, period, every, level, wait), left - (now if due else 0))
-        main = self._fitted(np.maximum(budgets, 0), wanted, ledger, outlook)
+        budgets = sustainable(ledger, period, lambda delays: _anchors_until(delays, every, wait) * level)
+        budgets = np.maximum(np.minimum(budgets, left - (now if due else 0)), 0)
+        main = self._fitted(budgets, wanted, ledger, outlook)
         users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(main @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
@@ -126,9 +128,10 @@ class Anchoring:
 
     def _strongest(self, ledger: Budgets, period: int) -> Split | Idle:
         """The largest level that can be charged every k slots, and a main sum from what remains beside it."""
-        budgets, wanted = sustainable(ledger, period), _steady(ledger, period, ALWAYS, 0)
-        level = int(budgets[members_of(ledger)].min())
-        if level < READY * _equal(ledger, period):
+        budgets, wanted = sustainable(ledger, period), steady(ledger, period)
+        members = members_of(ledger)
+        level = int(budgets[members].min())
+        if level < READY * int(wanted[members].min()):
             level = 0
         users = ledger.sizes.astype(np.float64)
         if not level and float(budgets @ users) < READY * float(wanted @ users):
@@ -173,25 +176,16 @@ def _distance(one: Design, other: Design) -> int:
     return abs(one.period - other.period) + (NEVER if (one.every == ALWAYS) != (other.every == ALWAYS) else 0)
 
 
-def _equal(ledger: Budgets, period: int) -> int:
-    """The level that all classes can give every k slots."""
-    return int((ledger.epsilons // -(-ledger.windows // period))[members_of(ledger)].min())
-
-
-def _steady(ledger: Budgets, period: int, every: int, level: int) -> IntArray:
+def _beside_anchors(ledger: Budgets, period: int, every: int, level: int) -> IntArray:
     """What remains for main sums in the long run."""
-    anchors = anchors_inside(ledger.windows, every) * level if every != ALWAYS else 0.0
-    budgets = np.maximum(ledger.epsilons - anchors, 0) / -(-ledger.windows // period)
+    budgets = np.maximum(ledger.epsilons - anchors_inside(ledger.windows, every) * level, 0) / -(
+        -ledger.windows // period
+    )
     floored: IntArray = np.floor(budgets).astype(np.int64)
     return floored
 
 
-def _sustainable(ledger: Budgets, period: int, every: int, level: int, wait: int) -> IntArray:
-    """The largest main budget that could be charged now and every k slots, with anchors from `wait` slots on."""
-    releases = np.arange(-(-int(ledger.windows.max()) // period))
-    delays = releases * period
-    anchors = np.where(delays >= wait, (delays - wait) // every + 1, 0) * level
-    remaining = (ledger.forecast(delays) - anchors) // (releases + 1)
-    inside = releases < -(-ledger.windows // period)[:, None]
-    budgets: IntArray = np.where(inside, remaining, np.iinfo(np.int64).max).min(axis=1)
-    return budgets
+def _anchors_until(delays: IntArray, every: int, wait: int) -> IntArray:
+    """How many anchors come within that many slots, the first after `wait`."""
+    anchors: IntArray = np.where(delays >= wait, (delays - wait) // every + 1, 0)
+    return anchors

@@ -192,14 +192,20 @@ def steady(ledger: Budgets, period: IntArray | int) -> IntArray:
     return budgets
 
 
-def sustainable(ledger: Budgets, period: int) -> IntArray:
+def sustainable(ledger: Budgets, period: int, aside: Callable[[IntArray], IntArray] = np.zeros_like) -> IntArray:
     """The largest budget that could be charged now and every k slots from now on, with what really remains.
 
     By the slot m·k from now, m + 1 releases share what is left there, for every m that still falls into the window.
+
+    Args:
+        ledger: what remains.
+        period: k.
+        aside: what every row has to keep for something else by that many slots from now.
     """
     within = -(-ledger.windows // period)
     releases = np.arange(int(within.max()))
-    remaining = ledger.forecast(releases * period) // (releases + 1)
+    delays = releases * period
+    remaining = (ledger.forecast(delays) - aside(delays)) // (releases + 1)
     remaining[releases >= within[:, None]] = _MOST
     budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)

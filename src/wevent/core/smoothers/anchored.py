@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray
+from wevent.core.arrays import FloatArray, packed, unpacked
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.filter_state import FilterState, copied
+from wevent.core.smoothers.filter_state import FilterState, copied, scale_of
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
-from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState, hill
+from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
@@ -38,7 +38,6 @@ class AnchoredState:
         offsets: of the main sums.
         trust: per cell, the probability that the corrected estimate is the one to follow.
         since: slots since the last anchor.
-        anchors: anchors so far.
         alarm: what jumps since the last anchor may have added to squared offsets, average over cells.
     """
 
@@ -47,7 +46,6 @@ class AnchoredState:
     offsets: OffsetState
     trust: FloatArray
     since: int = 0
-    anchors: int = 0
     alarm: float = 0.0
 
 
@@ -76,7 +74,7 @@ class AnchoredFilter:
         Raises:
             ArithmeticError: if the state would not be finite; then one starts anew from the measurement.
         """
-        offsets = replace(state.offsets, age=state.offsets.age + 1, taught=state.offsets.taught + 1)
+        offsets = replace(state.offsets, age=state.offsets.age + 1)
         state = replace(state, offsets=offsets, since=state.since + 1)
         if measurement is None:
             state.main, main = self._filter.advance(state.main, None)
@@ -93,9 +91,7 @@ class AnchoredFilter:
         return AnchorOutlook(
             self._filter.outlook(leading),
             state.since,
-            state.anchors,
             state.alarm,
-            state.offsets.lean,
             float(known.mean()),
             lambda *design: self._offsets.expected_errors(state.offsets, leading.scale, *design),
         )
@@ -105,15 +101,15 @@ class AnchoredFilter:
         return {
             "main": self._filter.dump(state.main),
             "direct": self._filter.dump(state.direct),
-            "offsets": {entry.name: _packed(getattr(state.offsets, entry.name)) for entry in fields(state.offsets)},
-            **{name: _packed(getattr(state, name)) for name in ("trust", "since", "anchors", "alarm")},
+            "offsets": {entry.name: packed(getattr(state.offsets, entry.name)) for entry in fields(state.offsets)},
+            **{name: packed(getattr(state, name)) for name in ("trust", "since", "alarm")},
         }
 
     def load(self, dumped: Any) -> AnchoredState:
         """The counterpart of `dump`."""
         main, direct = (self._filter.load(dumped[name]) for name in ("main", "direct"))
-        offsets = OffsetState(**{name: _unpacked(value) for name, value in dumped["offsets"].items()})
-        rest = {name: _unpacked(dumped[name]) for name in ("trust", "since", "anchors", "alarm")}
+        offsets = OffsetState(**{name: unpacked(value) for name, value in dumped["offsets"].items()})
+        rest = {name: unpacked(dumped[name]) for name in ("trust", "since", "alarm")}
         return AnchoredState(main, direct, offsets, **rest)
 
     def _take(self, state: AnchoredState, measurement: Measurement) -> tuple[Estimate, Estimate]:
@@ -121,7 +117,7 @@ class AnchoredFilter:
         anchor, lean, users = measurement.anchor, measurement.lean, measurement.users
         started, anchored = state.main.releases > 0, state.direct.releases > 0
         if lean is not None and not started:
-            self._offsets.reweigh(state.offsets, lean, hill((anchor or measurement)[0].astype(np.float64), users))
+            self._offsets.reweigh(state.offsets, lean, scale_of((anchor or measurement)[0].astype(np.float64), users))
         elif lean is not None:
             self._reweigh(state, lean)
         state.main, before = self._filter.advance(state.main, None)
@@ -139,10 +135,11 @@ class AnchoredFilter:
             self._judge(state, self._corrected(state, main), _belief(direct), anchor)
         state.direct, direct = self._filter.advance(_back(state.direct), Measurement(values, law, 0.0, users))
         if lean is not None:
-            height = hill(self._corrected(state, main).mean, users)
-            seen, noise = _best(before if started else None, measurement)
-            self._offsets.learn(state.offsets, Contrast(values - seen, noise, law.variance, height), state.main.scale)
-        state.anchors, state.since, state.alarm = state.anchors + 1, 0, 0.0
+            height = scale_of(self._corrected(state, main).mean, users)
+            seen, noise = _best(before, measurement)
+            contrast = Contrast(values - seen, noise, law.variance, height)
+            self._offsets.learn(state.offsets, contrast, state.main.scale, state.since)
+        state.since, state.alarm = 0, 0.0
         if started:
             self._watch(state, before, main)
         return main, direct
@@ -150,7 +147,7 @@ class AnchoredFilter:
     def _reweigh(self, state: AnchoredState, lean: FloatArray) -> None:
         """Other weights measure another m: what is known of the old one is carried over as far as offsets tell."""
         change = self._offsets.reweigh(state.offsets, lean, state.main.scale)
-        height = hill(state.main.path[0], state.main.users)
+        height = scale_of(state.main.path[0], state.main.users)
         main = state.main = copied(state.main)
         held = 1.0 - main.weights[-1]
         step, doubt = change.mean * height, change.variance * height**2
@@ -166,7 +163,7 @@ class AnchoredFilter:
             return _Observed(Measurement(measurement.values, measurement.error, 0.0, measurement.users), 0.0)
         values, law = measurement.anchor
         near = values if before.std_error is None else self._corrected(state, before).mean
-        height = hill(near, measurement.users)
+        height = scale_of(near, measurement.users)
         mean, variance = self._offsets.belief(state.offsets, height)
         chance = self._chance(state, height)
         first, second = measurement.error.variance, law.variance + (variance + chance) * height**2
@@ -192,7 +189,7 @@ class AnchoredFilter:
         beta, doubt = self._offsets.belief(state.offsets, state.main.scale)
         root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, _STEEPEST**2))  # dm/dx
         mean = 2.0 * main.values / np.maximum(1.0 - beta + root, _STEEPEST)
-        height = hill(mean, state.main.users)
+        height = scale_of(mean, state.main.users)
         return Belief(mean, (variance + (doubt + self._chance(state, state.main.scale)) * height**2) / root**2)
 
     def _judge(
@@ -229,13 +226,12 @@ class AnchoredFilter:
         distrust = (1.0 - state.trust) * self._offsets.most(state.offsets, state.main.scale)
         part = distrust / (distrust + other.variance)
         # a main sum that no offset of the direct estimate explains: anchors have not seen yet what it shows
-        explained = self._offsets.most(state.offsets, hill(other.mean, state.main.users))
+        explained = self._offsets.most(state.offsets, scale_of(other.mean, state.main.users))
         off = (main.values - other.mean) ** 2
         part[off > _BEYOND * (main.std_error**2 + other.variance + explained)] = 0.0
         mean = corrected.mean + part * (other.mean - corrected.mean)
-        return _stated(
-            Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance)
-        )  # they share the anchors
+        # both have learnt from the same anchors: their errors are not independent
+        return _stated(Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))
 
 
 class _Observed(NamedTuple):
@@ -252,10 +248,10 @@ def _back(state: FilterState) -> FilterState:
     return earlier
 
 
-def _best(before: Estimate | None, measurement: Measurement) -> Belief:
+def _best(before: Estimate, measurement: Measurement) -> Belief:
     """What is known of m without the anchor: what was expected, and the main sum."""
     noise = measurement.error.variance
-    if before is None or before.std_error is None:
+    if before.std_error is None:
         return Belief(measurement.values, np.full(len(measurement.values), noise))
     expected = before.std_error**2
     part = noise / (noise + expected)
@@ -283,11 +279,3 @@ def _check_finite(state: AnchoredState) -> None:
     parts = (offsets.mean, offsets.variance, offsets.evidence, offsets.anew, state.trust)
     if not np.isfinite(sum(float(part.sum()) for part in parts) + state.alarm):
         raise ArithmeticError("what is known of offsets is not finite")
-
-
-def _packed(value: Any) -> Any:
-    return [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
-
-
-def _unpacked(value: Any) -> Any:
-    return np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray, any_true
+from wevent.core.arrays import FloatArray, any_true, packed, unpacked
 from wevent.core.mechanism import Estimate, Measurement, NoiseError
 from wevent.core.smoothers.bank import Bank, default_bank
-from wevent.core.smoothers.filter_state import SMALLEST, FilterState, blocks, copied, part_of
+from wevent.core.smoothers.filter_state import SMALLEST, FilterState, blocks, copied, part_of, scale_of
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
 from wevent.core.smoothers.outlook import FilterOutlook
@@ -101,20 +101,13 @@ class Filter:
 
     def dump(self, state: FilterState) -> Any:
         """Arrays as shape and bytes, numbers as they are: bit for bit."""
-        dumped: dict[str, Any] = {
-            field.name: [list(value.shape), value.tobytes()] if isinstance(value, np.ndarray) else value
-            for field in fields(state)
-            for value in (getattr(state, field.name),)
-        }
+        dumped: dict[str, Any] = {field.name: packed(getattr(state, field.name)) for field in fields(state)}
         season = dumped.pop("season")  # as states were before there were any
         return dumped if season is None else {**dumped, "season": season.dump()}
 
     def load(self, dumped: Any) -> FilterState:
         """The counterpart of `dump`."""
-        values: dict[str, Any] = {
-            name: np.frombuffer(value[1]).reshape(value[0]).copy() if isinstance(value, (list, tuple)) else value
-            for name, value in dumped.items()
-        }
+        values: dict[str, Any] = {name: unpacked(value) for name, value in dumped.items()}
         season = values.pop("season", None)
         if (season is None) != (self.bank.seasons is None):
             raise ValueError("a state with seasonal models for a filter without, or the other way round")
@@ -311,7 +304,7 @@ class Filter:
         level = _mixed(weights, state.level) + empty * state.null_mean
         slope = _mixed(trending, state.slope)
         state.slow += (_POOL if state.releases else 1.0) * (level - state.slow)
-        state.scale[:] = _scale(np.maximum(level, state.slow), state.users)
+        state.scale[:] = scale_of(np.maximum(level, state.slow), state.users)
 
         # Between releases the average is a line and its variance a cubic in the slots since (`between`): the same
         # moments of the predicted models, with the mixture's terms collected by powers of h.
@@ -373,12 +366,6 @@ def _check_finite(state: FilterState) -> None:
         large += float(state.season.path.sum() + state.season.path_variance.sum())
     if not math.isfinite(sum(small, start=large)):
         raise ArithmeticError("the filter's state is not finite")
-
-
-def _scale(level: FloatArray, users: int) -> FloatArray:
-    """s = x(1 − x/n): the variance of a count of independent users."""
-    inside = np.minimum(np.maximum(level, 0.0), float(users))
-    return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST)
 
 
 def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Estimate:

@@ -69,6 +69,12 @@ _POOLED = frozenset(("pooled", "null_sums", "calibration", "jumps"))  # arrays t
 _values = attrgetter(*_NAMES)
 
 
+def scale_of(level: FloatArray, users: int) -> FloatArray:
+    """s = x(1 − x/n): the variance of a count of independent users."""
+    inside = np.minimum(np.maximum(level, 0.0), float(users))
+    return np.maximum(inside * (1.0 - inside / max(users, 1)), SMALLEST)
+
+
 def copied(state: FilterState, *, deep: bool = True) -> FilterState:
     """A state of its own; arrays are copied only where they will change."""
     values: tuple[Any, ...] = _values(state)

@@ -24,10 +24,8 @@ _ANEW_SLOTS = 1000.0  # … for this many slots
 _WARY = 2e-3  # the same where caution is due: in plans
 _MEMORY = 2000.0  # slots after which evidence, and offsets that started anew, are forgotten
 _FAITH = 0.2  # of the spike's prior weight that remains where caution is due
-_BOUNDS = (
-    -4.0,
-    0.9,
-)  # of β: a cell of the strictest users shows nearly nothing in the main sum, one of the others a few times
+# of β: a cell of the strictest users shows nearly nothing in the main sum, one of the others a few times
+_BOUNDS = (-4.0, 0.9)
 _JUMP = 9.0  # squared standard deviations beyond which a move of the count is a jump
 
 
@@ -69,7 +67,6 @@ class OffsetState:
         lean: of the weights that the offsets are for (`Measurement.lean`).
         anew: discounted: how many offsets of a cell started anew, and the slots that was seen in.
         age: slots since mean and variance were computed.
-        taught: slots since the last contrast.
     """
 
     mean: FloatArray
@@ -78,7 +75,6 @@ class OffsetState:
     lean: FloatArray
     anew: FloatArray
     age: int = 0
-    taught: int = 0
 
     def rate(self, believed: float = _ANEW) -> float:
         """The chance per slot that a cell's offset starts anew, from what was believed and what was seen."""
@@ -112,13 +108,6 @@ class Contrast(NamedTuple):
     main: FloatArray | float
     anchor: float
     reach: FloatArray
-
-
-def hill(count: FloatArray, users: int) -> FloatArray:
-    """x(1 − x/n): what a mix of classes can move."""
-    inside = np.clip(count, 0.0, float(max(users, 1)))
-    found: FloatArray = np.maximum(inside * (1.0 - inside / max(users, 1)), 0.05)
-    return found
 
 
 @lru_cache(maxsize=256)
@@ -188,9 +177,9 @@ class Offsets:
         less, weights = 1.0 - common, self.weights(state)
         return Moments(less * (weights @ mean), weights @ (less * less * variance + added))
 
-    def learn(self, state: OffsetState, contrast: Contrast, scale: FloatArray) -> None:
-        """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last contrast."""
-        slots, reach = state.taught, contrast.reach
+    def learn(self, state: OffsetState, contrast: Contrast, scale: FloatArray, slots: int) -> None:
+        """Bayes' rule for every model: offsets lasted, or started anew in the slots since the last anchor."""
+        reach = contrast.reach
         mean, variance = self.now(state, scale)
         laplace = (contrast.anchor / 2.0) ** 0.5
         around = variance * reach**2 + contrast.main + 1e-9
@@ -199,7 +188,7 @@ class Offsets:
         mean = mean + variance * reach * score
         variance = np.maximum(variance - (variance * reach) ** 2 * information, 0.0)
 
-        chance = -np.expm1(max(slots, 1) * np.log1p(-state.rate()))
+        chance = -np.expm1(slots * np.log1p(-state.rate()))
         wide = self.stationary(state, scale)[1:]
         whole = np.broadcast_to(contrast.seen, wide.shape)
         other, score, information = laplace_on_gaussian(whole, wide * reach**2 + contrast.main + 1e-9, laplace)
@@ -216,7 +205,6 @@ class Offsets:
         state.evidence -= state.evidence.max()
         restarted = self.weights(state)[1:] @ share
         state.anew = state.anew * fade + [float(restarted.mean()), slots]
-        state.taught = 0
 
     def jump(self, state: OffsetState, moved: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
         """A count moved by more than was expected: whoever came or went may be another mix than those who stayed.

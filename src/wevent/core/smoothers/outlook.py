@@ -91,18 +91,14 @@ class AnchorOutlook:
     Attributes:
         counts: of the counts themselves.
         since: slots since the last anchor.
-        anchors: anchors so far.
         alarm: what jumps since the last anchor may have added to squared offsets, average over cells.
-        lean: of the last main sum's weights.
         direct: the variance per cell of what is known from anchors alone, average over cells.
         offset_errors: what offsets cost per cell for designs: CV² of weights, slots between anchors, noise of an anchor.
     """
 
     counts: FilterOutlook
     since: int
-    anchors: int
     alarm: float
-    lean: FloatArray
     direct: float
     offset_errors: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 

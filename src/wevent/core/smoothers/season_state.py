@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import FloatArray
+from wevent.core.arrays import FloatArray, packed, unpacked
 
 
 @dataclass(slots=True)
@@ -45,12 +45,12 @@ class SeasonState:
         half = np.triu_indices(self.mean.shape[1])
         halves = {"variance": self.variance[:, *half], "path_variance": self.path_variance[half]}
         arrays = {name: halves.get(name, getattr(self, name)) for name in _ARRAYS}
-        return {"released": self.released, **{name: _packed(value) for name, value in arrays.items()}}
+        return {"released": self.released, **{name: packed(value) for name, value in arrays.items()}}
 
     @classmethod
     def load(cls, dumped: dict[str, Any]) -> SeasonState:
         """The counterpart of `dump`."""
-        arrays = {name: _unpacked(dumped[name]) for name in _ARRAYS}
+        arrays = {name: unpacked(dumped[name]) for name in _ARRAYS}
         terms = arrays["mean"].shape[1]
         for name in ("variance", "path_variance"):
             arrays[name] = _mirrored(arrays[name], terms)
@@ -67,12 +67,3 @@ def _mirrored(half: FloatArray, terms: int) -> FloatArray:
     whole[..., rows, columns, :] = half
     whole[..., columns, rows, :] = half
     return whole
-
-
-def _packed(values: FloatArray) -> list[Any]:
-    return [list(values.shape), np.ascontiguousarray(values).tobytes()]
-
-
-def _unpacked(value: Any) -> FloatArray:
-    found: FloatArray = np.frombuffer(value[1]).reshape(value[0]).copy()
-    return found

@@ -142,7 +142,7 @@ def test_a_contrast_teaches_what_a_normal_law_would() -> None:
     scale, reach = np.array([1600.0]), np.array([1500.0])
     offsets.reweigh(state, LEAN, scale)
     state.mean[:], state.variance[:] = 0.1, 0.02
-    offsets.learn(state, Contrast(np.array([260.0]), 900.0, 1e-6, reach), scale)
+    offsets.learn(state, Contrast(np.array([260.0]), 900.0, 1e-6, reach), scale, 1)
     precision = 1.0 / 0.02 + reach**2 / 900.0
     expected = (0.1 / 0.02 + 260.0 * reach / 900.0) / precision
     assert state.mean[1, 0] == pytest.approx(expected[0], rel=2e-3)  # but for the chance that it started anew
