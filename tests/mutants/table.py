@@ -298,8 +298,8 @@ MUTANTS = [
     Mutant(
         "noise: a publication with too little budget is drawn",
         "core/permit.py",
-        "return largest_budget(budgets, permit.sizes) >= least_threshold(permit.sensitivity << WEIGHT_BITS)",
-        "return largest_budget(budgets, permit.sizes) >= 1",
+        "return threshold >= least_threshold(sensitivity << WEIGHT_BITS)",
+        "return threshold >= 1",
         BOUNDS,
     ),
     Mutant(

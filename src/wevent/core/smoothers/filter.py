@@ -18,6 +18,7 @@ from wevent.core.smoothers.bank import Bank, default_bank
 from wevent.core.smoothers.filter_state import SMALLEST, FilterState, blocks, copied, part_of, scale_of
 from wevent.core.smoothers.first_look import first_look
 from wevent.core.smoothers.likelihood import corrected_variance, laplace_on_gaussian
+from wevent.core.smoothers.null_model import learn_null
 from wevent.core.smoothers.outlook import FilterOutlook
 from wevent.core.smoothers.season_state import SeasonState
 
@@ -323,7 +324,7 @@ class Filter:
 
     def _release(self, state: FilterState, measurement: Measurement, mean: FloatArray, spread: FloatArray) -> Estimate:
         """What all cells teach about the null; then the estimate."""
-        _learn_null(state, measurement)
+        learn_null(state, measurement, _POOL)
         empty = state.weights[-1]
         state.path[2] += empty * (state.null_variance + (state.null_mean - state.path[0]) ** 2)
         state.composition = (1.0 - empty) * measurement.composition * state.scale
@@ -378,26 +379,6 @@ def _estimate(state: FilterState, mean: FloatArray, variance: FloatArray) -> Est
 def _possible(mean: FloatArray, users: int) -> FloatArray:
     """What a count can be: a cell holds each of n users at most once, in however many cells they may be."""
     return np.minimum(np.maximum(mean, 0.0), float(users) if users else np.inf)
-
-
-def _learn_null(state: FilterState, measurement: Measurement) -> None:
-    """What the cells of the null share although none of them shows it: pooled mean and variance, kept small."""
-    noise, empty = measurement.error.variance, state.weights[-1]
-    precision = 1.0 / noise
-    residual = measurement.values - state.null_mean
-    held = float(empty.sum())
-    sums = [
-        precision * float((empty * measurement.values).sum()),
-        precision * held,
-        precision**2 * float((empty * (residual * residual - noise)).sum()),
-        precision**2 * held,
-    ]
-    state.null_sums = state.null_sums * (1.0 - _POOL) + np.array(sums)
-    total, weight, squares, square_weight = state.null_sums.tolist()
-    mean = max(0.0, (total - weight**0.5) / max(weight, 1e-300))  # shrunk by one standard error
-    state.null_mean = min(mean, 0.25 * noise**0.5)  # never more than the noise hides
-    spread = max(SMALLEST, mean, squares / max(square_weight, 1e-300))
-    state.null_variance = max(SMALLEST, min(spread, 25.0 * max(state.null_mean, SMALLEST), 0.25 * noise))
 
 
 def _frozen(values: FloatArray) -> FloatArray:
