@@ -66,6 +66,9 @@ STREAM_FLAGS = (
     click.option("--stream", help="The stream's id, pinned by the journal."),
     click.option("--grace", help="How long a live slot stays open after its end."),
     click.option(
+        "--due", help="How long after its end a live slot's release goes out; soon after the grace unless told."
+    ),
+    click.option(
         "--close", type=Word("clock", "lines", checked=False), help="What closes a live slot; the clock unless told."
     ),
     click.option(

@@ -96,7 +96,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     console = remarks(silent=wants_json)
     if settings.strict:
         _say(console, _STRICT)
-    live = settings.inputs == ("-",)
+    live = settings.is_live
     if settings.start_auto and not live:
         click.echo(_AUTO, err=True)  # also for who is quiet: it weakens the promise
     usual = 60 * SECOND_US / settings.slot_us if live else 0.0
