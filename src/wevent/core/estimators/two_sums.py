@@ -2,7 +2,7 @@
 
 Privacy. Class g's budget e_g is split into a_g = min(level, e_g) and e_g − a_g, whole nano-epsilons. Each part is a weighted
 sum with noise of its own (see `weighting`): the anchor costs class g at most a_g and the main sum at most e_g − a_g, so the
-slot costs e_g, by composition. Which part is measured is decided before counts are read. The rest is post-processing.
+slot costs e_g, by composition (spec 11.8). Which part is measured is decided before counts are read. All else is free.
 """
 
 from __future__ import annotations

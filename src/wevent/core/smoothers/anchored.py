@@ -1,4 +1,4 @@
-"""Two filters side by side: main sums with offsets that anchors teach, and anchors alone (spec 11).
+"""Two filters side by side: main sums with offsets that anchors teach, and anchors alone (spec 11.8).
 
 One filter follows what main sums measure, m. With the offset β of a cell the count is x = m + β·x(1 − x/n): the *corrected*
 estimate. The other follows anchors, which measure x itself with more noise: the *direct* estimate, right whatever requirement
