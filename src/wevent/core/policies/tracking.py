@@ -1,4 +1,4 @@
-"""When to release: choose a period, spend what its windows allow (spec 11).
+"""When to release: choose a period, spend what its windows allow (spec 11.6 and 11.7).
 
 Releasing every k slots with k slots' budget beats averaging k releases: the noise variance falls with k², not k. The period
 is the one with the smallest error that the filter's models expect. Everything here looks only at past releases, charges,
