@@ -125,6 +125,8 @@ class Seasons:
         own = np.einsum("mc,mdec->dec", weights, state.variance)
         own += np.einsum("mdc,mec->dec", weights[:, None] * around, around)
         own += (1.0 - weights.sum(axis=0)) * (mean[:, None] * mean)
+        rows, columns = np.triu_indices(len(own), 1)
+        own[columns, rows] = own[rows, columns]  # rounding differs by the order of factors, and a state keeps one half
         state.path_variance[:] = own
         higher = np.maximum(state.reach, level)
         growth = higher / state.reach
