@@ -77,6 +77,7 @@ class Difference:
         leaving: how many leave.
         requested: how many of those who leave had joined by request (`users add`), not with a file.
         relevelled: how many have new numbers because the level table changed.
+        unchanged: how many of those in the file stay as they are.
         consequences: who waits until when.
         notes: what was made of the file and is not obvious.
     """
@@ -86,6 +87,7 @@ class Difference:
     leaving: int = 0
     requested: int = 0
     relevelled: int = 0
+    unchanged: int = 0
     consequences: Consequences = field(default_factory=Consequences)
     notes: tuple[str, ...] = ()
 
@@ -199,7 +201,7 @@ def import_users(
     if partial:
         return _add_users(journal, wanted, epoch, dry_run=dry_run)
     if journal.imported() == wanted.digest:
-        return Difference(consequences=foresee(journal, ()))
+        return Difference(unchanged=len(wanted.keys), consequences=foresee(journal, ()))
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
     done = replace(done, consequences=foresee(journal, changes))
     if not dry_run:
@@ -216,7 +218,13 @@ def _add_users(journal: Journal, wanted: WantedRegistry, epoch: Epoch, *, dry_ru
     held = {user: held for user, held in current.items() if user in asked}
     changes = differences(held, asked)
     new = [change for change in changes if change.user not in held]
-    done = Difference(len(new), len(changes) - len(new), notes=wanted.notes, consequences=foresee(journal, changes))
+    done = Difference(
+        len(new),
+        len(changes) - len(new),
+        unchanged=len(asked) - len(changes),
+        consequences=foresee(journal, changes),
+        notes=wanted.notes,
+    )
     if not dry_run:
         journal.registry.ask([change for change in changes if change.user in held], epoch.number)
         journal.registry.ask(new, epoch.number, by_request=True)
@@ -258,7 +266,9 @@ def import_changes(
     if not allow_removals and not journal.is_new and journal.head().pinned is not None:
         _refuse_many_leaving(leaving, len(current))
     requested = 0 if journal.is_new else _joined_by_request(journal.registry, changes)
-    return changes, Difference(joining, len(changes) - leaving - joining, leaving, requested, notes=wanted.notes)
+    changing = len(changes) - leaving - joining
+    unchanged = len(everybody) - joining - changing
+    return changes, Difference(joining, changing, leaving, requested, unchanged=unchanged, notes=wanted.notes)
 
 
 def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:

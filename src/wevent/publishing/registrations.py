@@ -52,6 +52,7 @@ class InForce(NamedTuple):
         consequences: what the change means, if it takes effect at the next slot; None if that was not asked.
         notes: what was made of the wish and is not obvious.
         person: what will be held about the person then; None if that was not asked.
+        slot_us: how long a slot is, None without a clock or if that was not asked.
     """
 
     slot: int | None
@@ -60,6 +61,7 @@ class InForce(NamedTuple):
     consequences: Consequences | None = None
     notes: tuple[str, ...] = ()
     person: PersonView | None = None
+    slot_us: int | None = None
 
 
 def register(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
@@ -228,11 +230,13 @@ def _leaving(path: Path, leaving: Change) -> Iterator[Journal]:
 
 def _foreseen_by_service(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
     """What a wish means, with all that the person asked for before it, if a publisher puts it in force."""
-    slot = journal.head().committed + _PUBLISHER_AHEAD
+    head = journal.head()
+    slot = head.committed + _PUBLISHER_AHEAD
     person = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
     held = person.current
     counted = held.first if held is not None and held.first > slot else None
-    return InForce(slot, wish.user, counted, foresee(journal, [wish], slot=slot), notes, person)
+    consequences = foresee(journal, [wish], slot=slot)
+    return InForce(slot, wish.user, counted, consequences, notes, person, head.epoch.terms.slot_length_us)
 
 
 def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:

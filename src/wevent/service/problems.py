@@ -14,7 +14,16 @@ import msgspec
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 
-from wevent.errors import InvalidJournal, InvalidState, JournalLocked, StaleJournal, StorageFailed, WeventError
+from wevent.errors import (
+    InvalidJournal,
+    InvalidState,
+    JournalLocked,
+    NotRegistered,
+    StaleJournal,
+    StorageFailed,
+    WeventError,
+)
+from wevent.service.access import AccessRefused
 
 PROBLEM = "application/problem+json"
 RETRY_S = 5
@@ -54,6 +63,9 @@ _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
 """Errors that are not the caller's, and what the caller is told instead of paths and holders."""
 
 
+_STATUSES: dict[type[WeventError], int] = {NotRegistered: 404}
+
+
 def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, facts: Mapping[str, Any] | None = None
 ) -> Response:
@@ -78,8 +90,11 @@ def problem_of(error: WeventError) -> Response:
 
 def status_of(error: WeventError) -> tuple[int, Mapping[str, str]]:
     """The status of an error that the caller made, and headers that go with it."""
-    if isinstance(error, RequestRefused):
+    if isinstance(error, (RequestRefused, AccessRefused)):
         return error.status, error.headers
+    for kind, status in _STATUSES.items():
+        if isinstance(error, kind):
+            return status, {}
     return 400, {}
 
 
