@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from wevent.errors import (
+    BatchConflict,
     InsufficientBudget,
     InvalidCells,
     InvalidCounts,
@@ -26,6 +27,7 @@ from wevent.errors import (
     InvalidSettings,
     InvalidState,
     JournalLocked,
+    ServiceStopping,
     SettingsDiffer,
     StaleJournal,
     StorageFailed,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchConflict",
     "Budgets",
     "Cells",
     "Counts",
@@ -125,6 +128,7 @@ __all__ = [
     "SamplingPermit",
     "SecureNoise",
     "SeededNoise",
+    "ServiceStopping",
     "SettingsDiffer",
     "Smoother",
     "StaleJournal",

@@ -263,6 +263,8 @@ CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams
     wevent.SettingsDiffer,
     wevent.StaleJournal,
     wevent.StorageFailed,
+    wevent.BatchConflict,
+    wevent.ServiceStopping,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 from wevent.cli.flags import chosen_config, intent_flags, setting_flags
 from wevent.cli.loudness import log_to_standard_error
 from wevent.cli.parameter_types import Word
+from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
@@ -52,3 +54,40 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     done = serve(settings, service, intent, settings_files(used, options["cells"]), announcing)
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
+
+
+def _refuse_unfit(settings: Settings) -> None:
+    """What a service cannot do: slots without a clock, or closed by somebody else, or a run that ends at a bad line.
+
+    Raises:
+        InvalidSettings: naming the setting.
+    """
+    for key, unfit in (
+        ("slot_column", settings.slot_column is not None),
+        ("close", settings.close != "clock"),
+        ("strict", settings.strict),
+        ("start", settings.start_auto),
+    ):
+        if unfit:
+            raise InvalidSettings(
+                "slots that the wall clock closes, for a service",
+                f"{key} in the settings",
+                f"Leave {key} out, or use `wevent publish`.",
+                key=key,
+            )
+
+
+def _refuse_missing_extra() -> None:
+    """The service is made of packages that publishing does without.
+
+    Raises:
+        InvalidSettings: if one of them is not installed.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidSettings(
+            "the packages of the service",
+            f"an installation without {', '.join(missing)}",
+            "Install them: pip install 'wevent[serve]'.",
+            key="serve",
+        )

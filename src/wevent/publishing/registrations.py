@@ -26,8 +26,9 @@ from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
 
-
-_PUBLISHER_AHEAD = 2  # after the last committed slot comes the open one, whose roster is made; then one that is not begun
+_PUBLISHER_AHEAD = (
+    2  # after the last committed slot comes the open one, whose roster is made; then one that is not begun
+)
 
 
 class Asked(NamedTuple):

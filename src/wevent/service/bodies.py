@@ -218,9 +218,7 @@ async def in_thread_if_large(function: Any, body: bytes, *arguments: Any) -> Any
 
 
 def _too_long(most: int, how: str) -> RequestRefused:
-    return RequestRefused(
-        413, f"a body of at most {most:,} bytes {how}", "a longer one", "Send it in several parts."
-    )
+    return RequestRefused(413, f"a body of at most {most:,} bytes {how}", "a longer one", "Send it in several parts.")
 
 
 def _too_many(most: int) -> RequestRefused:

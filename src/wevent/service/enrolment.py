@@ -42,7 +42,8 @@ def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> Ch
         **{name: None if value is None else str(value) for name in Asked._fields for value in [getattr(body, name)]}
     )
     force = registrations.choose(path, user, asked, dry_run=dry_run)
-    assert force.slot is not None and force.person is not None
+    assert force.slot is not None
+    assert force.person is not None
     held = force.person.current
     assert held is not None, "who chose holds what they chose"
     return ChosenReply(
@@ -57,7 +58,8 @@ def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> Ch
 def leave(path: Path, user: str, *, erased: bool) -> LeftReply:
     """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
     force = registrations.leave(path, user, erased=erased)
-    assert force.slot is not None and force.person is not None
+    assert force.slot is not None
+    assert force.person is not None
     person = force.person
     ends = [until for row in person.past if (until := person.kept_until(row)) is not None]
     notes = _notes(force)
@@ -140,7 +142,9 @@ def import_people(
                 path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run, partial=not replace
             )
         except WeventError as error:
-            said = [part.replace(repr(str(file)), "the body") for part in (error.expected, error.received, error.remedy)]
+            said = [
+                part.replace(repr(str(file)), "the body") for part in (error.expected, error.received, error.remedy)
+            ]
             remedy = said[2].replace("--allow-removals", "allow_removals=true")
             facts = {name: fact for name, fact in error.facts.items() if name != "path"}
             raise type(error)(said[0], said[1], remedy, **facts) from None
@@ -193,7 +197,8 @@ def _membership(row: Membership, slot_us: int | None) -> MembershipRow:
 
 
 def _holdout(row: Membership, until: int | None, slot_us: int | None) -> HoldoutRow:
-    assert row.last is not None and until is not None
+    assert row.last is not None
+    assert until is not None
     return HoldoutRow(**_plain(row.key, slot_us), level=row.level, last=row.last, kept_until=until)
 
 

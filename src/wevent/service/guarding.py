@@ -1,4 +1,4 @@
-"""Around every call: headers that keep browsers strict, a log line without ids, and no error that tells what it should not."""
+"""Around every call: headers that keep browsers strict, a log line without ids, no error that tells what it should not."""
 
 from __future__ import annotations
 

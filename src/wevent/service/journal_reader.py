@@ -55,5 +55,3 @@ class JournalReader:
     def _asked(self, question: Callable[[Journal], Answer]) -> Answer:
         with open_journal(self.path) as journal:
             return question(journal)
-
-

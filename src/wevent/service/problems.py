@@ -15,10 +15,12 @@ from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 
 from wevent.errors import (
+    BatchConflict,
     InvalidJournal,
     InvalidState,
     JournalLocked,
     NotRegistered,
+    ServiceStopping,
     StaleJournal,
     StorageFailed,
     WeventError,
@@ -39,7 +41,13 @@ class RequestRefused(WeventError):
     headers: dict[str, str]
 
     def __init__(
-        self, status: int, expected: str, received: str, remedy: str, headers: Mapping[str, str] | None = None, **facts: Any
+        self,
+        status: int,
+        expected: str,
+        received: str,
+        remedy: str,
+        headers: Mapping[str, str] | None = None,
+        **facts: Any,
     ) -> None:
         super().__init__(expected, received, remedy, status=status, headers=dict(headers or {}), **facts)
 
@@ -54,7 +62,10 @@ class NotReady(RequestRefused):
 
 
 _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
-    StorageFailed: (507, "Expected room on the server's disk; received a disk that cannot be written. Try again later."),
+    StorageFailed: (
+        507,
+        "Expected room on the server's disk; received a disk that cannot be written. Try again later.",
+    ),
     JournalLocked: (503, "Expected a journal that can be used; received one that is busy. Try again later."),
     StaleJournal: (503, "Expected the journal; received a copy of it. The operator has to settle it first."),
     InvalidJournal: (503, "Expected a whole journal; received a damaged one. The operator has to restore it first."),
@@ -63,7 +74,7 @@ _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
 """Errors that are not the caller's, and what the caller is told instead of paths and holders."""
 
 
-_STATUSES: dict[type[WeventError], int] = {NotRegistered: 404}
+_STATUSES: dict[type[WeventError], int] = {NotRegistered: 404, BatchConflict: 409, ServiceStopping: 503}
 
 
 def problem(
@@ -94,7 +105,7 @@ def status_of(error: WeventError) -> tuple[int, Mapping[str, str]]:
         return error.status, error.headers
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
-            return status, {}
+            return status, {"Retry-After": str(RETRY_S)} if status == 503 else {}
     return 400, {}
 
 

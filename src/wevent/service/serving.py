@@ -178,7 +178,9 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 def _config(context: ServiceContext) -> uvicorn.Config:
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # it names addresses, and says less than the service's own lines
+    logging.getLogger("uvicorn").setLevel(
+        logging.ERROR
+    )  # it names addresses, and says less than the service's own lines
     return uvicorn.Config(
         make_app(context),
         http=BoundedProtocol,

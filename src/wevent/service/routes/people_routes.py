@@ -36,9 +36,7 @@ _FILE: dict[str, Any] = {
 _HOUR_S = 3600
 
 
-@router.put(
-    "/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=REQUIREMENT_BODY)
-)
+@router.put("/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=REQUIREMENT_BODY))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Let a person hold a requirement: a level, words for privacy and window, or a window and an epsilon."""
     return await choose(request, context, user, dry_run=dry_run)

@@ -80,9 +80,7 @@ async def ledger_now(context: ServiceContext) -> LedgerReply:
     return await context.reader.once("ledger", context.feed.committed, context.board.show)
 
 
-@router.get(
-    "/v1/statement", **described(None, access="public", content={JSON: {"schema": {"type": "object"}}})
-)
+@router.get("/v1/statement", **described(None, access="public", content={JSON: {"schema": {"type": "object"}}}))
 async def statement(context: Context) -> Response:
     """The privacy statement: what is promised, to whom, by what means, and what weakens it."""
     said = await context.reader.once("statement", context.feed.committed, privacy_statement)
@@ -100,7 +98,8 @@ async def releases(
         str | None, Query(alias="from", description="The first slot: its number, or a time.", max_length=100)
     ] = None,
     end: Annotated[
-        str | None, Query(alias="to", description="The last slot: its number, or a time it starts before.", max_length=100)
+        str | None,
+        Query(alias="to", description="The last slot: its number, or a time it starts before.", max_length=100),
     ] = None,
     cells: Annotated[
         str | None, Query(description="Labels of the cells, separated by commas; all of them.", max_length=100_000)
