@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from wevent.core.budget import NANO
 from wevent.errors import NotRegistered, WeventError
@@ -183,7 +184,7 @@ def _held(key: Key, level: str | None, slot_us: int | None) -> HeldRequirement:
     return HeldRequirement(**_plain(key, slot_us), level=level)
 
 
-def _plain(key: Key, slot_us: int | None) -> dict[str, object]:
+def _plain(key: Key, slot_us: int | None) -> dict[str, Any]:
     window, nano = key
     return {
         "window": window,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class Reply(msgspec.Struct):
     """An answer, or a part of one."""
 
 
