@@ -27,6 +27,7 @@ _COMMANDS = {
     "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
     "audit": "Re-check every window of every class of a journal.",
     "users": "List and change who is registered with which requirement.",
+    "token": "Make, list and revoke the service's tokens and people's own links.",
     "levels": "Show which levels are offered, what they protect, and how many hold them.",
     "backup": "Copy a journal while it is in use.",
     "restore": "Put a backup back in place of a journal that is damaged or lost.",

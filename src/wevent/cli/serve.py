@@ -44,7 +44,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     from wevent.service.service_settings import ServiceSettings
     from wevent.service.serving import Announcing, serve
 
-    service = ServiceSettings.of(settings, listen)
+    service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
     console = remarks()
     announcing = Announcing(
         imported=lambda difference: say(console, " ".join((f"Requirements: {difference}.", *difference.sentences()))),

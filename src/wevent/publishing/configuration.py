@@ -169,9 +169,6 @@ def read_config(config: Path | str) -> dict[str, Any]:
             values[key] = str(folder / values[key])
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
-    service = values.get("service")
-    if isinstance(service, dict) and isinstance(service.get("tokens"), str):
-        values["service"] = {**service, "tokens": str(folder / service["tokens"])}
     if cells_file(values.get("cells"), folder) is not None:
         values["cells"] = folder / values["cells"]
     if "inputs" in values:

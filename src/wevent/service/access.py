@@ -16,10 +16,11 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from wevent.errors import WeventError
+from wevent.service.access_records import Role
 from wevent.service.links import LINK_PREFIX, Link, Links
 from wevent.service.throttle import CallerKind, Throttle
 from wevent.service.tokens import CredentialRefused, Tokens
-from wevent.service.tokens_file import InvalidTokens, Role
+from wevent.service.tokens_file import InvalidTokens
 
 _CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}

@@ -21,8 +21,9 @@ import msgspec
 
 from wevent.errors import InvalidOption
 from wevent.people.membership import check_countable, check_id
+from wevent.service.access_records import AccessContents, LinkMark
 from wevent.service.tokens import CredentialRefused
-from wevent.service.tokens_file import AccessContents, LinkMark, TokensFile
+from wevent.service.tokens_file import TokensFile
 
 LINK_PREFIX = "wel_"
 LONGEST_LINK_S = 366 * 86_400

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
+from wevent.service.tokens_file import tokens_path
 
 LISTEN = "127.0.0.1:8080"
 _NUMBERS = {  # the default, the least and the most
@@ -67,11 +68,12 @@ class ServiceSettings:
     link_hours: int
 
     @classmethod
-    def of(cls, settings: Settings, listen: str | None = None) -> ServiceSettings:
+    def of(cls, settings: Settings, folder: Path = Path(), listen: str | None = None) -> ServiceSettings:
         """What the settings of a stream say.
 
         Args:
             settings: with a journal.
+            folder: of the configuration, which relative names start at.
             listen: where to listen, instead of where the configuration says.
 
         Raises:
@@ -80,11 +82,10 @@ class ServiceSettings:
         table: Mapping[str, Any] = settings.service
         check_table(table)
         assert settings.journal is not None, "a service has a journal"
-        tokens = table.get("tokens", settings.journal.with_name(f"{settings.journal.name}.tokens"))
         return cls(
             listen=_place(listen if listen is not None else table.get("listen", LISTEN)),
             public=table.get("public", False),
-            tokens=Path(tokens),
+            tokens=tokens_path(settings.journal, table.get("tokens"), folder),
             url=_url(table["url"]) if "url" in table else None,
             **{name: table.get(name, default) for name, (default, _, _) in _NUMBERS.items()},
         )

@@ -19,7 +19,8 @@ import msgspec
 
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption, WeventError
-from wevent.service.tokens_file import AccessContents, Role, TokenRecord, TokensFile
+from wevent.service.access_records import AccessContents, Role, TokenRecord
+from wevent.service.tokens_file import TokensFile
 from wevent.streams.clock import SECOND_US, format_time
 
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -16,99 +16,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from wevent.errors import StorageFailed, WeventError
 from wevent.journal.whole_file import sync_path
+from wevent.service.access_records import AccessContents, TokenRecord
 
 try:
     import fcntl
 except ImportError:  # a system without these locks, Windows: tokens can be checked there, not made
     fcntl = None  # type: ignore[assignment]
 
-Role = Literal["ingest", "enrol", "read", "admin"]
-"""What a token may be for; `admin` may do everything."""
 
 _MOST_BYTES = 64 << 20
-_SETTLED_NS = 1_000_000_000  # a file that changed less than this ago may change again without looking different
+_SETTLED_NS = 1_000_000_000  # a file read sooner after a change may have changed again and look the same
 _WAIT_S = 10.0  # for another process that changes the file
 _LOG = logging.getLogger(__name__)
-
-_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-_Short = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
-_Second = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class InvalidTokens(WeventError, ValueError):
     """A tokens file that cannot be trusted: damaged, readable by others, or not readable at all. Facts: `path`."""
-
-
-class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept of a token. Times are whole seconds since 1970.
-
-    Attributes:
-        id: its public part.
-        digest: SHA-256 of the whole token.
-        name: what it is for, in the operator's words.
-        roles: what it may do.
-        created: when it was made.
-        expires: from when on it admits nobody; None: never.
-        revoked: when it was revoked; None: it was not.
-    """
-
-    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{8}$")]
-    digest: _Digest
-    name: Annotated[str, msgspec.Meta(max_length=200)]
-    roles: Annotated[tuple[Role, ...], msgspec.Meta(min_length=1)]
-    created: _Second
-    expires: _Second | None = None
-    revoked: _Second | None = None
-
-    def __repr__(self) -> str:
-        return f"TokenRecord(id={self.id!r}, roles={self.roles!r})"
-
-
-class LinkMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """That somebody's links were ended: only links with this mark count.
-
-    Attributes:
-        mark: which links made since then carry.
-        until: when the last of those made before has expired.
-    """
-
-    mark: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
-    until: _Second
-
-
-class AccessContents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that the file says.
-
-    Attributes:
-        format: of the file.
-        tokens: in the order they were made.
-        key: what links are signed with; None before the first one.
-        longest_link_s: how long a link has lasted at most.
-        ended_links: digests of links that were ended, and when they would have expired.
-        link_marks: digests of people whose links were ended.
-    """
-
-    format: Literal[1] = 1
-    tokens: tuple[TokenRecord, ...] = ()
-    key: _Digest | None = None
-    longest_link_s: _Second = 0
-    ended_links: dict[_Short, _Second] = msgspec.field(default_factory=dict)
-    link_marks: dict[_Short, LinkMark] = msgspec.field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"AccessContents({len(self.tokens)} tokens)"
-
-    def without_past(self, now: float) -> AccessContents:
-        """Without what mattered only until now."""
-        ended = {name: until for name, until in self.ended_links.items() if until > now}
-        marks = {name: mark for name, mark in self.link_marks.items() if mark.until > now}
-        return msgspec.structs.replace(self, ended_links=ended, link_marks=marks)
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -135,10 +64,12 @@ class TokensFile:
 
     Args:
         path: where it is.
+        logs: whether it is logged, once, that the file cannot be trusted.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, logs: bool = True) -> None:
         self.path = path
+        self._logs = logs
         self._guard = threading.Lock()
         self._seen: _Seen | None = None
         self._contents = AccessContents()
@@ -171,40 +102,37 @@ class TokensFile:
             StorageFailed: if it cannot be written; it is left as it is.
         """
         real = Path(os.path.realpath(self.path))  # a link stays one
-        with _alone(real), self._guard:
-            self._seen = None
-            contents = made(self._current())
+        with _alone(real):  # and whoever only asks does not wait for the disk
+            contents = made(_load(real)[0])
             _write(real, contents)
+        with self._guard:
             self._seen = None
         return contents
 
     def _current(self) -> AccessContents:
         try:
-            if not self._is_settled():
-                self._read()
+            if not self._is_as_seen():
+                now_ns = time.time_ns()
+                self._contents, seen = _load(self.path)
+                is_settled = seen is not None and now_ns - seen.changed_ns >= _SETTLED_NS
+                self._seen = seen if is_settled else None
+                self._known = {record.id: record for record in self._contents.tokens}
         except InvalidTokens as error:
             self._seen, self._contents, self._known = None, AccessContents(), {}
-            if str(error) != self._told:
+            if self._logs and str(error) != self._told:
                 self._told = str(error)
                 _LOG.error("Nobody with a token is admitted. %s", error)
             raise
         self._told = ""
         return self._contents
 
-    def _is_settled(self) -> bool:
-        if self._seen is None or time.time_ns() - self._seen.changed_ns < _SETTLED_NS:
+    def _is_as_seen(self) -> bool:
+        if self._seen is None:
             return False
         try:
             return _Seen.of(os.stat(self.path)) == self._seen
         except OSError:
             return False
-
-    def _read(self) -> None:
-        data, self._seen = _bytes_of(self.path) or (None, None)
-        self._contents = AccessContents() if data is None else _decoded(self.path, data)
-        self._known = {record.id: record for record in self._contents.tokens}
-        if len(self._known) < len(self._contents.tokens):
-            raise _damaged(self.path)
 
 
 def tokens_path(journal: Path, named: str | None = None, folder: Path = Path()) -> Path:
@@ -218,6 +146,17 @@ def tokens_path(journal: Path, named: str | None = None, folder: Path = Path()) 
     return journal.with_name(f"{journal.name}.tokens") if named is None else folder / named
 
 
+def _load(path: Path) -> tuple[AccessContents, _Seen | None]:
+    """What a file says, and what it looked like; without a file nothing."""
+    read = _bytes_of(path)
+    if read is None:
+        return AccessContents(), None
+    contents = _decoded(path, read[0])
+    if len({record.id for record in contents.tokens}) < len(contents.tokens):
+        raise _damaged(path)
+    return contents, read[1]
+
+
 def _bytes_of(path: Path) -> tuple[bytes, _Seen] | None:
     """The bytes of a file that only its owner can read, None if there is none."""
     try:
@@ -226,23 +165,30 @@ def _bytes_of(path: Path) -> tuple[bytes, _Seen] | None:
         return None
     except OSError as error:
         raise _unreadable(path, error) from None
-    with os.fdopen(file, "rb") as opened:
-        found = os.fstat(opened.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-            raise InvalidTokens(
-                "a tokens file", f"something else ({str(path)!r})", "Move it away and make tokens anew.", path=str(path)
-            )
-        if os.name == "posix" and found.st_mode & 0o077:
-            raise InvalidTokens(
-                "a tokens file that only its owner can read or write (mode 0600)",
-                f"{str(path)!r} with mode {stat.S_IMODE(found.st_mode):04o}",
-                "Take the rights of others away (chmod 600); if they may have read or changed it, make tokens anew.",
-                path=str(path),
-            )
-        try:
+    try:
+        found = os.fstat(file)
+        _refuse_unfit(path, found)
+        with os.fdopen(file, "rb", closefd=False) as opened:
             return opened.read(), _Seen.of(found)
-        except OSError as error:
-            raise _unreadable(path, error) from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    finally:
+        os.close(file)
+
+
+def _refuse_unfit(path: Path, found: os.stat_result) -> None:
+    """Refuse what is no file, or one that others may read or write."""
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+        raise InvalidTokens(
+            "a tokens file", f"something else ({str(path)!r})", "Move it away and make tokens anew.", path=str(path)
+        )
+    if os.name == "posix" and found.st_mode & 0o077:
+        raise InvalidTokens(
+            "a tokens file that only its owner can read or write (mode 0600)",
+            f"{str(path)!r} with mode {stat.S_IMODE(found.st_mode):04o}",
+            "Take the rights of others away (chmod 600); if they may have read or changed it, make tokens anew.",
+            path=str(path),
+        )
 
 
 def _decoded(path: Path, data: bytes) -> AccessContents:
