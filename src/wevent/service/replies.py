@@ -362,6 +362,9 @@ class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     epsilon: float | str | None = None
 
 
+WAYS = (["level"], ["privacy", "window"], ["window", "epsilon"])
+"""What of it is said: one of these."""
+
 REPLIES: tuple[type[msgspec.Struct], ...] = (
     AboutReply,
     LevelsReply,
