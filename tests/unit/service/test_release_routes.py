@@ -249,9 +249,13 @@ def test_silence_is_broken_now_and_then(service: Service, monkeypatch: pytest.Mo
 
 def test_the_stream_ends_when_the_service_does(service: Service) -> None:
     async def act(client: httpx.AsyncClient) -> Any:
-        asyncio.get_running_loop().call_later(0.05, service.context.feed.close)
-        answer = await client.get("/v1/releases/stream", headers={"Last-Event-ID": "4"})
-        return answer
+        feed = service.context.feed
+        answer = asyncio.create_task(client.get("/v1/releases/stream", headers={"Last-Event-ID": "4"}))
+        while not feed.readers:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        feed.close()
+        return await answer
 
     answer = service.during(act)
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
