@@ -20,7 +20,7 @@ DRAIN_S = 5.0
 SEND_BUFFER = 256 << 10
 """So many bytes wait in the system for a reader that is slow."""
 
-MOST_HEADER_BYTES = 16 << 10
+MOST_HEADER_BYTES = 64 << 10
 MOST_HEADERS = 100
 
 

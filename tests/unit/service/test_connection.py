@@ -116,10 +116,10 @@ def test_headers_that_trickle_are_cut_off(port: int) -> None:
 @pytest.mark.parametrize(
     "request_head",
     [
-        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 40_000,
-        b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 100_000,
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
-        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
     ],
 )
 def test_headers_that_are_too_long_are_refused(port: int, request_head: bytes) -> None:
