@@ -126,6 +126,10 @@ class InvalidMembership(WeventError, ValueError):
     """A change of the registry that cannot be made. Facts: `line` or `requirement`; never a user id."""
 
 
+class NotRegistered(InvalidMembership):
+    """Somebody whom the registry does not know, or who has left. Facts: none; never a user id."""
+
+
 class BatchConflict(WeventError):
     """A batch of events under an id that stands for other content. No facts: ids are the sender's."""
 

@@ -20,6 +20,7 @@ from wevent.errors import WeventError
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
     "publish": "Publish a stream of events: files or live lines in, private histograms out.",
+    "serve": "Publish what is sent over HTTP, and serve the releases and the page.",
     "check": "Say what publishing would meet, before anything is spent.",
     "status": "Show how far a journal is and what budget is left.",
     "releases": "Print or export the releases of a journal.",
