@@ -11,7 +11,7 @@ export function tellAbout(about, clock) {
   const cells = about.cells.length === 1 ? "one cell" : `each of ${whole(about.cells.length)} cells`;
   say(
     find("lead"),
-    `How many people were in ${cells}, released ${every(clock.seconds)}. Noise is added before anything goes out, so that no number tells whether a particular person was there.`,
+    `How many people were in ${cells}, released ${every(clock.seconds)}. Noise is added before anything goes out, so that the numbers can say very little about whether any one person was there.`,
   );
   say(find("slot-words"), ` of ${span(clock.seconds)}`);
   say(
