@@ -89,7 +89,13 @@ class Spool:
             raise _failed(folder, error) from None
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
-        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed."""
+        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed.
+
+        A run that was killed may not have forced it to disk; after this it is there, and may be acknowledged again.
+
+        Raises:
+            StorageFailed: if files cannot be read, removed or forced to disk.
+        """
         for slot, path in sorted(self._found()):
             if slot <= after:
                 _remove(path)
@@ -97,6 +103,11 @@ class Spool:
             with self._lock:
                 self._files[slot] = _SlotFile(path, self._cells)
             yield from ((slot, spooled) for spooled in self._files[slot].read())
+        try:
+            for file in self._files.values():
+                file.force()
+        except OSError as error:
+            raise _failed(self.folder, error) from None
         self._sync_folder()
 
     def append(self, slot: int, spooled: Spooled) -> int:
@@ -127,10 +138,10 @@ class Spool:
             try:
                 for file in files:
                     file.force()
-                if fresh:
-                    self._sync_folder()
             except OSError as error:
                 raise _failed(self.folder, error) from None
+            if fresh:
+                self._sync_folder()
             self._durable = through
 
     def forget(self, through: int) -> None:
@@ -164,11 +175,14 @@ class Spool:
         return [(int(match[1]), self.folder / name) for match, name in matches if match is not None]
 
     def _sync_folder(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            folder = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise _failed(self.folder, error) from None
 
 
 class _SlotFile:
@@ -190,7 +204,20 @@ class _SlotFile:
             raise _failed(path, error) from None
         self.dirty = self.fresh = self._size == 0
         if not self._size:
-            self.append(msgspec.msgpack.encode([_FORMAT, cells.declaration()], enc_hook=str))
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write the header of a new file; if that fails, neither the file nor its descriptor stays."""
+        try:
+            self._append_header()
+        except StorageFailed:
+            self.close()
+            with suppress(StorageFailed):
+                _remove(self.path)
+            raise
+
+    def _append_header(self) -> None:
+        self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
 
     def append(self, data: bytes) -> None:
         text = _FRAME.pack(len(data), zlib.crc32(data)) + data
@@ -230,7 +257,7 @@ class _SlotFile:
         if header is None or places is None:
             _log.warning("a spool file has no header that this version reads: its events are not counted")
             self._cut(0)
-            self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
+            self._append_header()
             return
         whole = header[0]
         for place, record in records:
@@ -258,12 +285,15 @@ class _SlotFile:
 
 
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whole records, each with the place behind it; ends at the first that is not whole."""
+    """Whole records, each with the place behind it; ends at the first that is not whole.
+
+    A power failure may leave zeros where nothing was written yet: they look like an empty record, which there is none of.
+    """
     place = 0
     while place + _FRAME.size <= len(data):
         size, checksum = _FRAME.unpack_from(data, place)
         record = data[place + _FRAME.size : place + _FRAME.size + size]
-        if size > _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
+        if not 0 < size <= _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
             return
         place += _FRAME.size + size
         yield place, record

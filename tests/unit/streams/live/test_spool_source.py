@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,40 @@ def test_a_torn_end_was_acknowledged_to_nobody_and_is_cut_off(tmp_path: Path, cu
     assert counted(again, 1) == [[2, 0]]
 
 
+@pytest.mark.parametrize("zeros", [1, 8, 16, 4096])
+def test_zeros_that_a_power_failure_left_are_cut_off(tmp_path: Path, zeros: int) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    whole = path.read_bytes()
+    path.write_bytes(whole + bytes(zeros))
+    again = opened(tmp_path, now)
+    assert path.read_bytes() == whole
+    now.seconds = 10
+    assert counted(again, 1) == [[1, 0]]
+
+
+def test_what_a_killed_run_did_not_force_is_forced_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """As SIGKILL between writing and forcing."""
+
+    def kill(file: int) -> None:
+        raise Killed
+
+    batch = lines((1, 7, "north"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", kill)
+        killed = opened(tmp_path, Clock(3))
+        with pytest.raises(Killed):
+            killed.receive("a", "1", batch)
+    forced: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: forced.append(os.readlink(f"/proc/self/fd/{file}")))
+    assert opened(tmp_path, Clock(3)).receive("a", "1", batch).accepted == 1
+    assert forced == [str(tmp_path / "spool" / "slot-1.events")]
+
+
 def test_files_of_committed_slots_are_removed_at_the_start(tmp_path: Path) -> None:
     now = Clock(3)
     opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
@@ -253,6 +288,38 @@ def test_a_full_disk_refuses_the_batch_and_keeps_the_others(tmp_path: Path, monk
     assert source.receive("a", "2", lines((1, 8, "north"))).accepted == 1
     now.seconds = 10
     assert counted(opened(tmp_path, now), 1) == [[2, 0]]
+
+
+def test_a_disk_that_is_full_when_a_slot_begins_costs_neither_files_nor_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = opened(tmp_path, Clock(3))
+
+    def refuse(file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", refuse)
+        for number in range(10):
+            with pytest.raises(StorageFailed):
+                source.receive("a", str(number), lines((1, 7, "north")))
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert files(tmp_path) == {}, "its name would outlive the slot: only files that were begun are removed"
+    assert source.receive("a", "1", lines((1, 7, "north"))).accepted == 1
+
+
+def test_a_folder_that_was_taken_away_is_told_in_a_sentence(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    source.receive("a", "1", lines((1, 7, "north")))
+    shutil.rmtree(tmp_path / "spool")
+    now.seconds = 11
+    with pytest.raises(StorageFailed):
+        source.receive("a", "2", lines((11, 7, "north")))
+    assert counted(source, 1) == [[1, 0]]
+    with pytest.raises(StorageFailed):
+        source.forget(1)
 
 
 def test_a_disk_that_does_not_force_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
