@@ -107,6 +107,12 @@ class _Along:
         in_time = self._due.left_s(self._moment_us) > 2 * self._took_s
         return in_time and self._due.own(self._first + number) <= self._moment_us
 
+    def lets(self, number: int) -> bool:
+        """Whether the first one goes out no later if one more that has closed joins it after so many."""
+        if self._due is None or number == 0:
+            return True
+        return self._due.own(self._first + number) <= self._due.of(self._first)
+
 
 class Publication:
     """One run over a journal; made for a journal that has terms and is not stale (see `wevent.publishing.staleness`).
@@ -205,7 +211,10 @@ class Publication:
         along = _Along(self._running.due, slot, 1 if self._journal.epoch_waits else self._upto(min(most, _BEHIND)))
         counting = self._source.count(roster, slot, max(wanted, along.most))
         begun, number = time.monotonic(), 0
-        while not stop.asked and (along.takes(number) or (number < wanted and time.monotonic() - begun < _BATCH_S)):
+        while not stop.asked:
+            joins = number < wanted and along.lets(number) and time.monotonic() - begun < _BATCH_S
+            if not (joins or along.takes(number)):
+                return
             counted = next(counting, None)
             if counted is None:
                 return

@@ -86,6 +86,20 @@ def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
     assert seen["late"] == [on_time[0], (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
 
 
+@pytest.mark.parametrize("offset_s", [5, 60, 65, 150, 600])
+def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path: Path, offset_s: int) -> None:
+    wall = Wall()
+    told: list[tuple[int, int]] = []
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(
+            last=12,
+            due=DueMoments(CLOCK, offset_s * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, DelayedSource(12, wall, {}), KeptOutput(), running=running).run()
+    assert told == [(slot, 60 * slot + offset_s) for slot in range(1, 13)]
+
+
 def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
     wall = Wall()
     source = DelayedSource(3, wall, {})
