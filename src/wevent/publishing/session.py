@@ -44,6 +44,7 @@ from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settle
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, Source, declared_clock, open_source
 from wevent.streams.files.inputs import find_files
+from wevent.streams.live.spool import spool_folder, sweep
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 
@@ -192,7 +193,8 @@ def run(
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.is_live else _FILE_BATCH
         due = due_moments(settings, clock)
-        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=watch.progress)
+        progress = watch.progress if enrolling else _sweeping(journal, path, watch.progress)
+        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=progress)
         noise = SecureNoise()
         if due is not None:
             noise.get_ready()
@@ -211,6 +213,20 @@ def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Pat
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
     files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
+
+
+def _sweeping(journal: Journal, path: Path, progress: Progress) -> Progress:
+    """Progress that leaves nothing of committed slots where a service kept their events: only a service reads them."""
+    folder = spool_folder(path)
+    if not folder.is_dir():
+        return progress
+    sweep(folder, journal.head().committed)
+
+    def swept(slot: int, last: int | None) -> None:
+        sweep(folder, slot)
+        progress(slot, last)
+
+    return swept
 
 
 def _journal_path(settings: Settings) -> Path:

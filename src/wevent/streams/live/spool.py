@@ -32,8 +32,26 @@ from wevent.streams.records.decoding import EventColumns
 _log = logging.getLogger("wevent.streams.live.spool")
 _FORMAT = 1
 _FRAME = Struct("<II")  # length and checksum of what follows
-_NAME = re.compile(r"slot-(\d{1,19})\.events")
+_NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
 _LONGEST = 1 << 30  # of a record: more is damage
+
+
+def spool_folder(journal: Path) -> Path:
+    """Where a service keeps the events of open slots of a journal."""
+    return journal.with_name(f"{journal.name}.spool")
+
+
+def sweep(folder: Path, through: int) -> None:
+    """Remove what a service left of slots up to this one, which somebody else has committed; a folder there need not be.
+
+    Raises:
+        StorageFailed: if a file cannot be removed: events may not outlive their slot.
+    """
+    gone = [path for slot, path in _found(folder) if slot <= through] if folder.is_dir() else []
+    for path in gone:
+        _remove(path)
+    if gone:
+        _sync(folder)
 
 
 class BatchAnswer(msgspec.Struct, frozen=True):
@@ -96,7 +114,7 @@ class Spool:
         Raises:
             StorageFailed: if files cannot be read, removed or forced to disk.
         """
-        for slot, path in sorted(self._found()):
+        for slot, path in sorted(_found(self.folder)):
             if slot <= after:
                 _remove(path)
                 continue
@@ -108,7 +126,7 @@ class Spool:
                 file.force()
         except OSError as error:
             raise _failed(self.folder, error) from None
-        self._sync_folder()
+        _sync(self.folder)
 
     def append(self, slot: int, spooled: Spooled) -> int:
         """Write what a batch has for a slot; returns the number to `force`.
@@ -141,7 +159,7 @@ class Spool:
             except OSError as error:
                 raise _failed(self.folder, error) from None
             if fresh:
-                self._sync_folder()
+                _sync(self.folder)
             self._durable = through
 
     def forget(self, through: int) -> None:
@@ -157,7 +175,7 @@ class Spool:
                 file.close()
                 _remove(file.path)
         if gone:
-            self._sync_folder()
+            _sync(self.folder)
 
     def close(self) -> None:
         """Close the files; they stay."""
@@ -165,24 +183,6 @@ class Spool:
             for file in self._files.values():
                 file.close()
             self._files.clear()
-
-    def _found(self) -> list[tuple[int, Path]]:
-        try:
-            names = os.listdir(self.folder)
-        except OSError as error:
-            raise _failed(self.folder, error) from None
-        matches = ((_NAME.fullmatch(name), name) for name in names)
-        return [(int(match[1]), self.folder / name) for match, name in matches if match is not None]
-
-    def _sync_folder(self) -> None:
-        try:
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise _failed(self.folder, error) from None
 
 
 class _SlotFile:
@@ -317,6 +317,27 @@ def _decode(record: bytes) -> Spooled:
 
 def _whole(data: bytes) -> IntArray:
     return np.frombuffer(data, dtype=np.int64).copy()
+
+
+def _found(folder: Path) -> list[tuple[int, Path]]:
+    """The files of slots in a folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise _failed(folder, error) from None
+    matches = ((_NAME.fullmatch(name), name) for name in names)
+    return [(int(match[1]), folder / name) for match, name in matches if match is not None]
+
+
+def _sync(folder: Path) -> None:
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        raise _failed(folder, error) from None
 
 
 def _remove(path: Path) -> None:

@@ -383,3 +383,18 @@ def test_what_is_counted_has_the_shape_that_a_step_wants(tmp_path: Path) -> None
     assert [slot.slot for slot in slots] == [1, 2, 3]
     assert all(slot.counts.matrix.dtype == np.int64 and not slot.counts.matrix.any() for slot in slots)
     assert source.closed_through() == 3
+
+
+def test_another_publisher_of_the_journal_leaves_nothing_of_what_it_commits(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    spool_module.sweep(spool_module.spool_folder(journal), 5)  # no service ever ran
+    now = Clock(12)
+    source = SpoolSource(
+        settings(grace_us=5 * SECOND), CLOCK, None, folder=spool_module.spool_folder(journal), now_us=now
+    )
+    source.resume({"slot": 0})
+    source.receive("a", "1", lines((9, 7, "north"), (11, 8, "south")))
+    source.close()
+    (source_folder := spool_module.spool_folder(journal)).joinpath("slot-01.events").touch()  # not one of ours
+    spool_module.sweep(source_folder, 1)
+    assert sorted(path.name for path in source_folder.iterdir()) == ["slot-01.events", "slot-2.events"]
