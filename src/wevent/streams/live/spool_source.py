@@ -150,9 +150,10 @@ class SpoolSource:
         with self._lock:
             return self._closed(self._now())
 
-    def idle(self, wait_s: float) -> None:
-        """Wait; events go on being received by other threads."""
+    def idle(self, wait_s: float) -> bool:
+        """Wait; events go on being received by other threads. After `stop` the files keep what is not committed."""
         time.sleep(wait_s)
+        return not self._stopping.is_set()
 
     def forget(self, through: int) -> None:
         """Slots up to this one are committed: their events, and the ids of batches that came in them, are removed."""
