@@ -158,7 +158,8 @@ def run(
         settings = keep_pinned(settings, pinned_terms(journal))
         if enrolling:
             settings = with_levels(settings, pinned_terms(journal))
-        clock, last = declared_clock(settings, pinned_clock(journal))
+        begun = _begun_clock(journal, settings.slot_us) if enrolling else pinned_clock(journal)
+        clock, last = declared_clock(settings, begun)
         wanted, terms = asked_terms(journal, settings, clock, intent)
         must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
@@ -279,6 +280,17 @@ def pinned_clock(journal: Journal) -> SlotClock | None:
     """The clock that binds a journal, None before its first slot."""
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
+
+
+def _begun_clock(journal: Journal, length_us: int) -> SlotClock | None:
+    """The clock that a service goes on with: also before the first slot is committed, whose events it may have taken.
+
+    Whether it has taken any does not matter: the clock would tell (spec 1).
+    """
+    if journal.is_new:
+        return None
+    terms = journal.head().epoch.terms
+    return SlotClock(terms.origin_us, terms.length_us) if terms.length_us == length_us else pinned_clock(journal)
 
 
 def asked_terms(

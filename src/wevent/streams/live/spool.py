@@ -27,10 +27,11 @@ from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.errors import StorageFailed
+from wevent.streams.clock import SlotClock
 from wevent.streams.records.decoding import EventColumns
 
 _log = logging.getLogger("wevent.streams.live.spool")
-_FORMAT = 1
+_FORMAT = 2
 _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
 _LONGEST = 1 << 30  # of a record: more is damage
@@ -89,14 +90,15 @@ class Spool:
     Args:
         folder: made if it is not there; nobody else may read it.
         cells: the declared cells; events of a file that was begun under other cells are found by their labels.
+        clock: when slots begin; a file of another clock is of another stream, and is removed.
 
     Raises:
         StorageFailed: if the folder cannot be made or read.
     """
 
-    def __init__(self, folder: Path, cells: Cells) -> None:
+    def __init__(self, folder: Path, cells: Cells, clock: SlotClock) -> None:
         self.folder = folder
-        self._cells = cells
+        self._cells, self._clock = cells, clock
         self._files: dict[int, _SlotFile] = {}
         self._lock = threading.Lock()  # of the table of files and what is written to them
         self._forcing = threading.Lock()  # one thread forces to disk what all have written
@@ -118,9 +120,14 @@ class Spool:
             if slot <= after:
                 _remove(path)
                 continue
-            with self._lock:
-                self._files[slot] = _SlotFile(path, self._cells)
-            yield from ((slot, spooled) for spooled in self._files[slot].read())
+            file = self._open(slot)
+            if not file.is_of_this_stream():
+                _log.warning(
+                    "a spool file is damaged at its beginning, or of another stream: its events are not counted"
+                )
+                self._drop(slot)
+                continue
+            yield from ((slot, spooled) for spooled in file.read())
         try:
             for file in self._files.values():
                 file.force()
@@ -135,9 +142,7 @@ class Spool:
             StorageFailed: if it could not be written; then nothing of it is there.
         """
         with self._lock:
-            if slot not in self._files:
-                self._files[slot] = _SlotFile(self.folder / f"slot-{slot}.events", self._cells)
-            self._files[slot].append(_encode(spooled))
+            (self._files.get(slot) or self._open(slot)).append(_encode(spooled))
             self._written += 1
             return self._written
 
@@ -171,11 +176,19 @@ class Spool:
         with self._forcing, self._lock:
             gone = [slot for slot in self._files if slot <= through]
             for slot in gone:
-                file = self._files.pop(slot)
-                file.close()
-                _remove(file.path)
+                self._drop(slot)
         if gone:
             _sync(self.folder)
+
+    def _open(self, slot: int) -> _SlotFile:
+        path = self.folder / f"slot-{slot}.events"
+        self._files[slot] = _SlotFile(path, self._cells, self._clock.start_of(slot))
+        return self._files[slot]
+
+    def _drop(self, slot: int) -> None:
+        file = self._files.pop(slot)
+        file.close()
+        _remove(file.path)
 
     def close(self) -> None:
         """Close the files; they stay."""
@@ -188,14 +201,19 @@ class Spool:
 class _SlotFile:
     """The file of one slot, open for appending.
 
+    Args:
+        path: where it is.
+        cells: the declared cells.
+        start_us: when the slot begins.
+
     Attributes:
         dirty: whether something was written that is not forced to disk.
         fresh: whether its name is not forced to disk either.
     """
 
-    def __init__(self, path: Path, cells: Cells) -> None:
+    def __init__(self, path: Path, cells: Cells, start_us: int) -> None:
         self.path = path
-        self._cells = cells
+        self._cells, self._start_us = cells, start_us
         self._torn = False
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -209,15 +227,12 @@ class _SlotFile:
     def _begin(self) -> None:
         """Write the header of a new file; if that fails, neither the file nor its descriptor stays."""
         try:
-            self._append_header()
+            self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration(), self._start_us], enc_hook=str))
         except StorageFailed:
             self.close()
             with suppress(StorageFailed):
                 _remove(self.path)
             raise
-
-    def _append_header(self) -> None:
-        self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
 
     def append(self, data: bytes) -> None:
         text = _FRAME.pack(len(data), zlib.crc32(data)) + data
@@ -245,22 +260,17 @@ class _SlotFile:
         self.dirty = self.fresh = False  # before: what is written meanwhile is dirty again
         os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
 
+    def is_of_this_stream(self) -> bool:
+        """Whether it begins as this version writes it, for a slot that begins when this one does."""
+        return self._header() is not None
+
     def read(self) -> Iterator[Spooled]:
-        """Every record; an end that a crash has torn is cut off."""
-        data = self.path.read_bytes()
-        records = _records(data)
-        header = next(records, None)
-        try:
-            places = None if header is None else self._places(msgspec.msgpack.decode(header[1]))
-        except (msgspec.DecodeError, ValueError, TypeError):
-            places = None
-        if header is None or places is None:
-            _log.warning("a spool file has no header that this version reads: its events are not counted")
-            self._cut(0)
-            self._append_header()
-            return
-        whole = header[0]
-        for place, record in records:
+        """Every record of a file of this stream; an end that a crash has torn is cut off."""
+        header = self._header()
+        assert header is not None
+        whole, declared = header
+        places = self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
+        for place, record in _records(self._contents(), whole):
             whole = place
             spooled = _decode(record)
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
@@ -275,21 +285,27 @@ class _SlotFile:
             self._size = size
             self.dirty = True
 
-    def _places(self, header: Any) -> IntArray:
-        """Where the cells of the file are among those that are declared now; -1 for one that is no longer."""
-        form, declared = header
-        if form != _FORMAT:
-            raise ValueError("another format")
-        labels = range(declared) if isinstance(declared, int) else declared
-        return self._cells.find(Labels.of(list(labels)))
+    def _header(self) -> tuple[int, Any] | None:
+        """Where the header ends, and the cells it declares."""
+        place, header = next(_records(self._contents()), (0, b""))
+        try:
+            form, declared, start_us = msgspec.msgpack.decode(header)
+        except (msgspec.DecodeError, ValueError, TypeError):
+            return None
+        return (place, declared) if (form, start_us) == (_FORMAT, self._start_us) else None
+
+    def _contents(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise _failed(self.path, error) from None
 
 
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _records(data: bytes, place: int = 0) -> Iterator[tuple[int, bytes]]:
     """Whole records, each with the place behind it; ends at the first that is not whole.
 
     A power failure may leave zeros where nothing was written yet: they look like an empty record, which there is none of.
     """
-    place = 0
     while place + _FRAME.size <= len(data):
         size, checksum = _FRAME.unpack_from(data, place)
         record = data[place + _FRAME.size : place + _FRAME.size + size]

@@ -77,7 +77,7 @@ class SpoolSource:
     ) -> None:
         self._settings, self._clock, self._last = settings, clock, last
         self._now_us = now_us
-        self._spool = Spool(folder, settings.cells)
+        self._spool = Spool(folder, settings.cells, clock)
         self._decoders = threading.local()
         self._lock = threading.Lock()  # of everything below
         self._stopping = threading.Event()

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,33 @@ def test_cells_of_an_epoch_are_found_by_their_labels(tmp_path: Path) -> None:
     now.seconds = 10
     assert counted(source, 1) == [[0, 1]]
     assert source.totals()["unknown_cell"] == 1
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda data: b"", lambda data: data[9:], lambda data: data[:20] + b"!" + data[21:]]
+)
+def test_a_file_that_does_not_begin_as_it_should_is_removed(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    path.write_bytes(changed(path.read_bytes()))
+    again = opened(tmp_path, now)
+    assert again.receive("a", "1", lines((2, 8, "north"))).accepted == 1
+    now.seconds = 10
+    assert counted(opened(tmp_path, now), 1) == [[1, 0]]
+
+
+def test_a_file_of_another_clock_is_of_another_stream(tmp_path: Path) -> None:
+    now = Clock(33)
+    first = opened(tmp_path, now, committed=2)
+    assert first.receive("a", "1", lines((31, 7, "north"))).accepted == 1
+    assert list(files(tmp_path)) == ["slot-4.events"]
+    later = SlotClock(30 * SECOND, 10 * SECOND)  # the journal was taken away, and another one begun
+    source = SpoolSource(settings(), later, None, folder=tmp_path / "spool", now_us=now)
+    source.resume({"slot": 0})
+    assert files(tmp_path) == {}
+    now.seconds = 71
+    assert counted(source, 1, 4) == [[0, 0]] * 4
 
 
 def test_a_full_disk_refuses_the_batch_and_keeps_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
