@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -34,6 +34,7 @@ _log = logging.getLogger("wevent.streams.live.spool")
 _FORMAT = 2
 _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
+_KEPT_OPEN = 16  # files: those of the slots that batches come for
 _LONGEST = 1 << 30  # of a record: more is damage
 
 
@@ -128,11 +129,8 @@ class Spool:
                 self._drop(slot)
                 continue
             yield from ((slot, spooled) for spooled in file.read())
-        try:
-            for file in self._files.values():
-                file.force()
-        except OSError as error:
-            raise _failed(self.folder, error) from None
+            self._force([file])
+            self._rest()
         _sync(self.folder)
 
     def append(self, slot: int, spooled: Spooled) -> int:
@@ -158,14 +156,11 @@ class Spool:
             with self._lock:
                 through, files = self._written, [file for file in self._files.values() if file.dirty]
                 fresh = any(file.fresh for file in files)
-            try:
-                for file in files:
-                    file.force()
-            except OSError as error:
-                raise _failed(self.folder, error) from None
+            self._force(files)
             if fresh:
                 _sync(self.folder)
             self._durable = through
+            self._rest()
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -179,6 +174,19 @@ class Spool:
                 self._drop(slot)
         if gone:
             _sync(self.folder)
+
+    def _force(self, files: Iterable[_SlotFile]) -> None:
+        try:
+            for file in files:
+                file.force()
+        except OSError as error:
+            raise _failed(self.folder, error) from None
+
+    def _rest(self) -> None:
+        """Keep the latest files open: who is far behind has many, and a process may have so many only."""
+        with self._lock:
+            for slot in list(self._files)[:-_KEPT_OPEN]:
+                self._files[slot].rest()
 
     def _open(self, slot: int) -> _SlotFile:
         path = self.folder / f"slot-{slot}.events"
@@ -215,9 +223,9 @@ class _SlotFile:
         self.path = path
         self._cells, self._start_us = cells, start_us
         self._torn = False
+        self._file: int | None = None
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._size = os.fstat(self._file).st_size
+            self._size = os.fstat(self._opened(os.O_CREAT)).st_size
         except OSError as error:
             raise _failed(path, error) from None
         self.dirty = self.fresh = self._size == 0
@@ -242,7 +250,7 @@ class _SlotFile:
             written = 0
             while written < len(text):
                 self._torn = True
-                written += os.write(self._file, text[written:] if written else text)
+                written += os.write(self._opened(), text[written:] if written else text)
             self._torn = False
         except OSError as error:
             with suppress(OSError):
@@ -253,12 +261,12 @@ class _SlotFile:
 
     def _cut_torn(self) -> None:
         """Half a record would hide those behind it."""
-        os.ftruncate(self._file, self._size)
+        os.ftruncate(self._opened(), self._size)
         self._torn = False
 
     def force(self) -> None:
         self.dirty = self.fresh = False  # before: what is written meanwhile is dirty again
-        os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
+        os.fdatasync(self._opened()) if hasattr(os, "fdatasync") else os.fsync(self._opened())
 
     def is_of_this_stream(self) -> bool:
         """Whether it begins as this version writes it, for a slot that begins when this one does."""
@@ -276,12 +284,24 @@ class _SlotFile:
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
         self._cut(whole)
 
+    def rest(self) -> None:
+        """Close it until it is needed again, unless something waits to be forced."""
+        if not self.dirty:
+            self.close()
+
     def close(self) -> None:
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _opened(self, how: int = 0) -> int:
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | how, 0o600)
+        return self._file
 
     def _cut(self, size: int) -> None:
         if size < self._size:
-            os.ftruncate(self._file, size)
+            os.ftruncate(self._opened(), size)
             self._size = size
             self.dirty = True
 

@@ -337,6 +337,24 @@ def test_a_disk_that_is_full_when_a_slot_begins_costs_neither_files_nor_descript
     assert source.receive("a", "1", lines((1, 7, "north"))).accepted == 1
 
 
+def test_who_is_far_behind_keeps_few_files_open(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    before = len(os.listdir("/proc/self/fd"))
+    for slot in range(200):
+        now.seconds = 10 * slot + 3
+        assert source.receive("a", str(slot), lines((10 * slot + 1, 7, "north"))).accepted == 1
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    source.close()
+    again = opened(tmp_path, now)
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    assert len(files(tmp_path)) == 200
+    now.seconds = 2000
+    assert counted(again, 1, 200) == [[1, 0]] * 200
+    again.forget(200)
+    assert files(tmp_path) == {}
+
+
 def test_a_folder_that_was_taken_away_is_told_in_a_sentence(tmp_path: Path) -> None:
     now = Clock(3)
     source = opened(tmp_path, now)
