@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from wevent.errors import (
+    BatchConflict,
     InsufficientBudget,
     InvalidCells,
     InvalidCounts,
@@ -27,6 +28,7 @@ from wevent.errors import (
     InvalidState,
     JournalLocked,
     ServiceRefused,
+    ServiceStopping,
     ServiceUnreachable,
     SettingsDiffer,
     StaleJournal,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchConflict",
     "Budgets",
     "Cells",
     "Counts",
@@ -128,6 +131,7 @@ __all__ = [
     "SecureNoise",
     "SeededNoise",
     "ServiceRefused",
+    "ServiceStopping",
     "ServiceUnreachable",
     "SettingsDiffer",
     "Smoother",

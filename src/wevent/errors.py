@@ -127,6 +127,18 @@ class InvalidMembership(WeventError, ValueError):
     """A change of the registry that cannot be made. Facts: `line` or `requirement`; never a user id."""
 
 
+class NotRegistered(InvalidMembership):
+    """Somebody whom the registry does not know, or who has left. Facts: none; never a user id."""
+
+
+class BatchConflict(WeventError):
+    """A batch of events under an id that stands for other content. No facts: ids are the sender's."""
+
+
+class ServiceStopping(WeventError):
+    """A service that is starting or stopping takes no events now; the same batch may be sent again soon. No facts."""
+
+
 class InvalidOutput(WeventError, ValueError):
     """An output file that does not continue this journal's releases. Facts: `path`, `slot` if one is at fault."""
 

@@ -265,6 +265,8 @@ CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams, test
     wevent.SettingsDiffer,
     wevent.StaleJournal,
     wevent.StorageFailed,
+    wevent.BatchConflict,
+    wevent.ServiceStopping,
 }
 
 

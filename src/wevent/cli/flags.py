@@ -66,6 +66,9 @@ STREAM_FLAGS = (
     click.option("--stream", help="The stream's id, pinned by the journal."),
     click.option("--grace", help="How long a live slot stays open after its end."),
     click.option(
+        "--due", help="How long after its end a live slot's release goes out; soon after the grace unless told."
+    ),
+    click.option(
         "--close", type=Word("clock", "lines", checked=False), help="What closes a live slot; the clock unless told."
     ),
     click.option(
@@ -74,6 +77,39 @@ STREAM_FLAGS = (
     click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private."),
 )
 """The other settings of a stream."""
+
+
+INTENT_FLAGS = (
+    click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later."),
+    click.option(
+        "--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays."
+    ),
+    click.option(
+        "--allow-removals",
+        is_flag=True,
+        help="Also if more than one in ten of the registered are not in --requirements.",
+    ),
+    click.option(
+        "--released-through", type=click.IntRange(0), help="For a restored backup: the last slot that went out."
+    ),
+    click.option(
+        "--widest-window",
+        type=click.IntRange(1),
+        help="For a restored backup without its side file: the widest window ever declared, in slots.",
+    ),
+    click.option(
+        "--start-over",
+        is_flag=True,
+        help="For a journal that is lost: a new one over the same people. Epsilons add up, and slots that went out go out "
+        "again with other numbers.",
+    ),
+    click.option(
+        "--keep",
+        type=click.IntRange(1),
+        help="How many slots the journal keeps, all unless told; not with a Parquet output.",
+    ),
+)
+"""What is said for one run: the attributes of `wevent.publishing.session.Intent`."""
 
 
 def journal_flags(command: Command) -> Command:
@@ -122,6 +158,11 @@ def input_flags(command: Command) -> Command:
 def setting_flags(command: Command) -> Command:
     """`--config`, and a flag for every setting of a stream."""
     return _with(option_flags()(command), (CONFIG, *INPUT_FLAGS, *STREAM_FLAGS))
+
+
+def intent_flags(command: Command) -> Command:
+    """What publishing is told for one run alone."""
+    return _with(command, INTENT_FLAGS)
 
 
 def _with(command: Command, flags: tuple[Callable[[Command], Command], ...]) -> Command:

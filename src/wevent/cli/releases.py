@@ -18,9 +18,7 @@ from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.excerpt import Excerpt
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.outputs.refusals import refuse_existing
-from wevent.streams.clock import SlotClock, parse_time
-
-_FAR = 1 << 62  # no slot has a number beyond, nor could a journal look for it
+from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
 
 
 @click.command(
@@ -64,16 +62,10 @@ def command(
             "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
         )
     with open_journal(chosen_journal(journal, config)) as source:
-        first = _slot(source, begin, "from")
-        last = None if end is None else _slot(source, end, "to")
-        if last is not None and last < first:
-            raise InvalidOption(
-                "a last slot that is not before the first",
-                f"--from {begin} --to {end}",
-                "Swap them.",
-                option="to",
-                value=end,
-            )
+        first = slot_meant(source.head(), begin, "from", shown="--from")
+        last = None if end is None else slot_meant(source.head(), end, "to", shown="--to")
+        if last is not None:
+            refuse_backwards(first, last, begin, str(end), shown="--")
         excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
@@ -82,19 +74,6 @@ def command(
             if first > committed and not follow:
                 remarks().print(f"No slot from {first} on: the last one is {committed}.", markup=False)
             _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
-
-
-def _slot(source: Journal, said: str, option: str) -> int:
-    """The slot that a number or a time means; of --to, a time is where the slots end."""
-    if said.isdecimal() and int(said):
-        return min(int(said), _FAR)
-    terms = source.head().pinned
-    if said.isdecimal() or terms is None or terms.slot_length_us is None:
-        wanted = "a slot's number, 1 or above" + (", or a time" if said.isdecimal() else "")
-        raise InvalidOption(wanted, f"--{option} {said}", "Slots are numbered from 1 on.", option=option, value=said)
-    clock, time_us = SlotClock(terms.origin_us, terms.length_us), parse_time(said, f"--{option}", 0)
-    before = clock.slot_of(time_us - 1)  # the last slot that starts before
-    return before if option == "to" else max(1, before + 1)
 
 
 def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:

@@ -15,9 +15,9 @@ from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.journal import Journal, open_journal
-from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
+from wevent.publishing.budget_view import BudgetView
 
 _RECENT = 1000
 _BAR = 10  # signs
@@ -47,13 +47,18 @@ def command(journal: Path | None, config: Path | None, statement: bool, wants_js
 def _answer(journal: Journal, path: Path) -> StatusAnswer:
     loaded = journal.load()
     head = loaded.head
-    publisher = rebuild_publisher(loaded, journal.epochs(), None)
     recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
     outcomes = [None if record.shown is None else record.outcome for record in recent]
     terms, writer = head.epoch.terms, journal.writer()
     budgets = [
-        ClassBudget(window=held.window, epsilon=held.epsilon, users=size, left=left / NANO, share=left / held.nano)
-        for (held, size), left in zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
+        ClassBudget(
+            window=row.requirement.window,
+            epsilon=row.requirement.epsilon,
+            users=row.users,
+            left=row.left / NANO,
+            share=row.share,
+        )
+        for row in BudgetView(loaded, journal.epochs()).classes()
     ]
     firsts = journal.registry.rows().firsts
     waiting = firsts[firsts > head.committed + 1]

@@ -18,10 +18,10 @@ from wevent.cli.answers import (
     as_json,
 )
 from wevent.cli.flags import chosen_journal, journal_flags
+from wevent.cli.journal_group import JournalGroup
 from wevent.cli.loudness import is_quiet
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
-from wevent.cli.suggesting import SuggestingGroup
 from wevent.core.budget import NANO
 from wevent.journal import open_journal
 from wevent.journal.contents import Member
@@ -31,18 +31,7 @@ from wevent.publishing.configuration import read_config, requirements_columns
 from wevent.publishing.importing import Difference
 
 
-class _AfterAJournal(SuggestingGroup):
-    """Takes the journal before the subcommand, or from the configuration where a subcommand comes first."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        values = [argument for argument in args if not argument.startswith("-")]
-        named = values[1:2] if args[:1] == ["--config"] else values[:1]
-        if named and named[0] in self.commands and not Path(named[0]).exists():
-            args = [*args[: args.index(named[0])], "", *args[args.index(named[0]) :]]
-        return super().parse_args(ctx, args)
-
-
-@click.group("users", cls=_AfterAJournal, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
+@click.group("users", cls=JournalGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
 @journal_flags
 @click.pass_context
 def command(context: click.Context, journal: Path | None, config: Path | None) -> None:

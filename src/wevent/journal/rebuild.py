@@ -1,14 +1,16 @@
-"""A publisher from a journal: the stored state, and every slot committed since, replayed (spec 10).
+"""A publisher, or its ledger alone, from a journal: the stored state, and every slot committed since, replayed (spec 10).
 
 Nothing random is stored and nothing is drawn: charges and measurements of committed slots are public numbers.
 """
 
 from __future__ import annotations
 
+from wevent.core.ledger import Ledger
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
 from wevent.core.settings import option_values
 from wevent.journal.contents import Loaded
+from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.noise import SecureNoise
 from wevent.people.declaring import declared_classes
@@ -54,6 +56,35 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     if loaded.head.epoch.number != epoch.number:
         publisher = _successor(publisher, loaded.head.epoch.terms, noise)
     return publisher
+
+
+def rebuild_ledger(loaded: Loaded, epochs: list[Epoch]) -> tuple[Ledger, Population]:
+    """The ledger after the last committed slot, and the population in force; to be looked at, never to be spent from.
+
+    Much quicker than a whole publisher: nothing is smoothed.
+    """
+    if loaded.state is None:
+        publisher = new_publisher(epochs[0].terms, SecureNoise())
+    else:
+        publisher = Publisher.restore(loaded.state, SecureNoise())
+    ledger, population = publisher.ledger, publisher.population
+    for record in loaded.since:
+        population = follow_ledger(ledger, population, record)
+    return ledger, population
+
+
+def follow_ledger(ledger: Ledger, population: Population, record: Record) -> Population:
+    """Charge a ledger with the next committed slot; the population in force in it.
+
+    Args:
+        ledger: as of the slot before.
+        population: in force there.
+        record: the slot.
+    """
+    if record.group.population != population:
+        ledger.update(record.group.population)
+    ledger.replay(record.probe, record.publication)
+    return record.group.population
 
 
 def state_interval(publisher: Publisher) -> int:

@@ -37,8 +37,13 @@ def privacy_statement(journal: Journal) -> dict[str, Any]:
         "charges": "integer nano-epsilons; every window of every class stays within its epsilon (wevent audit)",
         "composition": "another journal over the same people adds its epsilons to these",
         "unsafe": list(head.unsafe),
-        "versions": {"wevent": _version("wevent"), "opendp": _version("opendp"), "python": platform.python_version()},
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Of what releases are made with."""
+    return {"wevent": _version("wevent"), "opendp": _version("opendp"), "python": platform.python_version()}
 
 
 def _epoch(epoch: Epoch) -> dict[str, Any]:

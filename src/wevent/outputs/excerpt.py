@@ -61,7 +61,7 @@ class Excerpt:
         """Nothing, as of `read_note`."""
 
     def _refuse_unknown(self, wanted: frozenset[str]) -> None:
-        known = {str(cell) for epoch in self._journal.epochs() for cell in _labels(epoch.terms)}
+        known = {str(cell) for epoch in self._journal.epochs() for cell in cell_labels(epoch.terms)}
         unknown = sorted(wanted - known)
         if unknown or not wanted:
             raise InvalidCells(
@@ -84,7 +84,7 @@ class Excerpt:
         """The epoch as if it had only those cells, and which columns they are."""
         assert self._wanted is not None
         if epoch.number not in self._epochs:
-            labels = list(_labels(epoch.terms))
+            labels = list(cell_labels(epoch.terms))
             rows = [row for row, label in enumerate(labels) if str(label) in self._wanted]
             terms = replace(epoch.terms, cells=[labels[row] for row in rows])
             cut = msgspec.structs.replace(epoch, terms=terms, text=b"")
@@ -92,7 +92,8 @@ class Excerpt:
         return self._epochs[epoch.number]
 
 
-def _labels(terms: Terms) -> Iterable[object]:
+def cell_labels(terms: Terms) -> Iterable[object]:
+    """The labels of the cells: as declared, or their numbers."""
     return range(terms.cells) if isinstance(terms.cells, int) else terms.cells
 
 

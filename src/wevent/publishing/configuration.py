@@ -49,7 +49,8 @@ _OF_THE_COMMAND = (
     "keep",
 )
 """Options that are said for one run: none of them is a setting of the stream."""
-KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "levels", "requirements_columns", *sorted(_CHECKED))
+_TABLES = ("levels", "requirements_columns", "service")
+KEYS = ("inputs", "cells", "slot", "start", "end", "grace", "due", *_TABLES, *sorted(_CHECKED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,7 @@ class Settings(Options, StreamSettings):
         unknown_users: how many unregistered users may count; 0 rejects their events.
         days: of the calendar, if one was named; its slots are known when the clock is.
         stream: the stream's name, pinned by the journal.
+        service: the table [service] as it is written; `wevent.service` checks it.
         said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
@@ -80,6 +82,7 @@ class Settings(Options, StreamSettings):
     unknown_users: int = 0
     days: tuple[date, ...] | None = None
     stream: str = "default"
+    service: Mapping[str, Any] = field(default_factory=dict)
     said: frozenset[str] = frozenset()
 
     @property
@@ -130,6 +133,7 @@ def load_settings(
         requirements_columns=requirements_columns(values),
         notes=windows.notes,
         days=days,
+        service=_service(values),
         said=frozenset(values),
         **clock,
         **checked,
@@ -249,6 +253,7 @@ def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]
     auto = values.get("start") == "auto"
     clock: dict[str, Any] = {"timezone_us": timezone_us, "start_auto": auto}
     clock["grace_us"] = parse_length(values.get("grace", "0s"), "grace")
+    clock["due_us"] = _due(values, clock["grace_us"])
     if values.get("slot_column") is not None:
         return {**clock, **_slotted(values, auto)}
     clock["slot_us"] = parse_length(values["slot"])
@@ -260,6 +265,23 @@ def _clock(values: Mapping[str, Any], timezone_us: int | None) -> dict[str, Any]
     if None not in (clock["start_us"], clock["end_us"]) and clock["end_us"] - clock["start_us"] < clock["slot_us"]:
         raise _invalid("end", "at least one slot after the start", str(values["end"]), "Declare a later end.")
     return clock
+
+
+def _due(values: Mapping[str, Any], grace_us: int) -> int | None:
+    """How long after its end a live release goes out; its slot must have closed by then."""
+    if "due" not in values:
+        return None
+    due_us = parse_length(values["due"], "due")
+    if due_us < grace_us:
+        raise _invalid("due", "at least as long as grace: slots are open until then", values["due"], "Make it longer.")
+    return due_us
+
+
+def _service(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = values.get("service", {})
+    if not isinstance(value, Mapping):
+        raise _invalid("service", "a table", value, "Write [service] and a line for each setting.")
+    return MappingProxyType(dict(value))
 
 
 def _slotted(values: Mapping[str, Any], auto: bool) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal, Registry
-from wevent.journal.terms import Terms, levels_to_plain
+from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
 from wevent.publishing.configuration import Settings
@@ -77,6 +77,7 @@ class Difference:
         leaving: how many leave.
         requested: how many of those who leave had joined by request (`users add`), not with a file.
         relevelled: how many have new numbers because the level table changed.
+        unchanged: how many of those in the file stay as they are.
         consequences: who waits until when.
         notes: what was made of the file and is not obvious.
     """
@@ -86,6 +87,7 @@ class Difference:
     leaving: int = 0
     requested: int = 0
     relevelled: int = 0
+    unchanged: int = 0
     consequences: Consequences = field(default_factory=Consequences)
     notes: tuple[str, ...] = ()
 
@@ -176,7 +178,12 @@ def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
 
 
 def import_users(
-    journal: Journal, wanted: WantedRegistry, *, allow_removals: bool = False, dry_run: bool = False
+    journal: Journal,
+    wanted: WantedRegistry,
+    *,
+    allow_removals: bool = False,
+    dry_run: bool = False,
+    partial: bool = False,
 ) -> Difference:
     """Make the registry say what a file says; a file that was imported already changes nothing.
 
@@ -185,18 +192,42 @@ def import_users(
         wanted: who should be registered.
         allow_removals: whether many may leave at once.
         dry_run: only say what that means; nothing is stored.
+        partial: whether the file has some people only: nobody leaves, and who joins did so by request.
 
     Raises:
         InvalidMembership: if too many would leave, as if the file had been cut; nothing is stored.
     """
-    if journal.imported() == wanted.digest:
-        return Difference(consequences=foresee(journal, ()))
     epoch = journal.head().epoch
+    if partial:
+        return _add_users(journal, wanted, epoch, dry_run=dry_run)
+    if journal.imported() == wanted.digest:
+        return Difference(unchanged=len(wanted.keys), consequences=foresee(journal, ()))
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
     done = replace(done, consequences=foresee(journal, changes))
     if not dry_run:
         journal.registry.ask(changes, epoch.number)
         journal.note_imported(wanted.digest)
+    return done
+
+
+def _add_users(journal: Journal, wanted: WantedRegistry, epoch: Epoch, *, dry_run: bool) -> Difference:
+    """Let people join or change as a file says, and leave all others as they are."""
+    everybody = _enrolment(wanted, epoch.terms)
+    current = registered(journal)
+    asked = {joining.user: (joining.key, joining.level) for joining in everybody if joining.key is not None}
+    held = {user: held for user, held in current.items() if user in asked}
+    changes = differences(held, asked)
+    new = [change for change in changes if change.user not in held]
+    done = Difference(
+        len(new),
+        len(changes) - len(new),
+        unchanged=len(asked) - len(changes),
+        consequences=foresee(journal, changes),
+        notes=wanted.notes,
+    )
+    if not dry_run:
+        journal.registry.ask([change for change in changes if change.user in held], epoch.number)
+        journal.registry.ask(new, epoch.number, by_request=True)
     return done
 
 
@@ -223,11 +254,7 @@ def import_changes(
     """What makes the registry say what a file says, on top of what is asked for; none if it was imported already."""
     if is_imported(journal, wanted, terms.length_us):
         return [], Difference()
-    keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
-    for key in sorted(keys.distinct):
-        check_requirement(terms, key)
-    users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
-    everybody = Enrolment(users, keys, wanted.words)
+    everybody = _enrolment(wanted, terms)
     current = registered(journal, asked)
     if not current:
         return everybody, Difference(joining=len(everybody), notes=wanted.notes)
@@ -239,7 +266,18 @@ def import_changes(
     if not allow_removals and not journal.is_new and journal.head().pinned is not None:
         _refuse_many_leaving(leaving, len(current))
     requested = 0 if journal.is_new else _joined_by_request(journal.registry, changes)
-    return changes, Difference(joining, len(changes) - leaving - joining, leaving, requested, notes=wanted.notes)
+    changing = len(changes) - leaving - joining
+    unchanged = len(everybody) - joining - changing
+    return changes, Difference(joining, changing, leaving, requested, unchanged=unchanged, notes=wanted.notes)
+
+
+def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:
+    """Everybody in a file; raises as `check_requirement`."""
+    keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
+    for key in sorted(keys.distinct):
+        check_requirement(terms, key)
+    users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
+    return Enrolment(users, keys, wanted.words)
 
 
 def _joined_by_request(registry: Registry, changes: Iterable[Change]) -> int:

@@ -1,8 +1,9 @@
 """The loop: read → step → commit → emit. Exactly one release per slot, ever (spec 10).
 
-The order is the guarantee. A slot is computed, then one transaction stores its charges, its release and the input
-position, then it is emitted. A crash before the transaction ends loses a draw that nobody saw, logs included; a crash
-after it sends the stored release again, byte for byte. Nothing ever draws a committed slot again.
+The order is the guarantee. A slot is computed, a live one is held until it is due (`wevent.publishing.due`), then one
+transaction stores its charges, its release and the input position, then it is emitted. A crash before the transaction ends
+loses a draw that nobody saw, logs included; a crash after it sends the stored release again, byte for byte. Nothing ever
+draws a committed slot again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from wevent.journal.rebuild import rebuild_publisher, state_interval
 from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
+from wevent.publishing.due import DueMoments
 from wevent.publishing.member_view import MemberView
 from wevent.publishing.stopping import Stop
 from wevent.streams.clock import SECOND_US
@@ -30,6 +32,7 @@ from wevent.streams.source import SlotCounts, Source
 _log = logging.getLogger("wevent.publishing.loop")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
 _AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
+_HOLD_S = 0.2  # how long to wait at most before looking at the clock again
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
@@ -44,6 +47,7 @@ class Running:
         last: the last slot to publish; None: until the source ends.
         batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
         keep: how many slots the journal keeps; None: all.
+        due: when releases of live slots go out; None: as soon as they are stored.
         progress: told after every commit.
         at: called at each labelled step.
     """
@@ -51,6 +55,7 @@ class Running:
     last: int | None = None
     batch: int = 1
     keep: int | None = None
+    due: DueMoments | None = None
     progress: Progress = lambda slot, last: None
     at: Hook = no_hook
 
@@ -176,6 +181,7 @@ class Publication:
         if not records:
             return False
         self._running.at("stepped")
+        self._hold(records[-1].slot)
         self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
         self._emit(records)
         self._running.progress(records[-1].slot, self._running.last)
@@ -194,12 +200,23 @@ class Publication:
         self._last = record
         return record
 
+    def _hold(self, slot: int) -> None:
+        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere."""
+        if self._running.due is None:
+            return
+        moment_us = self._running.due.of(slot)
+        while (left_s := self._running.due.left_s(moment_us)) > 0:
+            self._source.idle(min(left_s, _HOLD_S))
+        self._running.at("due")
+
     def _commit(self, batch: Batch) -> None:
         """3. Commit: nothing is public before this returns, and nothing is drawn again after it."""
         self._journal.commit(batch, self._running.at)
         self._running.at("committed")
         self._journal.mark()
         self._running.at("marked")
+        if batch.records:
+            self._source.forget(batch.records[-1].slot)
 
     def _emit(self, records: list[Record]) -> None:
         """4. Emit: idempotent by slot; sent again after a crash."""

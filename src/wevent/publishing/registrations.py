@@ -1,7 +1,8 @@
 """Who is registered with which requirement, changed by request: one person or a whole file; works while somebody publishes.
 
 A change is queued by anyone, and put in force at a slot boundary by the writer: by the publisher before its next slot, or
-here at once if nobody publishes. So it takes effect exactly between two slots (spec 10).
+here at once if nobody publishes. So it takes effect exactly between two slots (spec 10). A service, whose own publisher has
+the journal, only queues (`choose`, `leave`, `import_file`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
-from wevent.errors import InvalidMembership, JournalLocked
+from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
 from wevent.journal import Journal, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
 from wevent.people.declaring import holdout_of
@@ -21,8 +22,13 @@ from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_countable, check_id
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
+from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
+
+_PUBLISHER_AHEAD = (
+    2  # after the last committed slot comes the open one, whose roster is made; then one that is not begun
+)
 
 
 class Asked(NamedTuple):
@@ -46,6 +52,8 @@ class InForce(NamedTuple):
         counted: the slot from which the user is counted, if that is later and known.
         consequences: what the change means, if it takes effect at the next slot; None if that was not asked.
         notes: what was made of the wish and is not obvious.
+        person: what will be held about the person then; None if that was not asked.
+        slot_us: how long a slot is, None without a clock or if that was not asked.
     """
 
     slot: int | None
@@ -53,6 +61,8 @@ class InForce(NamedTuple):
     counted: int | None = None
     consequences: Consequences | None = None
     notes: tuple[str, ...] = ()
+    person: PersonView | None = None
+    slot_us: int | None = None
 
 
 def register(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
@@ -86,6 +96,34 @@ def erase(path: Path, user: str, *, dry_run: bool = False) -> InForce:
     return _leave(path, Change("erase", user), dry_run=dry_run)
 
 
+def choose(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
+    """Queue what somebody asks for, new or known; the publisher puts it in force.
+
+    The answer's slot is the first boundary at which a publisher that keeps up will look for changes: the roster of the slot
+    that is open is made already. Raises as `register`.
+    """
+    check_id(user)
+    with _changeable(path) as journal:
+        holds = journal.registry.holds(user)
+        if not holds:
+            check_countable(user)
+        wish, epoch, notes = _wish(journal, user, asked)
+        foreseen = _foreseen_by_service(journal, wish, notes)
+        if not dry_run:
+            journal.registry.ask([wish], epoch, by_request=not holds)
+    return foreseen
+
+
+def leave(path: Path, user: str, *, erased: bool = False, dry_run: bool = False) -> InForce:
+    """Queue that somebody leaves, as `remove` or as `erase`; the publisher puts it in force. Returns as `choose`."""
+    leaving = Change("erase" if erased else "remove", user)
+    with _leaving(path, leaving) as journal:
+        foreseen = _foreseen_by_service(journal, leaving)
+        if not dry_run:
+            journal.registry.ask([leaving])
+    return foreseen
+
+
 def import_file(
     path: Path,
     file: Path,
@@ -93,8 +131,9 @@ def import_file(
     allow_removals: bool = False,
     columns: Mapping[str, str] | None = None,
     dry_run: bool = False,
+    partial: bool = False,
 ) -> Difference:
-    """Queue what makes the registry say what a requirements file says; `put_in_force` follows.
+    """Queue what makes the registry say what a requirements file says; `put_in_force` follows, or a publisher does it.
 
     Args:
         path: the journal.
@@ -102,6 +141,7 @@ def import_file(
         allow_removals: whether many may leave at once.
         columns: what the file's columns are called, where they have names of their own.
         dry_run: only say what that means; nothing is stored.
+        partial: whether the file has some people only: who is not in it stays as they are.
 
     Raises:
         InvalidInput: if the file cannot be read, or changes while it is.
@@ -111,7 +151,7 @@ def import_file(
     with _changeable(path) as journal:
         terms = journal.head().epoch.terms
         wanted = wanted_users(AskingFile(file, terms.level_table, terms.slot_length_us, columns or {}))
-        return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
+        return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
 def put_in_force(path: Path, user: str | None = None) -> InForce:
@@ -152,29 +192,52 @@ def _set(path: Path, user: str, asked: Asked, *, known: bool, dry_run: bool) -> 
     if not known:  # who is registered under such an id, by an older version, can still change and leave
         check_countable(user)
     with _changeable(path) as journal:
-        epoch = journal.head().epoch
-        windows = WindowReader(epoch.terms.slot_length_us)
-        key, level = _requirement(epoch.terms, asked, windows)
-        check_requirement(epoch.terms, key)
+        wish, epoch, notes = _wish(journal, user, asked)
         _check_known(journal.registry, user, known=known)
-        wish = Change("set", user, key, level)
-        foreseen = _foreseen(journal, wish, windows.notes)
+        foreseen = _foreseen(journal, wish, notes)
         if dry_run:
             return foreseen
-        journal.registry.ask([wish], epoch.number, by_request=not known)
+        journal.registry.ask([wish], epoch, by_request=not known)
     return put_in_force(path, user)._replace(consequences=foreseen.consequences, notes=foreseen.notes)
 
 
+def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple[str, ...]]:
+    """What somebody asks for, if the terms allow it; the epoch it was checked against; what was made of it."""
+    epoch = journal.head().epoch
+    windows = WindowReader(epoch.terms.slot_length_us)
+    key, level = _requirement(epoch.terms, asked, windows)
+    check_requirement(epoch.terms, key)
+    return Change("set", user, key, level), epoch.number, windows.notes
+
+
 def _leave(path: Path, leaving: Change, *, dry_run: bool) -> InForce:
-    check_id(leaving.user)
-    with _changeable(path) as journal:
-        if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
-            _check_known(journal.registry, leaving.user, known=True, remedy=_NOBODY_TO_LEAVE)
+    with _leaving(path, leaving) as journal:
         foreseen = _foreseen(journal, leaving)
         if dry_run:
             return foreseen
         journal.registry.ask([leaving])
     return put_in_force(path)._replace(consequences=foreseen.consequences)
+
+
+@contextmanager
+def _leaving(path: Path, leaving: Change) -> Iterator[Journal]:
+    """A journal that somebody may leave: they are registered, or had left and are to be erased."""
+    check_id(leaving.user)
+    with _changeable(path) as journal:
+        if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
+            _check_known(journal.registry, leaving.user, known=True, remedy=_NOBODY_TO_LEAVE)
+        yield journal
+
+
+def _foreseen_by_service(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
+    """What a wish means, with all that the person asked for before it, if a publisher puts it in force."""
+    head = journal.head()
+    slot = head.committed + _PUBLISHER_AHEAD
+    person = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
+    held = person.current
+    counted = held.first if held is not None and held.first > slot else None
+    consequences = foresee(journal, [wish], slot=slot)
+    return InForce(slot, wish.user, counted, consequences, notes, person, head.epoch.terms.slot_length_us)
 
 
 def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
@@ -222,9 +285,8 @@ _NOBODY_TO_LEAVE = "Check the id, letter by letter: `list` shows everybody."
 
 
 def _check_known(registry: Registry, user: str, *, known: bool, remedy: str | None = None) -> None:
-    if registry.holds(user) != known:
-        raise InvalidMembership(
-            "a registered user" if known else "a user who is not registered yet",
-            "one who is not" if known else "one who is",
-            remedy or ("Use `add` for new users." if known else "Use `set` to change a requirement."),
-        )
+    if registry.holds(user) == known:
+        return
+    if known:
+        raise NotRegistered("a registered user", "one who is not", remedy or "Use `add` for new users.")
+    raise InvalidMembership("a user who is not registered yet", "one who is", "Use `set` to change a requirement.")

@@ -17,6 +17,7 @@ from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
 from wevent.publishing.configuration import Settings, cells_file, read_config
+from wevent.publishing.due import due_moments
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import (
     AskingFile,
@@ -33,10 +34,13 @@ from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
-from wevent.streams import SlotClock, declared_clock, open_source
+from wevent.streams import SlotClock, Source, declared_clock, open_source
 from wevent.streams.files.inputs import find_files
 
 _FILE_BATCH = 256  # slots that file input may commit at once
+
+SourceFactory = Callable[[Settings, SlotClock, int | None], Source]
+"""Opens the events of a stream, given its clock and its last slot (None: no end)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +121,7 @@ def run(
     read: Iterable[tuple[str, Path]],
     watch: Watch | None = None,
     output: Output | None = None,
+    source_of: SourceFactory = open_source,
 ) -> RunReport:
     """Publish under checked settings.
 
@@ -126,6 +131,7 @@ def run(
         read: files that the settings were read from, and what each is: releases must not go there.
         watch: who is told.
         output: where releases go; None: where the settings say.
+        source_of: where events come from; the settings say, unless a service receives them.
     """
     watch = watch or Watch()
     path = _journal_path(settings)
@@ -142,7 +148,7 @@ def run(
         must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
-        source = open_source(settings, clock, last)
+        source = source_of(settings, clock, last)
         output = open_output(settings.out) if output is None else output
         refuse_dropping(output, intent.keep)
         output.check(journal, _known_slots(journal, plan))
@@ -170,8 +176,9 @@ def run(
             for sentence in (*difference.notes, *alone_sentences(difference.consequences.alone)):
                 watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
-        batch = 1 if settings.inputs == ("-",) else _FILE_BATCH
-        running = Running(last=last, batch=batch, keep=intent.keep, progress=watch.progress)
+        batch = 1 if settings.is_live else _FILE_BATCH
+        due = due_moments(settings, clock)
+        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=watch.progress)
         publication = Publication(journal, source, output, running=running, noise=SecureNoise())
         watch.begun(publication.publisher.slot, last)
         try:
@@ -203,7 +210,7 @@ def _journal_path(settings: Settings) -> Path:
 
 def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, Path]]) -> list[tuple[str, Path]]:
     """Every file that a run reads or keeps, and what it is: releases must not go there."""
-    inputs = [] if settings.inputs == ("-",) else find_files(settings.inputs)
+    inputs = [] if settings.is_live else find_files(settings.inputs)
     files = [("the journal or a file beside it", file) for file in journal.files()]
     files += [("an input", Path(file)) for file in inputs]
     people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
@@ -263,7 +270,7 @@ def asked_terms(
         people = set() if wanted is None else set(wanted.keys)
         if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
             people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
-        if not people:
+        if not people and not (settings.is_live and settings.levels is not None):  # whoever comes can choose a level
             raise InvalidSettings(
                 "requirements for a new journal",
                 "none",

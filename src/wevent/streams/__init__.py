@@ -40,7 +40,7 @@ def declared_clock(
     Raises:
         InvalidSettings: if files come without a declared start or end, or the end lies before the start.
     """
-    if settings.inputs == ("-",):
+    if settings.is_live:
         return _live_clock(settings, pinned, now_us())
     span = span_of(settings) if settings.start_auto else None
     if settings.start_auto and span is None:
@@ -69,7 +69,7 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
         InvalidInput: for missing files, unknown formats, missing columns.
         InvalidEvents: for times without an offset when none is declared.
     """
-    if settings.inputs == ("-",):
+    if settings.is_live:
         return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
     if last is None:
         raise _undeclared("end")

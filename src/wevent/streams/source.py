@@ -54,6 +54,14 @@ class Source(Protocol):
         """
         ...
 
+    def idle(self, wait_s: float) -> None:
+        """Wait so long between two slots; a live source may take in what arrives meanwhile."""
+        ...
+
+    def forget(self, through: int) -> None:
+        """Slots up to this one are committed: no event of theirs may be kept anywhere (spec 1)."""
+        ...
+
     def stop(self) -> None:
         """Make `count` end with what has closed; safe from signal handlers."""
         ...

@@ -31,6 +31,7 @@ class StreamSettings:
         timezone_us: the offset of times that carry none; None refuses them.
         time_unit: what numbers as times count since 1970: s, ms or us.
         grace_us: how long after its end a live slot stays open.
+        due_us: how long after its end the release of a live slot goes out; None: soon after it has closed.
         close: what closes a live slot: the wall "clock", or "lines" from the sender.
         max_cells_per_user: k.
         strict: stop at the first malformed line.
@@ -49,8 +50,14 @@ class StreamSettings:
     timezone_us: int | None = None
     time_unit: str = "s"
     grace_us: int = 0
+    due_us: int | None = None
     close: str = "clock"
     max_cells_per_user: int = 1
     strict: bool = False
     engine: str = "auto"
     frame: FrameTable | None = field(default=None, compare=False)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether events arrive while slots are published, instead of being in files or a frame."""
+        return self.inputs == ("-",)

@@ -146,6 +146,17 @@ def test_changes_backups_and_restores(run: Run) -> None:
     assert restored.waiting > 0
 
 
+def test_tokens_and_links(run: Run) -> None:
+    made = answer_of("token create", run("token", "run.journal", "create", "--role", "read", "--json")[1])
+    assert (made.roles, made.expires, made.file) == (["read"], None, "run.journal.tokens")
+    assert answer_of("token revoke", run("token", "run.journal", "revoke", made.id, "--json")[1]).state == "revoked"
+    code, out, err = run("token", "run.journal", "list", "--json")
+    assert (code, err) == (0, "")
+    assert [one.id for one in answer_of("token list", out).tokens] == [made.id]
+    link = answer_of("token link", run("token", "run.journal", "link", "4711", "--json")[1])
+    assert link.url.startswith("http://127.0.0.1:8080/choose#wel_")
+
+
 def test_a_picture_of_releases(run: Run) -> None:
     publish_through(run, 5, "-q")
     code, out, err = run("plot", "run.journal", "--html", "run.html", "--json")

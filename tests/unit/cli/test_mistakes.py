@@ -251,6 +251,40 @@ BEFORE_PUBLISHING = {
 }
 
 AFTER_PUBLISHING = {
+    "a token for nothing": Mistake(("token", "run.journal", "create"), "Say what the token is for (--role)."),
+    "a misspelt role": Mistake(("token", "run.journal", "create", "--role", "reed"), "Did you mean 'read'?"),
+    "a token until a word": Mistake(
+        ("token", "run.journal", "create", "--role", "read", "--expires", "soon"), "a duration such as 30d, or a time"
+    ),
+    "a token until yesterday": Mistake(
+        ("token", "run.journal", "create", "--role", "read", "--expires", "2020-01-01T00:00:00Z"), "one that has passed"
+    ),
+    "a token until a local time": Mistake(
+        ("token", "run.journal", "create", "--role", "read", "--expires", "2100-01-01"), "expires to carry its offset"
+    ),
+    "a token until no time": Mistake(
+        ("token", "run.journal", "create", "--role", "read", "--expires", "999999999w"),
+        "more than a hundred years ahead",
+    ),
+    "no such token": Mistake(("token", "run.journal", "revoke", "12345678"), "`wevent token list` shows the ids."),
+    "a link to nowhere": Mistake(
+        ("token", "run.journal", "link", "3", "--url", "stats"), "such as https://stats.example"
+    ),
+    "a link for ever": Mistake(("token", "run.journal", "link", "3", "--expires", "500d"), "a second and 366 days"),
+    "a link for nobody": Mistake(("token", "run.journal", "link", ""), "an id that is not empty"),
+    "tokens elsewhere": Mistake(
+        ("token", "nowhere/run.journal", "create", "--role", "read"), "no such file or directory"
+    ),
+    "tokens that others read": Mistake(
+        ("token", "others.journal", "list"),
+        "Take the rights of others away (chmod 600)",
+        lambda folder: (folder / "others.journal.tokens").touch(0o644),
+    ),
+    "tokens that are none": Mistake(
+        ("token", "damaged.journal", "create", "--role", "read"),
+        "which is damaged, changed by hand or of a newer wevent",
+        lambda folder: (folder / "damaged.journal.tokens").touch(0o600),
+    ),
     "a format that is none": Mistake(("releases", "run.journal", "--format", "xml"), "Expected one of ndjson, csv"),
     "cells that are none": Mistake(("releases", "run.journal", "--cells", "north"), "It has 4, such as 0, 1, 2, 3."),
     "slots from the end": Mistake(("releases", "run.journal", "--from", "9", "--to", "3"), "Swap them."),

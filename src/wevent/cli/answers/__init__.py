@@ -62,6 +62,7 @@ from wevent.cli.answers.simulations import (
     PlannedLevel,
     ReproduceAnswer,
 )
+from wevent.cli.answers.tokens import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 
 __all__ = [
     "ANSWERS",
@@ -95,6 +96,8 @@ __all__ = [
     "MechanismsAnswer",
     "MemberAnswer",
     "MoveAnswer",
+    "NewTokenAnswer",
+    "PersonalLinkAnswer",
     "PlanAnswer",
     "PlannedLevel",
     "PlotAnswer",
@@ -106,6 +109,8 @@ __all__ = [
     "RestoreAnswer",
     "SlotsElsewhere",
     "StatusAnswer",
+    "TokenAnswer",
+    "TokensAnswer",
     "UsersAnswer",
     "Violation",
     "WaitAnswer",
@@ -132,6 +137,10 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
         "reproduce": ReproduceAnswer,
         "restore": RestoreAnswer,
         "status": StatusAnswer,
+        "token create": NewTokenAnswer,
+        "token link": PersonalLinkAnswer,
+        "token list": TokensAnswer,
+        "token revoke": TokenAnswer,
         "users list": UsersAnswer,
         "users add|set|remove|erase|import": ChangeAnswer,
     }

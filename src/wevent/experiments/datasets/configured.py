@@ -32,7 +32,7 @@ def configured_stream(settings: StreamSettings, asked: Requirements | None = Non
         InvalidSettings: for live lines, or a clock that is not declared.
         InvalidInput, InvalidEvents: as of `open_readers`.
     """
-    if settings.inputs == ("-",):
+    if settings.is_live:
         raise InvalidSettings("files", "live lines", "Keep some lines in a file and name that.", key="inputs")
     clock, last = declared_clock(settings)
     assert last is not None, "files have an end"

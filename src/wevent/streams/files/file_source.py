@@ -6,6 +6,7 @@ delays or shapes a run: no events are empty slots, and a malformed line is count
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +115,13 @@ class FileSource:
 
     def restore_pending(self, pending: bytes) -> None:
         """Nothing to restore."""
+
+    def idle(self, wait_s: float) -> None:
+        """Nothing arrives."""
+        time.sleep(wait_s)
+
+    def forget(self, through: int) -> None:
+        """Nothing is kept of slots that are counted; the files are the operator's."""
 
     def stop(self) -> None:
         """End `count` after the slot in hand."""

@@ -160,24 +160,39 @@ class LineSource:
         self._open.update({slot: events for slot, events in opened.items() if slot > self._closed})
         self._begun = max(self._begun, begun)
 
+    def idle(self, wait_s: float) -> None:
+        """Take in what arrives for so long; slots that close meanwhile are closed when they do."""
+        if self._ended:
+            time.sleep(wait_s)
+            return
+        self._take(self._inbox.get(wait_s))
+        self._look_at_the_clock()
+
+    def forget(self, through: int) -> None:
+        """Nothing is kept of slots that are counted."""
+
     def stop(self) -> None:
         """Make `count` end with what has closed; safe from signal handlers and other threads."""
         self._stopped = True
 
     def _wait(self) -> None:
         """Take in what arrives until a slot may have closed."""
-        by_clock = self._settings.close == "clock"
         wait_s = _POLL_S
-        if by_clock:
+        if self._settings.close == "clock":
             due_us = self._clock.start_of(self._closed + 2) + self._settings.grace_us
             wait_s = min(_POLL_S, max(0.0, (due_us - self._now_us()) / 1e6))
         self._take(self._inbox.get(wait_s))
-        if by_clock:
-            due = self._clock.slot_of(self._now_us() - self._settings.grace_us) - 1
-            if due > self._closed:
-                for _ in range(self._inbox.waiting()):  # it arrived in time, though it was not read yet
-                    self._take(self._inbox.get(0.0))
-                self._closed = due
+        self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
+        """Close what has to be closed by now."""
+        if self._settings.close != "clock":
+            return
+        due = self._clock.slot_of(self._now_us() - self._settings.grace_us) - 1
+        if due > self._closed:
+            for _ in range(self._inbox.waiting()):  # it arrived in time, though it was not read yet
+                self._take(self._inbox.get(0.0))
+            self._closed = due
 
     def _take(self, piece: bytes | None) -> None:
         if piece is None:

@@ -1,0 +1,93 @@
+"""`wevent serve`."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wevent.cli.flags import chosen_config, intent_flags, setting_flags
+from wevent.cli.loudness import log_to_standard_error
+from wevent.cli.parameter_types import Word
+from wevent.cli.run_reports import report_private, report_run, say
+from wevent.cli.screen import remarks
+from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.session import Intent, settings_files
+
+_EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
+_NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
+
+
+@click.command("serve", epilog=_EXAMPLE)
+@setting_flags
+@intent_flags
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen; 127.0.0.1:8080 unless told. Port 0: any.")
+@click.option(
+    "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
+)
+def command(config: Path | None, listen: str | None, **options: Any) -> None:
+    """Publish what is sent over HTTP, and serve the releases: people choose their privacy, platforms send events.
+
+    The same journal, settings and guarantees as `publish`; events come as batches to POST /v1/events. Run the same command
+    again after a crash: what was acknowledged is counted, and no slot is drawn twice. Tokens: `wevent token create`.
+    """
+    log_to_standard_error(options.pop("log"))
+    intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
+    used = chosen_config(config, options)
+    settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
+    _refuse_unfit(settings)
+    _refuse_missing_extra()
+    from wevent.service.service_settings import ServiceSettings
+    from wevent.service.serving import Announcing, serve
+
+    service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
+    console = remarks()
+    announcing = Announcing(
+        imported=lambda difference: say(console, " ".join((f"Requirements: {difference}.", *difference.sentences()))),
+        told=lambda sentence: say(console, sentence),
+        listening=lambda address: say(console, f"Serving {address} (stop with Ctrl-C)."),
+    )
+    done = serve(settings, service, intent, settings_files(used, options["cells"]), announcing)
+    report_run(console, done.summary, settings)
+    report_private(console, done.totals, done.malformed)
+
+
+def _refuse_unfit(settings: Settings) -> None:
+    """What a service cannot do: slots without a clock, or closed by somebody else, or a run that ends at a bad line.
+
+    Raises:
+        InvalidSettings: naming the setting.
+    """
+    for key, unfit in (
+        ("slot_column", settings.slot_column is not None),
+        ("close", settings.close != "clock"),
+        ("strict", settings.strict),
+        ("start", settings.start_auto),
+    ):
+        if unfit:
+            raise InvalidSettings(
+                "slots that the wall clock closes, for a service",
+                f"{key} in the settings",
+                f"Leave {key} out, or use `wevent publish`.",
+                key=key,
+            )
+
+
+def _refuse_missing_extra() -> None:
+    """The service is made of packages that publishing does without.
+
+    Raises:
+        InvalidSettings: if one of them is not installed.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidSettings(
+            "the packages of the service",
+            f"an installation without {', '.join(missing)}",
+            "Install them: pip install 'wevent[serve]'.",
+            key="serve",
+        )

@@ -1,0 +1,207 @@
+"""`wevent token`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from wevent.cli.answers import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer, as_json
+from wevent.cli.flags import FOUND, chosen_journal, journal_flags
+from wevent.cli.journal_group import JournalGroup
+from wevent.cli.loudness import is_quiet
+from wevent.cli.parameter_types import Word
+from wevent.cli.plain_signs import without_controls
+from wevent.cli.printing import new_table, print_table
+from wevent.cli.standard_output import report
+from wevent.errors import InvalidOption, StorageFailed
+from wevent.publishing.configuration import read_config
+from wevent.service.access_records import TokenRecord
+from wevent.service.links import Links
+from wevent.service.tokens import ROLES, Tokens
+from wevent.service.tokens_file import TokensFile, tokens_path
+from wevent.streams.clock import SECOND_US, format_time, parse_length, parse_time
+
+_LISTEN, _LINK_HOURS = "127.0.0.1:8080", 72  # as of the configuration
+_LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")
+_URL = re.compile(r"https?://[^\s?#]+", re.ASCII)
+_FURTHEST_S = 100 * 366 * 86_400
+
+
+class _Service(NamedTuple):
+    """Where the tokens are, and what the configuration says of the service."""
+
+    file: TokensFile
+    settings: Mapping[str, Any]
+
+
+@click.group("token", cls=JournalGroup, epilog="Example: wevent token run.journal create --role ingest --expires 90d")
+@journal_flags
+@click.pass_context
+def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
+    """Make, list and revoke the tokens of `wevent serve`, and people's own links; works while it runs.
+
+    They are kept in JOURNAL.tokens, or the file that `tokens` in the configuration's [service] table names: as digests,
+    for its owner only.
+    """
+    named = None if journal in (None, Path()) else journal
+    path = chosen_journal(named, config)
+    if named is not None:
+        context.obj = _Service(TokensFile(tokens_path(path), logs=False), {})
+        return
+    used = FOUND if config is None else config
+    settings = read_config(used).get("service", {})
+    place = tokens_path(path, settings.get("tokens"), used.parent)
+    context.obj = _Service(TokensFile(place, logs=False), settings)
+
+
+_JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")
+
+
+@command.command("create")
+@click.option("--role", "roles", multiple=True, type=Word(*ROLES), help="What it may do; several may be given.")
+@click.option("--name", default="", help="What it is for, in your words.")
+@click.option("--expires", help="A duration such as 30d, or a time such as 2027-01-01T00:00:00Z.  [default: never]")
+@_JSON
+@click.pass_obj
+def create(service: _Service, roles: tuple[str, ...], name: str, expires: str | None, wants_json: bool) -> None:
+    """Make a token and print it, this once: it is kept nowhere.
+
+    ingest sends events, enrol registers people and makes their links, read reads releases, admin does everything.
+    """
+    tokens = Tokens(service.file)
+    made = tokens.create(roles, name=name, expires=None if expires is None else _moment(expires))
+    record = made.record
+    answer = NewTokenAnswer(
+        token=made.text,
+        id=record.id,
+        name=record.name,
+        roles=list(record.roles),
+        expires=_time(record.expires),
+        file=str(service.file.path),
+    )
+    try:
+        click.echo(as_json(answer) if wants_json else made.text)
+        sys.stdout.flush()
+    except StorageFailed:
+        tokens.revoke(record.id)  # nobody has seen it
+        raise
+    if not wants_json and not is_quiet():
+        until = "it does not expire" if answer.expires is None else f"it expires at {answer.expires}"
+        said = f"Token {record.id} for {', '.join(record.roles)}; {until}. It is shown this once; {answer.file} has a digest"
+        click.echo(f"{said}.", err=True)
+
+
+@command.command("list")
+@_JSON
+@click.pass_obj
+def list_tokens(service: _Service, wants_json: bool) -> None:
+    """List the tokens: id, name, roles, since when, until when, and whether they are in force."""
+    tokens = Tokens(service.file)
+    answer = TokensAnswer(file=str(service.file.path), tokens=[_answer(tokens, one) for one in tokens.records()])
+    if wants_json:
+        click.echo(as_json(answer))
+        return
+    if not answer.tokens:
+        click.echo(f"No tokens in {answer.file}.")
+        return
+    table = new_table("Tokens", ("id", "name", "roles", "created", "expires", "state"), ())
+    for one in answer.tokens:
+        name = without_controls(one.name)
+        table.add_row(one.id, name, ", ".join(one.roles), one.created, one.expires or "never", one.state)
+    print_table(table)
+
+
+@command.command("revoke")
+@click.argument("id", metavar="ID")
+@_JSON
+@click.pass_obj
+def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
+    """Let a token admit nobody from now on, also in a service that runs."""
+    tokens = Tokens(service.file)
+    answer = _answer(tokens, tokens.revoke(given["id"]))
+    said = f"token {answer.id} is revoked"
+    report(as_json(answer) if wants_json else said, "The token was revoked.", asked=wants_json)
+
+
+@command.command("link")
+@click.argument("user")
+@click.option("--url", help="Where people reach the service.  [default: url of [service], or where it listens]")
+@click.option("--expires", help="A duration such as 72h, or a time.  [default: link_hours of [service], or 72h]")
+@_JSON
+@click.pass_obj
+def link(service: _Service, user: str, url: str | None, expires: str | None, wants_json: bool) -> None:
+    """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
+    address = _address(url or service.settings.get("url") or f"http://{service.settings.get('listen', _LISTEN)}")
+    hours = service.settings.get("link_hours", _LINK_HOURS)
+    life_s = int(hours * 3600) if expires is None else _moment(expires) - int(time.time())
+    made = Links(service.file).make(user, life_s)
+    answer = PersonalLinkAnswer(url=f"{address}/choose#{made.text}", expires=_time(made.link.expires) or "")
+    click.echo(as_json(answer) if wants_json else answer.url)
+    if not wants_json and not is_quiet():
+        click.echo(f"It expires at {answer.expires}. Whoever has it can choose for this person.", err=True)
+
+
+@command.command("unlink")
+@click.argument("user")
+@click.pass_obj
+def unlink(service: _Service, user: str) -> None:
+    """Let no link that somebody has so far admit anybody."""
+    Links(service.file).end_all(user)
+    report("the links that this person had are over", "They are over.")
+
+
+def _answer(tokens: Tokens, record: TokenRecord) -> TokenAnswer:
+    return TokenAnswer(
+        id=record.id,
+        name=record.name,
+        roles=list(record.roles),
+        state=tokens.state(record),
+        created=_time(record.created) or "",
+        expires=_time(record.expires),
+        revoked=_time(record.revoked),
+    )
+
+
+def _time(second: int | None) -> str | None:
+    return None if second is None else format_time(second * SECOND_US)
+
+
+def _moment(text: str) -> int:
+    """When something expires, in seconds since 1970."""
+    now = time.time()
+    if _LENGTH.fullmatch(text):
+        moment = int(now) + parse_length(text, "expires") // SECOND_US
+    elif text[:4].isdecimal() and "-" in text:
+        moment = parse_time(text, "expires") // SECOND_US
+    else:
+        raise _not_a_moment(f"{text!r}")
+    if not now < moment < now + _FURTHEST_S:
+        raise _not_a_moment("one that has passed" if moment <= now else "one more than a hundred years ahead")
+    return moment
+
+
+def _not_a_moment(received: str) -> InvalidOption:
+    return InvalidOption(
+        "expires to be a duration such as 30d, or a time in the future such as 2027-01-01T00:00:00Z",
+        received,
+        "Write it so.",
+        option="expires",
+    )
+
+
+def _address(text: object) -> str:
+    if not isinstance(text, str) or not _URL.fullmatch(text):
+        raise InvalidOption(
+            "the url of the service, such as https://stats.example",
+            f"{text!r}",
+            "Write where people reach it.",
+            option="url",
+            value=text,
+        )
+    return text.rstrip("/")

@@ -1,0 +1,55 @@
+"""When the release of a live slot goes out: at a moment that was fixed before anything was counted (spec 10).
+
+How long a slot takes to count and draw depends on counts. Therefore a release is held until its due moment, a fixed time
+after the slot's end, and only then committed: whatever reads the journal, or gets releases from it, shows nothing before.
+One that is not ready by then waits for the next moment of the same grid, never for being ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wevent.streams.clock import SECOND_US, SlotClock
+from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.stream_settings import StreamSettings
+
+_SHARE = 4  # unless told, a release goes out a quarter of a slot after the grace, at most a second
+
+
+class DueMoments:
+    """The grid: `offset` after the end of each slot.
+
+    Args:
+        clock: of the slots.
+        offset_us: the time between a slot's end and its release.
+        now_us: the wall clock.
+    """
+
+    def __init__(self, clock: SlotClock, offset_us: int, now_us: Callable[[], int] = wall_clock_us) -> None:
+        self._clock, self.offset_us, self._now_us = clock, offset_us, now_us
+
+    def of(self, slot: int) -> int:
+        """When the release of a slot may go out that is ready now: its own moment, or else the next one of the grid."""
+        own_us = self._clock.start_of(slot + 1) + self.offset_us
+        missed = max(0, -((own_us - self._now_us()) // self._clock.length_us))
+        return own_us + missed * self._clock.length_us
+
+    def left_s(self, moment_us: int) -> float:
+        """How long it is until a moment, in seconds; none or less if it has come."""
+        return (moment_us - self._now_us()) / SECOND_US
+
+
+def due_moments(
+    settings: StreamSettings, clock: SlotClock, now_us: Callable[[], int] = wall_clock_us
+) -> DueMoments | None:
+    """The grid of a stream; None where slots are not closed by the wall clock: files, and senders that close slots."""
+    if not settings.is_live or settings.close != "clock":
+        return None
+    return DueMoments(clock, due_offset_us(settings), now_us)
+
+
+def due_offset_us(settings: StreamSettings) -> int:
+    """How long after its end the release of a slot goes out."""
+    if settings.due_us is not None:
+        return settings.due_us
+    return settings.grace_us + min(SECOND_US, settings.slot_us // _SHARE)

@@ -1,0 +1,273 @@
+"""Who is asking, and whether they may: callers from the Authorization header, as dependencies of routes.
+
+The parts come from `request.app.state.context`. Refusals say what is needed, never what was sent.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from wevent.errors import WeventError
+from wevent.service.access_records import Role
+from wevent.service.links import LINK_PREFIX, Link, Links
+from wevent.service.throttle import CallerKind, Throttle
+from wevent.service.tokens import CredentialRefused, Tokens
+from wevent.service.tokens_file import InvalidTokens
+
+_CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class AccessRefused(WeventError):
+    """A call that is not let through.
+
+    Args:
+        status: of the answer: 401 nobody we know, 403 somebody else's part, 429 too often, 503 nobody can be known.
+        expected: as of `WeventError`.
+        received: as of `WeventError`; never what was sent.
+        remedy: as of `WeventError`.
+        headers: of the answer.
+    """
+
+    def __init__(
+        self, status: int, expected: str, received: str, remedy: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(expected, received, remedy)
+        self.status = status
+        self.headers = dict(headers or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.expected, self.received, self.remedy, self.headers)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who is asking.
+
+    Attributes:
+        kind: what they are known by.
+        id: of their token or link; without either, their network address.
+        roles: what their token may do.
+        link: their personal link, if that is what they have.
+    """
+
+    kind: CallerKind
+    id: str = field(repr=False)
+    roles: frozenset[Role] = frozenset()
+    link: Link | None = field(default=None, repr=False)
+
+    @property
+    def user(self) -> str | None:
+        """Whose link it is, None without one."""
+        return None if self.link is None else self.link.user
+
+    def may(self, role: Role) -> bool:
+        """Whether they may do what a role does."""
+        return role in self.roles or "admin" in self.roles
+
+
+class PublicSetting(Protocol):
+    """The setting that access asks for."""
+
+    @property
+    def public(self) -> bool:
+        """Whether what is released may be read without a token."""
+
+
+class AccessContext(Protocol):
+    """What `app.state.context` has for access."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens."""
+
+    @property
+    def links(self) -> Links:
+        """The personal links."""
+
+    @property
+    def throttle(self) -> Throttle:
+        """The limits."""
+
+    @property
+    def settings(self) -> PublicSetting:
+        """The settings."""
+
+
+Dependency = Callable[..., Awaitable[Caller]]
+
+
+class _Scheme(HTTPBearer):
+    """Says in the OpenAPI document that a token is needed; who is asking is found out by `needs`."""
+
+    async def __call__(self, request: Request) -> None:  # type: ignore[override]
+        return None
+
+
+_TOKEN_SCHEME = _Scheme(scheme_name="token", description="`wev_…`, made by `wevent token create`.")
+_LINK_SCHEME = _Scheme(scheme_name="link", description="`wel_…`, from a person's own link.")
+
+
+def needs(role: Role, *, public_ok: bool = False) -> Dependency:
+    """A dependency that lets callers of a role through, and counts the request.
+
+    Args:
+        role: what their token must be for; admin tokens are for everything.
+        public_ok: whether any valid token or link will do, and none where the service is public.
+
+    Returns:
+        what gives the caller; raises AccessRefused.
+    """
+
+    async def let_through(request: Request) -> Caller:
+        context: AccessContext = request.app.state.context
+        caller = recognise(context, request.scope["headers"], _host(request), anonymous_ok=public_ok)
+        if not public_ok and not caller.may(role):
+            raise AccessRefused(
+                403,
+                f"a token for {role!r}",
+                "a personal link" if caller.link is not None else "a token for something else",
+                "Use another token, or ask the operator for one (`wevent token create --role`).",
+            )
+        return caller
+
+    if public_ok:
+        return let_through
+
+    async def documented(request: Request, _: Annotated[None, Depends(_TOKEN_SCHEME)]) -> Caller:
+        return await let_through(request)
+
+    return documented
+
+
+def needs_link() -> Dependency:
+    """A dependency that lets a person with their own link through, and counts the request; raises AccessRefused."""
+
+    async def let_through(request: Request, _: Annotated[None, Depends(_LINK_SCHEME)]) -> Caller:
+        context: AccessContext = request.app.state.context
+        caller = recognise(context, request.scope["headers"], _host(request))
+        if caller.link is None:
+            raise AccessRefused(
+                403, "a personal link", "a token", "With a token for 'enrol', use the calls under /v1/users."
+            )
+        return caller
+
+    return let_through
+
+
+def recognise(context: AccessContext, headers: Headers, host: str | None, *, anonymous_ok: bool = False) -> Caller:
+    """Who is asking; the request is counted.
+
+    Whoever sends a token is judged by it, also where none is needed. Calls without a valid one count for the address.
+
+    Args:
+        context: tokens, links, limits and settings.
+        headers: of the request, as they came.
+        host: the network address that it came from, None if it has none.
+        anonymous_ok: whether a public service needs no token here.
+
+    Raises:
+        AccessRefused: if they are nobody we know (401), come too often (429), or tokens cannot be checked (503).
+    """
+    nobody = Caller("address", _address(host))
+    try:
+        sent = presented(headers)
+        if sent is not None:
+            caller = _known(context, sent)
+        elif anonymous_ok and context.settings.public:
+            caller = nobody
+        else:
+            raise CredentialRefused(
+                "a token (Authorization: Bearer TOKEN)", "none", "Send one; `wevent token create` makes them."
+            )
+    except CredentialRefused as error:
+        _count(context, nobody)
+        raise AccessRefused(401, error.expected, error.received, error.remedy, _CHALLENGE) from None
+    except InvalidTokens:
+        raise AccessRefused(
+            503,
+            "to check the token",
+            "a tokens file that cannot be used",
+            "Nobody with a token is admitted until the operator has put it right (`wevent token list` says what it is).",
+        ) from None
+    _count(context, caller)
+    return caller
+
+
+def presented(headers: Headers) -> str | None:
+    """The token in the one Authorization header, None without such a header.
+
+    Raises:
+        CredentialRefused: for several headers, another scheme, or what can be no token.
+    """
+    found = [value for name, value in headers if name.lower() == b"authorization"]
+    if not found:
+        return None
+    match = _CREDENTIAL.fullmatch(found[0].strip(b" \t")) if len(found) == 1 else None
+    if match is None:
+        raise CredentialRefused(
+            "one header `Authorization: Bearer TOKEN`",
+            "several" if len(found) > 1 else "another value",
+            "Send the token as it was shown, once.",
+        )
+    return match[1].decode("ascii")
+
+
+def count_events(context: AccessContext, caller: Caller, number: int) -> None:
+    """Count the events of a batch before they are taken.
+
+    Raises:
+        AccessRefused: if the caller sent too many within a minute (429); then none of them was counted.
+    """
+    _refuse_haste(context.throttle.events(caller.id, number), "events")
+
+
+def _known(context: AccessContext, sent: str) -> Caller:
+    if sent.startswith(LINK_PREFIX):
+        link = context.links.admit(sent)
+        return Caller("link", link.identity, link=link)
+    record = context.tokens.admit(sent)
+    return Caller("token", record.id, frozenset(record.roles))
+
+
+def _count(context: AccessContext, caller: Caller) -> None:
+    _refuse_haste(context.throttle.request(caller.kind, caller.id), "requests")
+
+
+def _refuse_haste(wait_s: float, what: str) -> None:
+    if wait_s > 0:
+        seconds = math.ceil(wait_s)
+        raise AccessRefused(
+            429,
+            f"fewer {what} per minute",
+            "more than the limit",
+            f"Send it again in {seconds} seconds.",
+            {"Retry-After": str(seconds)},
+        )
+
+
+def _host(request: Request) -> str | None:
+    return None if request.client is None else request.client.host
+
+
+def _address(host: str | None) -> str:
+    """What is counted as one address: of IPv6 the network that one household has."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return "elsewhere"
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((int(address), 64), strict=False))

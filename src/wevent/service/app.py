@@ -1,0 +1,64 @@
+"""The application: routes, refusals, and what guards them."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from wevent import __version__
+from wevent.errors import WeventError
+from wevent.service.describing import document
+from wevent.service.guarding import GuardedApp
+from wevent.service.problems import problem, problem_of, problem_of_validation
+from wevent.service.routes import event_routes, operator_routes, own_routes, page_routes, people_routes, release_routes
+from wevent.service.service_context import ServiceContext
+
+_ROUTERS = (release_routes, event_routes, people_routes, own_routes, operator_routes)
+_SENTENCES = {
+    400: "Expected a request; received something else. Correct it.",
+    404: "Expected a call of this service; received another path. See /openapi.json.",
+    405: "Expected a method that this path has; received another one. See /openapi.json.",
+}
+
+
+def make_app(context: ServiceContext) -> FastAPI:
+    """The application of a service.
+
+    Args:
+        context: its parts; `app.state.context` for every call.
+    """
+    app = FastAPI(
+        title="wevent",
+        version=__version__,
+        docs_url=None,  # both load what they need from elsewhere
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
+    app.state.context = context
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    page_routes.add_pages(app)
+    app.add_exception_handler(WeventError, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_parameter)
+    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_middleware(GuardedApp)
+    return app
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, WeventError)
+    return problem_of(error)
+
+
+async def _refuse_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem_of_validation(error)
+
+
+async def _refuse_path(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = _SENTENCES.get(error.status_code, "Expected a request that can be answered; received another one.")
+    return problem(error.status_code, detail, error.headers)

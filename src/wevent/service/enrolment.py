@@ -1,0 +1,208 @@
+"""What people ask of the registry through the API: thin over `wevent.publishing.registrations`, which has the rules."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wevent.core.budget import NANO
+from wevent.errors import NotRegistered, WeventError
+from wevent.journal import Journal
+from wevent.people.histories import Membership
+from wevent.people.holdout import Key
+from wevent.people.membership import Change, check_id
+from wevent.publishing import registrations
+from wevent.publishing.foreseeing import alone_sentences
+from wevent.publishing.person_view import after_wishes, view_person
+from wevent.publishing.registrations import Asked, InForce
+from wevent.service.bodies import CSV
+from wevent.service.replies import (
+    ChosenReply,
+    ExportReply,
+    HeldRequirement,
+    HoldoutRow,
+    ImportReply,
+    LeftReply,
+    MembershipRow,
+    QueuedRow,
+    RequirementBody,
+    RequirementReply,
+)
+from wevent.streams.windows import span_text
+
+_SEEN_FROM = 2  # slots after the last committed one: that is the open slot, whose roster is made
+
+
+def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
+    """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
+    asked = Asked(
+        **{name: None if value is None else str(value) for name in Asked._fields for value in [getattr(body, name)]}
+    )
+    force = registrations.choose(path, user, asked, dry_run=dry_run)
+    assert force.slot is not None
+    assert force.person is not None
+    held = force.person.current
+    assert held is not None, "who chose holds what they chose"
+    return ChosenReply(
+        requirement=_held(held.key, held.level, force.slot_us),
+        in_force_from=force.slot,
+        counted_from=force.counted,
+        waits=force.counted is not None,
+        notes=_notes(force),
+    )
+
+
+def leave(path: Path, user: str, *, erased: bool) -> LeftReply:
+    """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
+    force = registrations.leave(path, user, erased=erased)
+    assert force.slot is not None
+    assert force.person is not None
+    person = force.person
+    ends = [until for row in person.past if (until := person.kept_until(row)) is not None]
+    notes = _notes(force)
+    if ends:
+        what = "A keyed digest of the id" if erased else "The id"
+        notes.append(f"{what} is kept through slot {max(ends)}: until then it may have to hold the person out.")
+    return LeftReply(in_force_from=force.slot, kept_until=max(ends, default=None), notes=notes)
+
+
+def requirement_of(journal: Journal, user: str) -> RequirementReply:
+    """What somebody holds, or will once what is queued is in force.
+
+    Raises:
+        NotRegistered: if they hold nothing.
+    """
+    check_id(user)
+    head = journal.head()
+    view = view_person(journal, user)
+    queued = bool(view.queued)
+    if queued:
+        view = after_wishes(view, (), head.committed + _SEEN_FROM, journal.registry.salt)
+    held = view.current
+    if held is None:
+        raise NotRegistered("a registered user", "one who is not", "Check the id, letter by letter.")
+    return RequirementReply(
+        requirement=_held(held.key, held.level, head.epoch.terms.slot_length_us),
+        counted_from=held.first,
+        waits=held.first > head.committed + 1,
+        queued=queued,
+    )
+
+
+def export_of(journal: Journal, user: str) -> ExportReply:
+    """All that is held about one person.
+
+    Raises:
+        NotRegistered: if nothing is.
+    """
+    check_id(user)
+    view = view_person(journal, user)
+    if view.is_empty:
+        raise NotRegistered("somebody about whom something is held", "nobody", "Nothing is held under this id.")
+    slot_us = journal.head().epoch.terms.slot_length_us
+    current = [] if view.current is None else [view.current]
+    return ExportReply(
+        memberships=[_membership(row, slot_us) for row in current],
+        holdouts=[_holdout(row, view.kept_until(row), slot_us) for row in view.past],
+        queued=[_queued(change, slot_us) for change in view.queued],
+        joined_by_request=view.by_request,
+    )
+
+
+def import_people(
+    path: Path,
+    body: bytes,
+    kind: str,
+    columns: Mapping[str, str],
+    *,
+    replace: bool = False,
+    allow_removals: bool = False,
+    dry_run: bool = False,
+) -> ImportReply:
+    """Import a requirements file: add and change, and with `replace` let everybody leave who is not in it.
+
+    Args:
+        path: of the journal.
+        body: the file.
+        kind: its media type.
+        columns: what its columns are called, where they have names of their own.
+        replace: whether who is missing leaves.
+        allow_removals: whether many may leave at once.
+        dry_run: only say what that means.
+
+    Raises:
+        WeventError: as of `registrations.import_file`; of the file it says where, not what it is called here.
+    """
+    with _as_file(body, ".csv" if kind == CSV else ".ndjson") as file:
+        try:
+            done = registrations.import_file(
+                path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run, partial=not replace
+            )
+        except WeventError as error:
+            said = [
+                part.replace(repr(str(file)), "the body") for part in (error.expected, error.received, error.remedy)
+            ]
+            remedy = said[2].replace("--allow-removals", "allow_removals=true")
+            facts = {name: fact for name, fact in error.facts.items() if name != "path"}
+            raise type(error)(said[0], said[1], remedy, **facts) from None
+    return ImportReply(
+        added=done.joining,
+        changed=done.changing,
+        removed=done.leaving,
+        unchanged=done.unchanged,
+        waiting=done.consequences.waiting,
+        notes=done.sentences(),
+    )
+
+
+@contextmanager
+def _as_file(body: bytes, ending: str) -> Iterator[Path]:
+    """A body as a file that can be read by its name; ids are in it, so where that is possible it is in memory alone."""
+    with tempfile.TemporaryDirectory(prefix="wevent-") as folder:
+        name = Path(folder) / f"requirements{ending}"
+        if not hasattr(os, "memfd_create"):
+            name.write_bytes(body)
+            yield name
+            return
+        with os.fdopen(os.memfd_create("requirements"), "wb", closefd=True) as memory:
+            memory.write(body)
+            memory.flush()
+            name.symlink_to(f"/proc/{os.getpid()}/fd/{memory.fileno()}")
+            yield name
+
+
+def _notes(force: InForce) -> list[str]:
+    alone = () if force.consequences is None else force.consequences.alone
+    return [*force.notes, *alone_sentences(alone)]
+
+
+def _held(key: Key, level: str | None, slot_us: int | None) -> HeldRequirement:
+    return HeldRequirement(**_plain(key, slot_us), level=level)
+
+
+def _plain(key: Key, slot_us: int | None) -> dict[str, Any]:
+    window, nano = key
+    return {
+        "window": window,
+        "epsilon": nano / NANO,
+        "span": None if slot_us is None else span_text(window * slot_us),
+    }
+
+
+def _membership(row: Membership, slot_us: int | None) -> MembershipRow:
+    return MembershipRow(**_plain(row.key, slot_us), level=row.level, first=row.first, last=row.last)
+
+
+def _holdout(row: Membership, until: int | None, slot_us: int | None) -> HoldoutRow:
+    assert row.last is not None
+    assert until is not None
+    return HoldoutRow(**_plain(row.key, slot_us), level=row.level, last=row.last, kept_until=until)
+
+
+def _queued(change: Change, slot_us: int | None) -> QueuedRow:
+    asked = None if change.key is None else _held(change.key, change.level, slot_us)
+    return QueuedRow(action=change.action, requirement=asked)

@@ -1,0 +1,91 @@
+"""Around every call: headers that keep browsers strict, a log line without ids, no error that tells what it should not."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wevent.service.problems import problem
+
+_log = logging.getLogger("wevent.service")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'{inline}; img-src 'self' data: blob:; connect-src 'self'; "
+    "font-src 'self'; manifest-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+_ALWAYS: list[tuple[bytes, bytes]] = [
+    (b"content-security-policy", _POLICY.format(inline=" 'unsafe-inline'").encode()),  # charts set styles of their own
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), interest-cohort=()"),
+]
+_STATIC = "/static/"
+_USERS = b"/v1/users/"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+class GuardedApp:
+    """Wraps an application.
+
+    Args:
+        app: what answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        _keep_slashes_of_users(scope)
+        status = 0
+        kept = scope["path"].startswith(_STATIC)
+
+        async def guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *_headers(message, kept=kept)]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception as error:  # noqa: BLE001
+            _log.error("%s: an error that nobody foresaw: %s", _named(scope), _place(error))
+            if not status:
+                sorry = problem(500, "Expected an answer; received an error in the service. The operator's log has it.")
+                await sorry(scope, receive, guarded)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s %d", _named(scope), status)
+
+
+def _headers(message: Message, *, kept: bool) -> list[tuple[bytes, bytes]]:
+    said = {name.lower() for name, _ in message.get("headers", ())}
+    return [*_ALWAYS, *([] if kept or b"cache-control" in said else [(b"cache-control", b"no-store")])]
+
+
+def _keep_slashes_of_users(scope: Scope) -> None:
+    """Match paths of users as they were sent: in a path that is decoded, a slash in an id would be a part of the path."""
+    raw = scope.get("raw_path")
+    if isinstance(raw, bytes) and raw.startswith(_USERS) and raw.isascii():
+        scope["path"] = raw.decode("ascii")
+
+
+def _named(scope: Scope) -> str:
+    """The call as it may be logged: its template, never its path."""
+    route: Any = scope.get("route")
+    method = scope["method"] if scope["method"] in _METHODS else "(other)"
+    return f"{method} {getattr(route, 'path', '(no such path)')}"
+
+
+def _place(error: BaseException) -> str:
+    """What kind of error it was and where it came from; what it says may have somebody's data in it."""
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    return f"{type(error).__name__} at " + " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(frames))

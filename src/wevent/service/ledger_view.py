@@ -1,0 +1,34 @@
+"""The budget of every class as the API shows it: as of the last committed slot, from public numbers alone."""
+
+from __future__ import annotations
+
+from wevent.core.budget import NANO
+from wevent.journal import Journal
+from wevent.publishing.budget_view import BudgetView
+from wevent.service.replies import LedgerReply, LedgerRow
+
+
+class BudgetBoard:
+    """Shows the ledger of a journal; follows it from slot to slot. One may ask at a time."""
+
+    def __init__(self) -> None:
+        self._view: BudgetView | None = None
+
+    def show(self, journal: Journal) -> LedgerReply:
+        """The budget of every class now."""
+        if self._view is None:
+            self._view = BudgetView(journal.load(), journal.epochs())
+        else:
+            self._view.follow(journal)
+        rows = [
+            LedgerRow(
+                window=row.requirement.window,
+                epsilon=row.requirement.epsilon,
+                users=row.users,
+                left=row.left / NANO,
+                share=row.share,
+                charged=row.charged,
+            )
+            for row in self._view.classes()
+        ]
+        return LedgerReply(slot=self._view.slot, classes=rows)

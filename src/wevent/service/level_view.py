@@ -1,0 +1,50 @@
+"""The levels of a stream as the API shows them."""
+
+from __future__ import annotations
+
+import math
+
+from wevent.core.budget import NANO
+from wevent.core.requirements import Levels
+from wevent.journal import Journal
+from wevent.publishing.offering import Offered, offer_of_journal
+from wevent.service.replies import LevelsReply, OfferedLevel
+from wevent.streams.clock import SECOND_US
+
+
+def show_levels(journal: Journal) -> LevelsReply:
+    """What a journal offers now, and how many hold it; who is queued is not counted in yet."""
+    offer = offer_of_journal(journal, checked=False)
+    table = journal.head().epoch.terms.level_table or Levels.default()
+    mildest = min((_noise(row) for row in offer.rows if row.level is not None), default=1.0)
+    words = {f"{privacy}/{window}": (privacy, window) for privacy in table.privacy for window in table.window}
+    rows = [_shown(row, words.get(row.level or "", (None, None)), mildest) for row in offer.rows]
+    privacy = sorted(table.privacy, key=lambda word: table.requirement(word, next(iter(table.window))).nano)
+    return LevelsReply(
+        rows=rows,
+        privacy=privacy,
+        windows=sorted(table.window, key=lambda word: table.window[word]),
+        slot_length_s=None if offer.slot_us is None else offer.slot_us / SECOND_US,
+    )
+
+
+def _shown(row: Offered, words: tuple[str | None, str | None], mildest: float) -> OfferedLevel:
+    window, nano = row.requirement
+    return OfferedLevel(
+        level=row.level,
+        privacy=words[0],
+        window_word=words[1],
+        window=window,
+        epsilon=nano / NANO,
+        span=row.span,
+        odds=math.exp(nano / NANO),
+        users=0 if row.size is None else row.size.registered,
+        waiting=0 if row.size is None else row.size.waiting,
+        noise=_noise(row) / mildest,
+    )
+
+
+def _noise(row: Offered) -> float:
+    """What the noise of a release would grow with, were the budget of a window spread evenly over its slots."""
+    window, nano = row.requirement
+    return window / nano

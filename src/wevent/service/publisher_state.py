@@ -1,0 +1,97 @@
+"""How far the publisher of a service is: told by its thread, read by all calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from wevent.service.problems import NotReady
+from wevent.streams.clock import SlotClock, format_time
+from wevent.streams.live.line_source import wall_clock_us
+
+MOST_BEHIND = 3
+"""So many releases may be due and not out while a service still counts as ready."""
+
+Condition = Literal["ready", "starting", "behind", "ended", "failed"]
+
+
+class BatchAnswerLike(Protocol):
+    """What became of a batch."""
+
+    @property
+    def accepted(self) -> int:
+        """How many events were taken."""
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many were not, by reason."""
+
+
+class Receiver(Protocol):
+    """Where batches of events go."""
+
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswerLike:
+        """Take a batch; returns once it is durable."""
+
+
+@dataclass
+class PublisherState:
+    """How far the publisher is.
+
+    Attributes:
+        grace_us: how long after the end of a slot its events are taken.
+        due_us: how long after the end of a slot its release goes out.
+        clock: of its slots; None before it has begun.
+        last: the last slot there will be; None: no end.
+        committed: the last slot that was released.
+        phase: where it is.
+        receiver: where batches go; None before it has begun.
+        now_us: the wall clock.
+    """
+
+    grace_us: int
+    due_us: int
+    clock: SlotClock | None = None
+    last: int | None = None
+    committed: int = 0
+    phase: Literal["starting", "running", "ended", "failed"] = "starting"
+    receiver: Receiver | None = field(default=None, repr=False)
+    now_us: Callable[[], int] = wall_clock_us
+
+    @property
+    def behind(self) -> int:
+        """How many releases are due and not out; a function of the clock and of what was released."""
+        if self.clock is None:
+            return 0
+        due = self.clock.slot_of(self.now_us() - self.due_us) - 1
+        due = due if self.last is None else min(due, self.last)
+        return max(0, due - self.committed)
+
+    @property
+    def condition(self) -> Condition:
+        """In a word."""
+        if self.phase != "running":
+            return self.phase
+        return "behind" if self.behind > MOST_BEHIND else "ready"
+
+    @property
+    def next_due(self) -> str | None:
+        """When the next release goes out; None if none will."""
+        if self.clock is None or self.phase in ("ended", "failed"):
+            return None
+        coming = max(self.committed + 1, self.clock.slot_of(self.now_us() - self.due_us))
+        if self.last is not None and self.committed >= self.last:
+            return None
+        return format_time(self.clock.start_of(coming + 1) + self.due_us)
+
+    def take(self) -> Receiver:
+        """Where batches go.
+
+        Raises:
+            NotReady: if they go nowhere.
+        """
+        if self.receiver is None or self.phase != "running":
+            received = "one that has ended" if self.phase == "ended" else "one that does not run yet"
+            raise NotReady(received if self.phase != "failed" else "one that has failed")
+        return self.receiver

@@ -1,0 +1,215 @@
+"""Committed releases for whoever reads along: rendered once per slot, kept for a while, handed to any number of readers.
+
+A reader is a place in the stream and nothing else: no release waits in a queue of its own. One that falls behind what is
+kept here reads on from the journal, piece by piece; one that does not read at all is cut off by the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from itertools import islice
+from typing import NamedTuple
+
+from wevent.errors import WeventError
+from wevent.journal import Journal, Record
+from wevent.outputs.lines import ndjson_line
+from wevent.service.journal_reader import JournalReader
+from wevent.service.problems import RequestRefused
+
+HEARTBEAT_S = 15.0
+"""After so long without a release a reader is told that the stream is still there."""
+
+MOST_READERS = 1000
+_KEPT = 1000  # releases
+_KEPT_BYTES = 32 << 20
+_PIECE = 100  # slots that are read from the journal at once
+_SENT_BYTES = 1 << 16  # about so much is handed to a connection at once: whoever does not read it, costs no more
+_DATA = b"data: "
+_STILL_HERE = b": still here\n\n"
+_log = logging.getLogger("wevent.service.release_feed")
+
+
+class Rendered(NamedTuple):
+    """A release as it is sent.
+
+    Attributes:
+        slot: its slot.
+        event: as a server-sent event.
+        fresh: whether it is.
+    """
+
+    slot: int
+    event: bytes
+    fresh: bool
+
+    @classmethod
+    def of(cls, record: Record) -> Rendered:
+        """From the journal."""
+        event = b"id: %d\nevent: release\n%s%s\n" % (record.slot, _DATA, ndjson_line(record))
+        return cls(record.slot, event, record.outcome == "fresh")
+
+    @property
+    def line(self) -> bytes:
+        """The JSON object on a line of its own."""
+        return self.event[self.event.index(_DATA) + len(_DATA) : -1]
+
+
+class Piece(NamedTuple):
+    """Releases of consecutive slots, and the last slot that was looked at: some have none."""
+
+    releases: list[Rendered]
+    through: int
+
+
+class ReleaseFeed:
+    """The releases of a journal.
+
+    Args:
+        reader: of the journal.
+
+    Attributes:
+        committed: the last slot that readers know of.
+        recent: whether each of the last thousand releases was fresh.
+        fresh: how many releases were, since the feed was opened.
+    """
+
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader = reader
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept: dict[int, Rendered] = {}  # by slot, in order
+        self._bytes = 0
+        self._from = 1  # every release from this slot on, through `committed`, is kept
+        self._wanted = self.committed = 0
+        self._news, self._moved = asyncio.Event(), asyncio.Event()
+        self.recent: deque[bool] = deque(maxlen=_KEPT)
+        self.fresh = 0
+        self._closed = False
+        self._readers = 0
+
+    def wake(self, slot: int) -> None:
+        """A slot was committed; from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._note, slot)
+
+    def close(self) -> None:
+        """No more releases: every reader comes to an end. From the loop's own thread."""
+        self._closed = True
+        self._news.set()
+        self._tell()
+
+    async def open(self) -> None:
+        """Take in what is committed already, the last of it."""
+        self._loop = asyncio.get_running_loop()
+        head = await self._reader.ask(lambda journal: journal.head())
+        self._from = max(head.first, head.committed - _KEPT + 1)
+        self.committed = self._from - 1
+        self._wanted = head.committed
+        await self._catch_up()
+        self.fresh = 0
+
+    async def follow(self) -> None:
+        """Take in what is committed from now on, until `close`."""
+        while not self._closed:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._catch_up()
+            except WeventError:  # the publisher meets the same, and ends with it
+                _log.exception("releases cannot be read")
+                return
+
+    async def read(self, first: int, last: int) -> Piece:
+        """Some releases from a slot on, from here or from the journal."""
+        last = min(last, self.committed, first + _PIECE - 1)
+        if first >= self._from:
+            return Piece([self._kept[slot] for slot in range(first, last + 1) if slot in self._kept], last)
+        return Piece(await self._reader.ask(lambda journal: _rendered(journal, first, last)), last)
+
+    async def events(self, after: int | None) -> AsyncIterator[bytes]:
+        """Server-sent events of the releases after a slot, as they come, until `close`.
+
+        Args:
+            after: the last slot that the reader knows; None: the last that was committed.
+        """
+        place = self.committed if after is None else after
+        self._readers += 1
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._closed:
+                if place < self.committed:
+                    text, place = await self._events_after(place)
+                    if text:
+                        yield text
+                elif not await self._moves():
+                    yield _STILL_HERE
+        finally:
+            self._readers -= 1
+
+    def check_room(self) -> None:
+        """Whether one more may read along.
+
+        Raises:
+            RequestRefused: if too many do (503).
+        """
+        if self._readers >= MOST_READERS:
+            raise RequestRefused(
+                503,
+                f"at most {MOST_READERS} readers of the stream",
+                "more",
+                "Try again later, or ask for releases now and then.",
+                headers={"Retry-After": "30"},
+            )
+
+    async def _events_after(self, place: int) -> tuple[bytes, int]:
+        """What a reader at a place gets next, and its new place."""
+        piece = await self.read(place + 1, self.committed)
+        chosen, size = [], 0
+        for one in piece.releases:
+            chosen.append(one.event)
+            size += len(one.event)
+            if size >= _SENT_BYTES:
+                return b"".join(chosen), one.slot
+        return b"".join(chosen), max(piece.through, place + 1)
+
+    async def _moves(self) -> bool:
+        """Wait for the next release; whether there was one within a heartbeat."""
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _note(self, slot: int) -> None:
+        self._wanted = max(self._wanted, slot)
+        self._news.set()
+
+    async def _catch_up(self) -> None:
+        while self.committed < self._wanted and not self._closed:
+            first, last = self.committed + 1, min(self._wanted, self.committed + _PIECE)
+            for one in await self._reader.ask(lambda journal, a=first, b=last: _rendered(journal, a, b)):  # type: ignore[misc]
+                self._kept[one.slot] = one
+                self._bytes += len(one.event)
+                self.recent.append(one.fresh)
+                self.fresh += one.fresh
+            self.committed = last
+            self._drop()
+            self._tell()
+
+    def _drop(self) -> None:
+        while self._kept and (len(self._kept) > _KEPT or self._bytes > _KEPT_BYTES):
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._bytes -= len(oldest.event)
+            self._from = oldest.slot + 1
+
+    def _tell(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+
+def _rendered(journal: Journal, first: int, last: int) -> list[Rendered]:
+    found = islice(journal.releases(first), last - first + 1)
+    return [Rendered.of(one) for one in found if one.slot <= last and one.shown is not None]

@@ -1,0 +1,1 @@
+"""The calls of the API, a module for each kind of caller."""

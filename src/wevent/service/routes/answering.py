@@ -1,0 +1,44 @@
+"""What all routes share: the context, JSON answers, the user in a path."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from fastapi import Depends, Path, Request, Response
+
+from wevent.service.bodies import JSON
+from wevent.service.problems import RequestRefused
+from wevent.service.service_context import ServiceContext
+
+
+def context_of(request: Request) -> ServiceContext:
+    """The parts of the service."""
+    context: ServiceContext = request.app.state.context
+    return context
+
+
+Context = Annotated[ServiceContext, Depends(context_of)]
+
+
+def json_answer(answer: msgspec.Struct | dict[str, object], status: int = 200) -> Response:
+    """An answer as JSON."""
+    return Response(msgspec.json.encode(answer), status, media_type=JSON)
+
+
+def user_in_path(
+    user: Annotated[str, Path(description="The id, percent-encoded: a slash in it is %2F.", min_length=1)],
+) -> str:
+    """The id in a path. Paths of users come as they were sent, so that a slash in an id stays one.
+
+    Raises:
+        RequestRefused: if it is no text (400).
+    """
+    try:
+        return unquote_to_bytes(user).decode()
+    except UnicodeDecodeError:
+        raise RequestRefused(400, "an id in UTF-8", "other bytes", "Percent-encode the id as UTF-8.") from None
+
+
+User = Annotated[str, Depends(user_in_path)]

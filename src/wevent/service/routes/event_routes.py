@@ -1,0 +1,75 @@
+"""POST /v1/events: batches of events, each durable before it is acknowledged."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Annotated, Any
+
+import msgspec
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
+
+from wevent.service.access import Caller, count_events, needs
+from wevent.service.bodies import JSON, NDJSON, BodyLimits, event_lines, in_thread_if_large, media_type, read_body
+from wevent.service.describing import described, header
+from wevent.service.problems import RequestRefused
+from wevent.service.replies import BatchReply
+from wevent.service.routes.answering import Context
+
+router = APIRouter(tags=["events"])
+_ID = re.compile(r"[!-~]{1,200}")
+_EVENT = {
+    "type": "object",
+    "description": "An event: its time, user and cell, under the names that the stream declares.",
+    "additionalProperties": True,
+}
+_BODY: dict[str, Any] = {
+    NDJSON: {"schema": {"type": "string", "description": "One JSON object per line."}},
+    JSON: {"schema": {"type": "array", "items": _EVENT}},
+}
+_HEADERS = [
+    header(
+        "Idempotency-Key",
+        "The batch's own id: sent again under it, the batch is taken once.",
+        {"type": "string", "pattern": "^[!-~]{1,200}$"},
+    ),
+    header("Content-Encoding", "How the body is packed.", {"type": "string", "enum": ["gzip", "identity"]}),
+]
+
+
+@router.post(
+    "/v1/events",
+    **described(BatchReply, 400, 409, 415, 507, body=_BODY, parameters=_HEADERS),
+)
+async def send_events(
+    request: Request, context: Context, caller: Annotated[Caller, Depends(needs("ingest"))]
+) -> Response:
+    """Send a batch of events; it is durable when this answers.
+
+    What is answered depends on the batch, the clock and public settings alone: who is registered shows nowhere.
+    """
+    receiver = context.state.take()
+    kind = media_type(request.headers, NDJSON, JSON)
+    batch = _batch_id(request)
+    settings = context.settings
+    body = await read_body(request, BodyLimits(settings.max_body_bytes, settings.max_batch_bytes))
+    lines: bytes = await in_thread_if_large(event_lines, body, kind, settings.max_batch_events)
+    count_events(context, caller, lines.count(b"\n"))
+    taken = functools.partial(receiver.receive, caller.id, batch, lines)
+    answer = await to_thread.run_sync(taken, limiter=context.batches)
+    return Response(msgspec.json.encode(answer), media_type=JSON)
+
+
+def _batch_id(request: Request) -> str | None:
+    found = request.headers.getlist("idempotency-key")
+    if not found:
+        return None
+    if len(found) > 1 or not _ID.fullmatch(found[0]):
+        raise RequestRefused(
+            400,
+            "one Idempotency-Key of at most 200 visible ASCII characters",
+            "several" if len(found) > 1 else "another one",
+            "Use a random id for every batch.",
+        )
+    return found[0]

@@ -1,0 +1,126 @@
+"""The calls of a platform that enrols people: requirements, export, erasing, links, bulk import."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from wevent.people.membership import check_id
+from wevent.service import enrolment
+from wevent.service.access import needs
+from wevent.service.bodies import CSV, JSON, NDJSON, SMALL, BodyLimits, decoded, media_type, read_body
+from wevent.service.describing import described, reference
+from wevent.service.replies import (
+    ChosenReply,
+    ExportReply,
+    ImportReply,
+    LeftReply,
+    LinkReply,
+    RequirementBody,
+    RequirementReply,
+)
+from wevent.service.routes.answering import Context, User, json_answer
+from wevent.service.service_context import ServiceContext
+from wevent.streams.clock import SECOND_US, format_time
+
+router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol"))])
+REQUIREMENT_BODY: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
+DryRun = Annotated[bool, Query(description="Only say what that means; nothing is stored.")]
+_FILE: dict[str, Any] = {
+    CSV: {"schema": {"type": "string", "description": "user,level or user,privacy,window or user,window,epsilon."}},
+    NDJSON: {"schema": {"type": "string", "description": "One JSON object per line, with the same keys."}},
+}
+_HOUR_S = 3600
+
+
+@router.put("/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=REQUIREMENT_BODY))
+async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
+    """Let a person hold a requirement: a level, words for privacy and window, or a window and an epsilon."""
+    return await choose(request, context, user, dry_run=dry_run)
+
+
+@router.get("/v1/users/{user}/requirement", **described(RequirementReply, 400, 404))
+async def get_requirement(context: Context, user: User) -> Response:
+    """What a person holds, and from when on it counts."""
+    return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, user)))
+
+
+@router.delete("/v1/users/{user}/requirement", **described(LeftReply, 400, 404, 507))
+async def remove_requirement(context: Context, user: User) -> Response:
+    """Let a person leave; the id is kept as long as a hold-out may need it."""
+    return await leave(context, user, erased=False)
+
+
+@router.get("/v1/users/{user}", **described(ExportReply, 400, 404))
+async def export(context: Context, user: User) -> Response:
+    """All that is held about a person: memberships, hold-outs, queued changes. Of events nothing is held."""
+    return json_answer(await context.reader.ask(lambda journal: enrolment.export_of(journal, user)))
+
+
+@router.delete("/v1/users/{user}", **described(LeftReply, 400, 404, 507))
+async def erase(context: Context, user: User) -> Response:
+    """Let a person leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
+    return await leave(context, user, erased=True)
+
+
+@router.post("/v1/users/{user}/link", **described(LinkReply, 400, 507, status=201))
+async def make_link(context: Context, user: User) -> Response:
+    """Make a person's own link; it is shown once."""
+    made = await to_thread.run_sync(
+        context.links.make, user, context.settings.link_hours * _HOUR_S, limiter=context.changes
+    )
+    settings = context.settings
+    address = settings.url or f"http://{settings.listen}"
+    return json_answer(
+        LinkReply(url=f"{address}/choose#{made.text}", expires=format_time(made.link.expires * SECOND_US)), 201
+    )
+
+
+@router.delete("/v1/users/{user}/links", **described(None, 400, 507, status=204, content={}))
+async def end_links(context: Context, user: User) -> Response:
+    """End all links of a person."""
+    check_id(user)
+    await to_thread.run_sync(context.links.end_all, user, limiter=context.changes)
+    return Response(status_code=204)
+
+
+@router.post("/v1/users", **described(ImportReply, 400, 415, 507, body=_FILE))
+async def import_people(
+    request: Request,
+    context: Context,
+    dry_run: DryRun = False,
+    replace: Annotated[bool, Query(description="Whether everybody leaves who is not in the file.")] = False,
+    allow_removals: Annotated[bool, Query(description="Also if more than one in ten would leave.")] = False,
+) -> Response:
+    """Import a requirements file: who is in it joins or changes; with `replace` all others leave."""
+    kind = media_type(request.headers, CSV, NDJSON)
+    settings = context.settings
+    body = await read_body(request, BodyLimits(settings.max_body_bytes, settings.max_batch_bytes))
+    asked = functools.partial(
+        enrolment.import_people,
+        context.journal,
+        body,
+        kind,
+        context.columns,
+        replace=replace,
+        allow_removals=allow_removals,
+        dry_run=dry_run,
+    )
+    return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
+
+
+async def choose(request: Request, context: ServiceContext, user: str, *, dry_run: bool) -> Response:
+    """Let a person hold what the body of a request says."""
+    media_type(request.headers, JSON)
+    body = decoded(await read_body(request, SMALL), RequirementBody)
+    asked = functools.partial(enrolment.choose, context.journal, user, body, dry_run=dry_run)
+    return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
+
+
+async def leave(context: ServiceContext, user: str, *, erased: bool) -> Response:
+    """Let a person leave."""
+    asked = functools.partial(enrolment.leave, context.journal, user, erased=erased)
+    return json_answer(await to_thread.run_sync(asked, limiter=context.changes))

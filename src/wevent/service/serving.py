@@ -1,0 +1,221 @@
+"""The serving process: the publisher in a thread, HTTP in the main one, and an orderly end of both."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvicorn
+import uvloop
+from anyio import to_thread
+
+from wevent.errors import InvalidSettings
+from wevent.publishing.configuration import Settings
+from wevent.publishing.due import due_offset_us
+from wevent.publishing.importing import Difference
+from wevent.publishing.session import Intent, RunReport, Watch
+from wevent.service.app import make_app
+from wevent.service.connection import BoundedProtocol
+from wevent.service.publisher_state import PublisherState
+from wevent.service.publisher_thread import PublisherThread
+from wevent.service.service_context import ServiceContext
+from wevent.service.service_settings import Place, ServiceSettings
+
+GRACEFUL_S = 10
+"""After a signal, answers that are on their way have so many seconds."""
+
+MOST_CONNECTIONS = 2000
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_BACKLOG = 512
+_log = logging.getLogger("wevent.service")
+
+
+@dataclass(frozen=True)
+class Announcing:
+    """Who is told how the service comes up.
+
+    Attributes:
+        imported: told what the requirements file changes, before the first slot.
+        told: told what the operator should know, a sentence each.
+        listening: told where the service listens, once it does.
+    """
+
+    imported: Callable[[Difference], None] = lambda difference: None
+    told: Callable[[str], None] = lambda sentence: None
+    listening: Callable[[str], None] = lambda address: None
+
+
+def serve(
+    settings: Settings,
+    service: ServiceSettings,
+    intent: Intent,
+    read: Iterable[tuple[str, Path]],
+    announcing: Announcing | None = None,
+) -> RunReport:
+    """Serve until SIGINT or SIGTERM comes; in the main thread.
+
+    Args:
+        settings: of the stream.
+        service: of the service.
+        intent: what the operator says for this run alone.
+        read: files that the settings were read from, and what each is.
+        announcing: who is told.
+
+    Raises:
+        WeventError: as of `wevent.publishing.session.run`, and for a place where nothing can listen.
+    """
+    assert settings.journal is not None, "a service has a journal"
+    bound = _bind(service.listen)
+    try:
+        host, port = bound.getsockname()[:2]
+        service = replace(service, listen=Place(host if service.listen.port == 0 else service.listen.host, port))
+        state = PublisherState(settings.grace_us, due_offset_us(settings))
+        context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
+        process = _Process(context, announcing or Announcing(), bound)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(process.run(settings, intent, list(read)))
+    finally:
+        bound.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None."""
+        yield
+
+
+class _Process:
+    """What runs in the main thread.
+
+    Args:
+        context: the parts of the service.
+        announcing: who is told.
+        bound: where to listen.
+    """
+
+    def __init__(self, context: ServiceContext, announcing: Announcing, bound: socket.socket) -> None:
+        self._context, self._announcing, self._bound = context, announcing, bound
+        self._begun, self._over, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._signals = 0
+
+    async def run(self, settings: Settings, intent: Intent, read: list[tuple[str, Path]]) -> RunReport:
+        """Start the publisher, serve while it runs or releases are read, end both."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._receive)
+
+        def told(event: asyncio.Event) -> None:
+            loop.call_soon_threadsafe(event.set)
+
+        feed = self._context.feed
+        watch = Watch(
+            imported=self._announcing.imported,
+            told=self._announcing.told,
+            begun=lambda first, last: told(self._begun),
+            progress=lambda slot, last: feed.wake(slot),
+        )
+        publisher = PublisherThread(
+            settings, intent, read, self._context.state, watch=watch, over=lambda: told(self._over)
+        )
+        publisher.start()
+        await _first(self._begun, self._over)
+        if self._begun.is_set() and publisher.error is None:
+            await self._serve(publisher)
+        publisher.stop()
+        await to_thread.run_sync(publisher.join)
+        if publisher.error is not None:
+            raise publisher.error
+        assert publisher.report is not None, "a publisher that ended without an error has a report"
+        return publisher.report
+
+    async def _serve(self, publisher: PublisherThread) -> None:
+        """Answer until a signal comes, or the publisher has failed."""
+        feed = self._context.feed
+        await feed.open()
+        following = asyncio.create_task(feed.follow())
+        server = _Server(_config(self._context))
+        serving = asyncio.create_task(server.serve(sockets=[self._bound]))
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        self._announcing.listening(f"http://{self._context.settings.listen}")
+        await self._until_over(publisher)
+        feed.close()
+        server.should_exit = True
+        await serving
+        await following
+
+    async def _until_over(self, publisher: PublisherThread) -> None:
+        await _first(self._stop, self._over)
+        if not self._stop.is_set() and publisher.error is None:
+            self._announcing.told("The last slot is published; releases can still be read.")
+            await self._stop.wait()
+
+    def _receive(self) -> None:
+        self._signals += 1
+        self._stop.set()
+        if self._signals > 1:
+            _log.warning("stopping already; a moment, please")
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait for the first of several."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waiting:
+            one.cancel()
+
+
+def _config(context: ServiceContext) -> uvicorn.Config:
+    logging.getLogger("uvicorn").setLevel(
+        logging.ERROR
+    )  # it names addresses, and says less than the service's own lines
+    return uvicorn.Config(
+        make_app(context),
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        loop="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=GRACEFUL_S,
+    )
+
+
+def _bind(place: Place) -> socket.socket:
+    """A socket that nothing connects to yet.
+
+    Raises:
+        InvalidSettings: if nothing can listen there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        busy = error.errno == errno.EADDRINUSE
+        raise InvalidSettings(
+            "a place where the service can listen",
+            f"{place} ({'another program listens there' if busy else (error.strerror or 'no such place').lower()})",
+            "Stop that program, or give another port (--listen HOST:PORT)." if busy else "Give another one (--listen).",
+            key="service.listen",
+        ) from None
+    bound.setblocking(False)
+    return bound

@@ -1,0 +1,333 @@
+"""Counts from batches that are handed over one by one and acknowledged: what an HTTP service is fed with.
+
+Slots close by the wall clock after a grace and by nothing else. An event counts if it was received before its slot closed,
+by this clock; after a standstill slots that closed meanwhile stay closed. What a sender is told is a function of their
+batch, the clock and public settings alone: whether people are registered, and what others sent, never shows (spec 1, 10).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.counting.counts import Rejected
+from wevent.counting.lookup import Labels
+from wevent.counting.roster import Roster
+from wevent.errors import BatchConflict, InvalidInput, ServiceStopping, StorageFailed
+from wevent.streams.clock import SlotClock
+from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.live.spool import BatchAnswer, Spool, Spooled
+from wevent.streams.records.decoding import PROBLEMS, Decoded, EventColumns, time_reader
+from wevent.streams.records.objects import ObjectDecoder
+from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import MALFORMED, Uncounted
+
+_POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
+_NOTHING = np.empty(0, dtype=np.int64)
+_NO_EVENTS = EventColumns(_NOTHING, Labels(_NOTHING), _NOTHING)
+
+BatchKey = tuple[str, str]
+"""A sender and the id of one of its batches."""
+
+
+@dataclass
+class _Seen:
+    """A batch that came before, as long as the slot lasts that was open then."""
+
+    digest: bytes
+    answer: BatchAnswer | None = None
+    slots: set[int] = field(default_factory=set)  # whose files have their part of it
+    number: int = 0  # of its last record, to force to disk
+
+
+class SpoolSource:
+    """Counts batches of lines `{"time": …, "user": …, "cell": …}`, each durable before it is acknowledged.
+
+    `receive` may be called by any thread; the other methods by the one that publishes.
+
+    Args:
+        settings: grace, names and cells.
+        clock: when slots begin.
+        last: the last slot; None: no end.
+        folder: where events of open slots are kept.
+        now_us: the wall clock.
+
+    Raises:
+        StorageFailed: if the folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        clock: SlotClock,
+        last: int | None,
+        *,
+        folder: Path,
+        now_us: Callable[[], int] = wall_clock_us,
+    ) -> None:
+        self._settings, self._clock, self._last = settings, clock, last
+        self._now_us = now_us
+        self._spool = Spool(folder, settings.cells)
+        self._decoders = threading.local()
+        self._lock = threading.Lock()  # of everything below
+        self._stopping = threading.Event()
+        self._failed: StorageFailed | None = None
+        self._latest_us = 0  # the latest moment that was looked at: the clock never goes back
+        self._done = 0  # slots up to this one are counted
+        self._open: dict[int, OpenSlot] = {}
+        self._seen: dict[BatchKey, _Seen] = {}
+        self._awaited: tuple[int, Roster | None] = 0, None  # the slot that is counted next, and who can count in it
+        self._uncounted = Uncounted()
+        self._loaded = False
+
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+        """Take a batch in; returns once its events are on disk.
+
+        Args:
+            sender: whose batch ids these are.
+            batch: the id; the same one again has no effect but gets the same answer. None: its content is its id.
+            lines: whole lines, each with its end.
+
+        Raises:
+            BatchConflict: if the id stands for other content.
+            StorageFailed: if events cannot be kept; they were not accepted.
+            ServiceStopping: after `stop`.
+        """
+        digest = hashlib.blake2b(lines, digest_size=16).digest()
+        key = sender, digest.hex() if batch is None else batch
+        decoded = self._decoder().decode(lines)
+        with self._lock:
+            self._refuse_when_over()
+            seen = self._seen.get(key)
+            if seen is None:
+                seen = _Seen(digest)
+            elif seen.digest != digest:
+                raise _conflict()
+            if seen.answer is None:
+                seen.answer = self._take(key, seen, decoded)
+                self._seen[key] = seen
+            answer, number = seen.answer, seen.number
+        self._force(number)
+        return answer
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        """Count slots first, first + 1, … as they close, at most `most`; ends after `stop`.
+
+        Raises:
+            StorageFailed: if the disk has refused events: nothing can be acknowledged any more.
+        """
+        self._load(first - 1)
+        self.forget(first - 1)
+        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
+        for slot in range(first, end + 1):
+            with self._lock:
+                self._awaited = slot, roster
+                if slot in self._open:
+                    self._open[slot].belongs_to(roster)
+            if not self._wait_for(slot):
+                return
+            with self._lock:
+                self._now()  # from here on whatever comes for it is late
+                self._done = slot
+                opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
+            counts = opened.count(roster, len(self._settings.cells))
+            with self._lock:
+                self._uncounted.reject(counts.reasons)
+            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
+
+    def closed_through(self) -> int:
+        """The last slot that has closed by the wall clock."""
+        with self._lock:
+            return self._closed(self._now())
+
+    def idle(self, wait_s: float) -> None:
+        """Wait; events go on being received by other threads."""
+        time.sleep(wait_s)
+
+    def forget(self, through: int) -> None:
+        """Slots up to this one are committed: their events, and the ids of batches that came in them, are removed."""
+        self._spool.forget(through)
+        with self._lock:
+            self._done = max(self._done, through)
+            for slot in [slot for slot in self._open if slot <= through]:
+                del self._open[slot]
+            for key, seen in list(self._seen.items()):
+                seen.slots = {slot for slot in seen.slots if slot > through}
+                if not seen.slots:
+                    del self._seen[key]
+
+    def resume(self, position: Any) -> None:
+        """Continue after a stored position: what comes for slots up to it is late.
+
+        Raises:
+            InvalidSettings: if numbers as times meant something else.
+        """
+        check_time_unit(position, self._settings.time_unit)
+        self._load(int(position["slot"]))
+
+    def pending(self) -> bytes:
+        """Nothing: events of open slots are in files of their own."""
+        return b""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Nothing is ever pending here; what a run with live lines left is not read.
+
+        Raises:
+            InvalidInput: always.
+        """
+        raise InvalidInput("no pending events beside the spool", "some", "They are dropped.", path=None)
+
+    def stop(self) -> None:
+        """Refuse further batches and make `count` end with what has closed; safe from signal handlers."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Close the files; what they hold is counted by the next run."""
+        self._stopping.set()
+        self._spool.close()
+
+    def totals(self) -> dict[str, int]:
+        """Totals of this run, for the operator only."""
+        with self._lock:
+            return self._uncounted.totals()
+
+    def first_malformed(self) -> list[str]:
+        """Nothing: senders are told at once."""
+        return []
+
+    def _decoder(self) -> ObjectDecoder:
+        """Of this thread: decoders remember the shape of lines."""
+        if not hasattr(self._decoders, "own"):
+            settings = self._settings
+            self._decoders.own = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
+        decoder: ObjectDecoder = self._decoders.own
+        return decoder
+
+    def _refuse_when_over(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        if self._stopping.is_set() or not self._loaded:
+            raise ServiceStopping(
+                "a service that takes events", "one that is starting or stopping", "Send the same batch again soon."
+            )
+
+    def _now(self) -> int:
+        """The wall clock, which here never goes back; under the lock."""
+        self._latest_us = max(self._latest_us, self._now_us())
+        return self._latest_us
+
+    def _closed(self, now_us: int) -> int:
+        """The last slot that is closed at a moment."""
+        return max(self._done, self._clock.slot_of(now_us - self._settings.grace_us) - 1)
+
+    def _wait_for(self, slot: int) -> bool:
+        """Wait until a slot has closed; whether it has, False after `stop`."""
+        due_us = self._clock.start_of(slot + 1) + self._settings.grace_us
+        while True:
+            with self._lock:
+                if self._failed is not None:
+                    raise self._failed
+                left_s = (due_us - self._now()) / 1e6
+            if self._stopping.is_set() or left_s <= 0:
+                return not self._stopping.is_set()
+            self._stopping.wait(min(_POLL_S, left_s))
+
+    def _load(self, committed: int) -> None:
+        """Take back what earlier runs acknowledged, once; files of committed slots are removed."""
+        if self._loaded:
+            return
+        with self._lock:
+            self._done = max(self._done, committed)
+            for slot, spooled in self._spool.load(committed):
+                key = spooled.sender, spooled.batch
+                seen = self._seen.setdefault(key, _Seen(spooled.digest))
+                seen.slots.add(slot)
+                seen.answer = spooled.answer or seen.answer
+                self._add(slot, spooled.events)
+            self._loaded = True
+
+    def _take(self, key: BatchKey, seen: _Seen, decoded: Decoded) -> BatchAnswer:
+        """Sort a batch's events into slots, write them down, and say what became of them; under the lock.
+
+        Parts that are written already (a crash came between them) are neither written nor counted again.
+        """
+        now_us = self._now()
+        rejected = self._malformed(decoded)
+        slots, events = self._countable(decoded.batch, now_us, rejected)
+        answer = BatchAnswer(len(slots), {reason: number for reason, number in rejected.items() if number})
+        home = max(self._done + 1, self._clock.slot_of(now_us))
+        parts = {slot: events.where(slots == slot) for slot in np.unique(slots).tolist()}
+        for slot in sorted({*parts, home}):
+            if slot in seen.slots or (self._last is not None and slot > self._last):  # nothing would remove such a file
+                continue
+            part = parts.get(slot, _NO_EVENTS)
+            told = answer if slot == home else None
+            seen.number = self._spool.append(slot, Spooled(*key, seen.digest, told, part))
+            seen.slots.add(slot)
+            self._seen[key] = seen  # a part is there, whatever becomes of the others
+            self._add(slot, part)
+        self._uncounted.events += len(decoded.batch.times)
+        self._note(rejected)
+        return answer
+
+    def _malformed(self, decoded: Decoded) -> dict[str, int]:
+        numbers = np.bincount(decoded.problems, minlength=len(PROBLEMS)).tolist()
+        return dict(zip(MALFORMED, numbers, strict=True))
+
+    def _countable(self, events: EventColumns, now_us: int, rejected: dict[str, int]) -> tuple[IntArray, EventColumns]:
+        """The events of open slots in declared cells, with their slots; why the others are not among them."""
+        slots = (events.times - self._clock.origin_us) // self._clock.length_us + 1
+        begun = self._clock.slot_of(now_us)
+        begun = begun if self._last is None else min(begun, self._last)
+        before, after = slots < 1, slots > begun
+        late = ~before & (slots <= self._closed(now_us))
+        unknown = ~(before | after | late) & (events.cells < 0)
+        reasons = {"before": before, "after": after, "late": late, "unknown_cell": unknown}
+        rejected |= {reason: int(np.count_nonzero(which)) for reason, which in reasons.items()}
+        kept = ~(before | after | late | unknown)
+        return (slots, events) if kept.all() else (slots[kept], events.where(kept))
+
+    def _note(self, rejected: dict[str, int]) -> None:
+        """Add to the operator's totals of the run; which are private."""
+        self._uncounted.late += rejected["late"]
+        self._uncounted.outside(rejected["before"], rejected["after"])
+        self._uncounted.reject(Rejected(unknown_cell=rejected["unknown_cell"]))
+        self._uncounted.malform(rejected[reason] for reason in MALFORMED)
+
+    def _add(self, slot: int, events: EventColumns) -> None:
+        """Events of an open slot, in memory; under the lock."""
+        if not len(events.times):
+            return
+        opened = self._open.get(slot)
+        if opened is None:
+            opened = self._open[slot] = OpenSlot(self._settings.max_cells_per_user)
+            if slot == self._awaited[0] and self._awaited[1] is not None:
+                opened.belongs_to(self._awaited[1])
+        opened.add(events)
+
+    def _force(self, number: int) -> None:
+        """Wait until what was written is on disk; a disk that refuses ends everything: nobody knows what is on it."""
+        try:
+            self._spool.force(number)
+        except StorageFailed as failed:
+            with self._lock:
+                self._failed = failed
+            raise
+
+
+def _conflict() -> BatchConflict:
+    return BatchConflict(
+        "a batch id that is new, or stands for the same content as before",
+        "one that stands for other content",
+        "Give every batch an id of its own, and send it unchanged when you send it again.",
+    )

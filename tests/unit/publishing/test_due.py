@@ -1,0 +1,122 @@
+"""Releases of live slots go out at fixed moments, however long a slot took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.synthetic import MINUTE_US, SyntheticSource, make_journal
+from wevent.counting.cells import Cells
+from wevent.counting.roster import Roster
+from wevent.outputs import KeptOutput
+from wevent.publishing.due import DueMoments, due_moments, due_offset_us
+from wevent.publishing.loop import Publication, Running
+from wevent.streams.clock import SlotClock
+from wevent.streams.source import SlotCounts
+from wevent.streams.stream_settings import StreamSettings
+
+CLOCK = SlotClock(0, MINUTE_US)
+SECOND = 1_000_000
+
+
+class Wall:
+    """A wall clock that moves when somebody waits or works."""
+
+    def __init__(self) -> None:
+        self.us = 0
+
+    def __call__(self) -> int:
+        return self.us
+
+
+class DelayedSource(SyntheticSource):
+    """A live source whose slots take their time: `delays[slot]` seconds after the slot's end the counts are there."""
+
+    def __init__(self, end: int, wall: Wall, delays: dict[int, int]) -> None:
+        super().__init__(end)
+        self.wall, self.delays = wall, delays
+        self.forgotten: list[int] = []
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        for counted in super().count(roster, first, most):
+            ready_us = CLOCK.start_of(counted.slot + 1) + self.delays.get(counted.slot, 0) * SECOND
+            self.wall.us = max(self.wall.us, ready_us)
+            yield counted
+
+    def closed_through(self) -> int:  # type: ignore[override]
+        return CLOCK.slot_of(self.wall.us) - 1
+
+    def idle(self, wait_s: float) -> None:
+        assert wait_s > 0
+        self.wall.us += max(1, round(wait_s * SECOND))
+
+    def forget(self, through: int) -> None:
+        self.forgotten.append(through)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "goes_out_s"), [(0, 65), (60, 65), (65, 65), (66, 125), (124, 125), (125, 125), (300, 305)]
+)
+def test_a_release_waits_for_its_moment_or_the_next_one_of_the_grid(now_s: int, goes_out_s: int) -> None:
+    moments = DueMoments(CLOCK, 5 * SECOND, lambda: now_s * SECOND)
+    assert moments.of(1) == goes_out_s * SECOND
+
+
+def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+    for name, delays in (("quick", {}), ("slow", {1: 4, 2: 3, 4: 2}), ("late", {2: 7})):
+        wall = Wall()
+        source = DelayedSource(5, wall, delays)
+        told: list[tuple[int, int]] = []
+        with make_journal(tmp_path / name) as journal:
+            running = Running(
+                last=5,
+                due=DueMoments(CLOCK, 5 * SECOND, wall),
+                progress=lambda slot, last, told=told, wall=wall: told.append((slot, wall.us // SECOND)),
+            )
+            Publication(journal, source, KeptOutput(), running=running).run()
+        seen[name] = told
+        assert source.forgotten == [slot for slot, _ in told], "the events of a slot go with its commit"
+    on_time = [(slot, 60 * slot + 5) for slot in range(1, 6)]
+    assert seen["quick"] == seen["slow"] == on_time
+    assert seen["late"] == [on_time[0], (2, 185), (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
+
+
+def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
+    wall = Wall()
+    source = DelayedSource(3, wall, {})
+    with make_journal(tmp_path / "run.journal") as journal:
+        looked: list[tuple[int, int]] = []
+        idle = source.idle
+
+        def look(wait_s: float) -> None:
+            looked.append((journal.head().committed, wall.us))
+            idle(wait_s)
+
+        source.idle = look  # type: ignore[method-assign]
+        Publication(
+            journal, source, KeptOutput(), running=Running(last=3, due=DueMoments(CLOCK, 5 * SECOND, wall))
+        ).run()
+        assert journal.head().committed == 3
+    assert looked
+    assert all(committed == 0 or at >= 60 * SECOND * committed + 5 * SECOND for committed, at in looked)
+
+
+def settings(**changes: Any) -> StreamSettings:
+    fields: dict[str, Any] = {"inputs": ("-",), "cells": Cells.of(3), "slot_us": MINUTE_US}
+    return StreamSettings(**{**fields, **changes})
+
+
+def test_only_slots_that_the_clock_closes_have_moments() -> None:
+    assert due_moments(settings(), CLOCK) is not None
+    assert due_moments(settings(close="lines"), CLOCK) is None
+    assert due_moments(settings(inputs=("events.csv",)), CLOCK) is None
+
+
+def test_unless_told_releases_go_out_soon_after_the_grace() -> None:
+    assert due_offset_us(settings(grace_us=10 * SECOND)) == 11 * SECOND
+    assert due_offset_us(settings(slot_us=SECOND)) == SECOND // 4
+    assert due_offset_us(settings(due_us=7)) == 7

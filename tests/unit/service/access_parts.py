@@ -1,0 +1,92 @@
+"""What the tests of access share: a clock that is set by hand, and the parts of a service over one tokens file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from wevent.service.access import AccessRefused, Caller, needs, needs_link
+from wevent.service.links import Links
+from wevent.service.throttle import Throttle
+from wevent.service.tokens import Tokens
+from wevent.service.tokens_file import TokensFile
+
+NOW = 1_800_000_000
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self, now: float = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class AccessSettings:
+    public: bool = False
+
+
+@dataclass
+class Parts:
+    """A context as routes have it."""
+
+    file: TokensFile
+    clock: Clock
+    tokens: Tokens
+    links: Links
+    throttle: Throttle
+    settings: AccessSettings = field(default_factory=AccessSettings)
+
+
+def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
+    file, clock = TokensFile(folder / "run.journal.tokens"), Clock()
+    throttle = Throttle(requests_per_minute, events_per_minute, clock)
+    return Parts(file, clock, Tokens(file, clock), Links(file, clock), throttle)
+
+
+def guarded_app(context: Parts) -> FastAPI:
+    """A route per role, one that may be public, one for links; errors as the service would answer them."""
+    app = FastAPI()
+    app.state.context = context
+
+    @app.exception_handler(AccessRefused)
+    async def refused(request: Request, error: AccessRefused) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, error.status, error.headers)
+
+    dependencies: dict[str, Callable[..., Awaitable[Caller]]] = {
+        **{role: needs(role) for role in ("ingest", "enrol", "read", "admin")},  # type: ignore[arg-type]
+        "public": needs("read", public_ok=True),
+        "me": needs_link(),
+    }
+    for name, dependency in dependencies.items():
+
+        def answer(caller: Annotated[Caller, Depends(dependency)]) -> dict[str, Any]:
+            return {"kind": caller.kind, "user": caller.user}
+
+        answer.__annotations__["caller"] = Annotated[Caller, Depends(dependency)]
+        app.get(f"/{name}")(answer)
+    return app
+
+
+class Door:
+    """Calls an app, without a network."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        return asyncio.run(self._get(path, headers or {}))
+
+    async def _get(self, path: str, headers: dict[str, str]) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url="http://test") as client:
+            return await client.get(path, headers=headers)

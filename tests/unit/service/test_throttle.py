@@ -1,0 +1,89 @@
+"""Rate limits: per caller, and of nobody else's making."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.unit.service.access_parts import Clock
+from wevent.service.throttle import Buckets, Throttle
+
+
+def test_a_minute_is_what_it_says() -> None:
+    clock = Clock()
+    buckets = Buckets(60, clock)
+    assert [buckets.take("a") for _ in range(60)] == [0.0] * 60
+    assert buckets.take("a") == pytest.approx(1.0)
+    clock.now += 0.999
+    assert buckets.take("a") > 0
+    clock.now += 0.001
+    assert buckets.take("a") == 0.0
+    clock.now += 3600
+    assert [buckets.take("a") for _ in range(61)].count(0.0) == 60  # no more than a minute is saved up
+
+
+def test_who_waits_as_told_is_let_in() -> None:
+    clock = Clock()
+    buckets = Buckets(7, clock)
+    for _ in range(1000):
+        clock.now += buckets.take("a")
+        assert buckets.take("a") == 0.0 or clock.now == 1_800_000_000
+
+
+def test_over_long_the_rate_holds() -> None:
+    clock, chance = Clock(), random.Random(1)
+    buckets = Buckets(100, clock)
+    taken = 0
+    for _ in range(20_000):
+        clock.now += chance.expovariate(10)
+        number = chance.randrange(1, 300)
+        taken += number if buckets.take("a", number) == 0.0 else 0
+    assert taken <= 100 * (1 + (clock.now - 1_800_000_000) / 60) + 300
+
+
+def test_a_batch_above_a_minute_needs_a_full_bucket_and_leaves_a_debt() -> None:
+    clock = Clock()
+    buckets = Buckets(60, clock)
+    assert buckets.take("a", 180) == 0.0
+    assert buckets.take("a") == pytest.approx(121.0)
+    clock.now += 121
+    assert buckets.take("a") == 0.0
+    assert buckets.take("a", 180) == pytest.approx(60.0)
+
+
+def test_others_make_no_difference() -> None:
+    def answers(others: int) -> list[float]:
+        clock = Clock()
+        throttle = Throttle(5, 5, clock)
+        found = []
+        for moment in range(60):
+            clock.now += 3
+            for number in range(others):
+                throttle.request("address", f"{moment} {number}")
+                throttle.request("token", f"t{number}")
+                throttle.events(f"t{number}", 100)
+            found += [throttle.request("token", "mine"), throttle.events("mine", 2)]
+        return found
+
+    assert answers(0) == answers(50)
+    assert max(answers(0)) > 0
+
+
+def test_memory_is_bounded() -> None:
+    clock = Clock()
+    buckets = Buckets(10, clock, most=100)
+    for number in range(10_000):
+        buckets.take(f"{number}")
+    assert len(buckets) == 100
+    clock.now += 60
+    for _ in range(100):
+        buckets.take("a")
+        clock.now += 7
+    assert len(buckets) == 1  # full ones are as good as none
+
+
+def test_no_limit() -> None:
+    buckets = Buckets(0)
+    assert {buckets.take("a", 1_000_000) for _ in range(100)} == {0.0}
+    assert len(buckets) == 0

@@ -1,0 +1,340 @@
+"""Tokens: digests only, in a file that admits nobody when it cannot be trusted, and that no two commands spoil."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import call, run, start
+from tests.unit.service.access_parts import NOW, Parts, parts
+from wevent.errors import InvalidOption, StorageFailed
+from wevent.service import tokens_file
+from wevent.service.tokens import CredentialRefused, Tokens
+from wevent.service.tokens_file import InvalidTokens, TokensFile, tokens_path
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Parts:
+    return parts(tmp_path)
+
+
+def test_a_token_admits_until_it_expires(service: Parts) -> None:
+    made = service.tokens.create(["read", "ingest", "read"], name="gateway", expires=NOW + 10)
+    assert service.tokens.admit(made.text).roles == ("ingest", "read")
+    service.clock.now = NOW + 10
+    with pytest.raises(CredentialRefused, match="expired"):
+        service.tokens.admit(made.text)
+    assert service.tokens.state(made.record) == "expired"
+
+
+def test_a_token_admits_until_it_is_revoked(service: Parts) -> None:
+    first, second = service.tokens.create(["read"]), service.tokens.create(["read"])
+    service.tokens.revoke(first.record.id)
+    service.clock.now += 5
+    assert service.tokens.revoke(first.record.id).revoked == NOW  # once is enough
+    with pytest.raises(CredentialRefused, match="revoked"):
+        service.tokens.admit(first.text)
+    assert service.tokens.admit(second.text) == second.record
+
+
+def test_what_is_kept_is_no_token(service: Parts) -> None:
+    made = service.tokens.create(["admin"])
+    kept = service.file.path.read_text()
+    secret = made.text.rpartition("_")[2]
+    assert secret not in kept
+    assert len(bytes.fromhex(secret)) == 32
+    assert made.text not in repr((made, made.record, service.file.contents()))
+    assert made.record.digest not in repr((made, made.record, service.file.contents()))
+    assert service.file.path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in service.file.path.parent.iterdir()] == ["run.journal.tokens"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda text: "",
+        lambda text: text[:-1],
+        lambda text: text + "0",
+        lambda text: text[:-1] + ("0" if text[-1] != "0" else "1"),
+        lambda text: text.upper(),
+        lambda text: text + "\n",
+        lambda text: f"wev_00000000_{text[-64:]}",
+        lambda text: text[:12],
+        lambda text: "wev_é_ü",
+        lambda text: "wev_\ud800",
+        lambda text: "x" * 100_000,
+        lambda text: text.replace("_", "\0"),
+    ],
+)
+def test_another_text_admits_nobody(service: Parts, changed: Callable[[str], str]) -> None:
+    made = service.tokens.create(["admin"])
+    with pytest.raises(CredentialRefused) as caught:
+        service.tokens.admit(changed(made.text))
+    assert made.text[-64:] not in str(caught.value)
+    assert "another one" in str(caught.value)
+
+
+def test_unknown_ids_are_compared_too(service: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    monkeypatch.setattr("hmac.compare_digest", lambda one, other: compared.append((len(one), len(other))) or False)
+    for text in (service.tokens.create(["read"]).text, "wev_00000000_" + "0" * 64, "nonsense"):
+        with pytest.raises(CredentialRefused):
+            service.tokens.admit(text)
+    assert compared == [(64, 64)] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"roles": []}, "received none"),
+        ({"roles": ["reed"]}, "Did you mean 'read'"),
+        ({"roles": ["read"], "name": "a\x1b[31m"}, "control characters"),
+        ({"roles": ["read"], "name": "a" * 101}, "at most 100"),
+        ({"roles": ["read"], "expires": NOW}, "in the future"),
+    ],
+)
+def test_what_is_no_token(service: Parts, arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        service.tokens.create(**arguments)  # type: ignore[arg-type]
+    assert not service.file.path.exists()
+
+
+def test_a_service_sees_what_commands_change(service: Parts) -> None:
+    """Also twice within the tick of a file system's clock, and of equal length."""
+    others = Tokens(TokensFile(service.file.path))
+    for _ in range(30):
+        made = others.create(["read"])
+        assert service.tokens.admit(made.text) == made.record
+        others.revoke(made.record.id)
+        with pytest.raises(CredentialRefused):
+            service.tokens.admit(made.text)
+
+
+def test_a_settled_file_is_not_read_again(service: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = service.tokens.create(["read"])
+    monkeypatch.setattr(tokens_file, "_SETTLED_NS", -(1 << 62))
+    service.tokens.admit(made.text)
+    monkeypatch.setattr(tokens_file, "_bytes_of", lambda path: pytest.fail("it was read again"))
+    service.tokens.admit(made.text)
+
+
+def spoilt(kept: bytes, number: int) -> bytes:
+    """One byte of it is another."""
+    place = random.Random(number).randrange(len(kept) - 1)
+    return kept[:place] + bytes([kept[place] ^ (1 << number % 7)]) + kept[place + 1 :]
+
+
+class TestAFileThatCannotBeTrusted:
+    def refuses(self, service: Parts, text: str, said: str) -> None:
+        kept = service.file.path.read_bytes() if service.file.path.is_file() else b""
+        for call_it in (
+            lambda: service.tokens.admit(text),
+            lambda: service.tokens.admit("wev_00000000_" + "0" * 64),
+            lambda: service.tokens.create(["admin"]),
+            lambda: service.tokens.records(),
+            lambda: service.links.make("ann", 60),
+            lambda: service.links.admit("wel_" + "A" * 100),
+            lambda: service.links.end_all("ann"),
+        ):
+            with pytest.raises(InvalidTokens, match=said):
+                call_it()
+        assert not service.file.path.is_file() or service.file.path.read_bytes() == kept
+
+    @pytest.mark.parametrize("number", range(40))
+    def test_one_bit_of_it_is_wrong(self, service: Parts, number: int) -> None:
+        made = service.tokens.create(["admin"])
+        service.links.make("ann", 60)
+        service.tokens.admit(made.text)
+        service.file.path.write_bytes(spoilt(service.file.path.read_bytes(), number))
+        self.refuses(service, made.text, "damaged")
+
+    @pytest.mark.parametrize("data", [b"", b"{}", b"\xff\xfe", b"[" * 100_000, b"null", b'{"sha256":"","contents":{}}'])
+    def test_something_else_is_in_it(self, service: Parts, data: bytes) -> None:
+        made = service.tokens.create(["admin"])
+        service.file.path.write_bytes(data)
+        self.refuses(service, made.text, "damaged")
+
+    @pytest.mark.parametrize("size", [1, 100, -1])
+    def test_it_is_cut(self, service: Parts, size: int) -> None:
+        made = service.tokens.create(["admin"])
+        service.file.path.write_bytes(service.file.path.read_bytes()[: size - 1])
+        self.refuses(service, made.text, "damaged")
+
+    @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
+    def test_others_may_use_it(self, service: Parts, mode: int) -> None:
+        made = service.tokens.create(["admin"])
+        service.tokens.admit(made.text)
+        service.file.path.chmod(mode)
+        self.refuses(service, made.text, "mode 0600")
+        service.file.path.chmod(0o600)
+        assert service.tokens.admit(made.text) == made.record
+
+    def test_it_is_no_file(self, service: Parts) -> None:
+        os.mkfifo(service.file.path)  # opening it would wait for a writer
+        self.refuses(service, "wev_x", "something else")
+
+    def test_it_is_a_folder(self, service: Parts) -> None:
+        service.file.path.mkdir()
+        with pytest.raises(InvalidTokens):
+            service.tokens.admit("wev_x")
+
+    def test_it_is_logged_once_without_the_token(self, service: Parts, caplog: pytest.LogCaptureFixture) -> None:
+        made = service.tokens.create(["admin"])
+        service.file.path.write_bytes(b"{}")
+        for _ in range(3):
+            with pytest.raises(InvalidTokens):
+                service.tokens.admit(made.text)
+        assert caplog.text.count("Nobody with a token is admitted.") == 1
+        assert made.text not in caplog.text
+
+    def test_a_file_that_goes_takes_its_tokens_along(self, service: Parts) -> None:
+        made = service.tokens.create(["admin"])
+        service.tokens.admit(made.text)
+        service.file.path.unlink()
+        with pytest.raises(CredentialRefused):
+            service.tokens.admit(made.text)
+
+
+def test_a_folder_that_cannot_be_written(service: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = service.tokens.create(["read"])
+
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tokens_file.os, "fsync", full)
+    with pytest.raises(StorageFailed, match="no space left"):
+        service.tokens.create(["admin"])
+    assert service.tokens.records() == (made.record,)
+    assert len(list(service.file.path.parent.iterdir())) == 1
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="no such file or directory"):
+        parts(tmp_path / "nowhere").tokens.create(["read"])
+
+
+def test_a_link_to_the_file_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "run.journal.tokens").symlink_to(tmp_path / "kept" / "tokens")
+    service = parts(tmp_path)
+    made = service.tokens.create(["read"])
+    assert service.file.path.is_symlink()
+    assert service.tokens.admit(made.text) == made.record
+
+
+def test_where_tokens_are() -> None:
+    assert tokens_path(Path("a/run.journal")) == Path("a/run.journal.tokens")
+    assert tokens_path(Path("a/run.journal"), "my.tokens", Path("b")) == Path("b/my.tokens")
+    assert tokens_path(Path("a/run.journal"), "/etc/my.tokens", Path("b")) == Path("/etc/my.tokens")
+
+
+@pytest.mark.slow
+def test_commands_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    children = [start(tmp_path, "token", "run.journal", "create", "--role", "read", "-q") for _ in range(4)]
+    texts = [child.communicate(timeout=120)[0].strip() for child in children]
+    tokens = Tokens(TokensFile(tmp_path / "run.journal.tokens"))
+    assert {tokens.admit(text).id for text in texts} == {record.id for record in tokens.records()}
+    assert len(tokens.records()) == 4
+
+
+def _forked(work: Callable[[], object]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def test_many_writers_lose_nothing(tmp_path: Path) -> None:
+    def work() -> None:
+        for _ in range(20):
+            parts(tmp_path).tokens.create(["read"])
+
+    for child in [_forked(work) for _ in range(4)]:
+        os.waitpid(child, 0)
+    assert len(parts(tmp_path).tokens.records()) == 80
+
+
+def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    service, chance = parts(tmp_path), random.Random(7)
+    service.tokens.create(["read"])
+
+    def work() -> None:
+        while True:
+            parts(tmp_path).tokens.create(["read"])
+
+    known = 1
+    for _ in range(25):
+        child = _forked(work)
+        time.sleep(chance.uniform(0.001, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        records = parts(tmp_path).tokens.records()
+        assert len(records) >= known
+        known = len(records)
+    assert known > 1
+    service.tokens.create(["read"])
+    assert [path.name for path in tmp_path.iterdir()] == ["run.journal.tokens"]  # no leftovers after the next command
+
+
+class TestTheCommand:
+    def test_a_token_is_shown_once(self, tmp_path: Path) -> None:
+        done = call(
+            tmp_path, "token", "run.journal", "create", "--role", "ingest", "--role", "read", "--expires", "30d"
+        )
+        text = done.out.strip()
+        assert done.code == 0
+        assert text not in done.err
+        record = Tokens(TokensFile(tmp_path / "run.journal.tokens")).admit(text)
+        assert record.expires is not None
+        assert record.expires - record.created == 30 * 86_400
+        listed = call(tmp_path, "token", "run.journal", "list")
+        assert record.id in listed.out
+        assert text[-64:] not in listed.out + listed.err
+        assert call(tmp_path, "token", "run.journal", "revoke", record.id).code == 0
+        (row,) = json.loads(call(tmp_path, "token", "run.journal", "list", "--json").out)["tokens"]
+        assert (row["state"], row["roles"]) == ("revoked", ["ingest", "read"])
+
+    def test_the_configuration_names_the_journal(self, tmp_path: Path) -> None:
+        (tmp_path / "wevent.toml").write_text('journal = "run.journal"\n')
+        assert call(tmp_path, "token", "create", "--role", "read", "--expires", "2100-01-01T00:00:00Z").code == 0
+        assert call(tmp_path, "token", "--config", "wevent.toml", "create", "--role", "read").code == 0
+        assert len(parts(tmp_path).tokens.records()) == 2
+
+    def test_a_token_that_nobody_saw_is_revoked(self, tmp_path: Path) -> None:
+        with open("/dev/full", "w") as full:
+            done = run(tmp_path, "token", "run.journal", "create", "--role", "admin", stdout=full)
+        assert done.code == 2, done
+        (record,) = parts(tmp_path).tokens.records()
+        assert record.revoked is not None
+
+    def test_a_token_pasted_for_its_id_is_not_repeated(self, tmp_path: Path) -> None:
+        text = call(tmp_path, "token", "run.journal", "create", "--role", "read").out.strip()
+        done = call(tmp_path, "token", "run.journal", "revoke", text)
+        assert done.code == 2
+        assert text not in done.err
+
+    def test_no_tokens(self, tmp_path: Path) -> None:
+        assert call(tmp_path, "token", "run.journal", "list").out == "No tokens in run.journal.tokens.\n"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_link_and_its_end(self, tmp_path: Path) -> None:
+        made = call(tmp_path, "token", "run.journal", "link", "4711", "--url", "https://stats.example/", "--json")
+        url = json.loads(made.out)["url"]
+        assert url.startswith("https://stats.example/choose#wel_")
+        service = parts(tmp_path)
+        service.clock.now = time.time()
+        assert service.links.admit(url.partition("#")[2]).user == "4711"
+        assert call(tmp_path, "token", "run.journal", "unlink", "4711").code == 0
+        with pytest.raises(CredentialRefused):
+            service.links.admit(url.partition("#")[2])
+        assert "4711" not in service.file.path.read_text().replace(service.file.contents().key or "", "")

@@ -1,0 +1,318 @@
+"""Batches that are acknowledged: durable, counted once, and gone from every file with their slot's commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wevent.counting.cells import Cells
+from wevent.counting.roster import Roster
+from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
+from wevent.streams.clock import SlotClock
+from wevent.streams.live import spool as spool_module
+from wevent.streams.live.spool_source import SpoolSource
+from wevent.streams.stream_settings import StreamSettings
+
+SECOND = 1_000_000
+CLOCK = SlotClock(0, 10 * SECOND)
+
+
+class Clock:
+    """A wall clock that tests move."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def __call__(self) -> int:
+        return int(self.seconds * SECOND)
+
+
+def settings(**changes: Any) -> StreamSettings:
+    fields: dict[str, Any] = {"inputs": ("-",), "cells": Cells.of(["north", "south"]), "slot_us": 10 * SECOND}
+    return StreamSettings(**{**fields, **changes})
+
+
+def opened(folder: Path, now: Clock, last: int | None = None, committed: int = 0, **changes: Any) -> SpoolSource:
+    source = SpoolSource(settings(**changes), CLOCK, last, folder=folder / "spool", now_us=now)
+    source.resume({"slot": committed, "time_unit": "s"})
+    return source
+
+
+def of_people(people: list[Any]) -> Roster:
+    return Roster.from_columns(people, [4] * len(people), ["1.0"] * len(people))
+
+
+def roster(people: int = 1000) -> Roster:
+    return of_people(list(range(people)))
+
+
+def lines(*events: tuple[float, Any, Any]) -> bytes:
+    rows = ({"time": seconds, "user": user, "cell": cell} for seconds, user, cell in events)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def counted(source: SpoolSource, first: int, most: int = 1, people: int = 1000) -> list[list[int]]:
+    return [slot.counts.matrix[0].tolist() for slot in source.count(roster(people), first, most)]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((folder / "spool").iterdir())}
+
+
+def test_a_batch_is_counted_when_its_slot_closes_and_leaves_no_byte_behind(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    answer = source.receive("a", "1", lines((1, 7, "north"), (2, 8, "south"), (2.5, 7, "south")))
+    assert (answer.accepted, answer.rejected) == (3, {})
+    assert list(files(tmp_path)) == ["slot-1.events"]
+    now.seconds = 10
+    assert counted(source, 1) == [[0, 2]]
+    assert list(files(tmp_path)) == ["slot-1.events"], "until it is committed"
+    source.forget(1)
+    assert files(tmp_path) == {}
+
+
+def test_every_event_that_is_not_accepted_has_one_reason(tmp_path: Path) -> None:
+    now = Clock(25)
+    source = opened(tmp_path, now, last=4, grace_us=3 * SECOND)
+    told = source.receive(
+        "a",
+        None,
+        lines((-1, 1, "north"), (5, 1, "north"), (15, 1, "north"), (21, 1, "north"), (35, 1, "north"), (22, 1, "west"))
+        + b'{"time":22,"user":1}\n{"time":22,"cell":"north"}\nnonsense\n'
+        + b'{"time":"2026-01-01T00:00:00","user":1,"cell":"north"}\n'
+        + b'{"time":"never","user":1,"cell":"north"}\n',
+    )
+    assert told.accepted == 1
+    assert told.rejected == {
+        "before": 1,
+        "late": 2,
+        "after": 1,
+        "unknown_cell": 1,
+        "no_record": 3,
+        "no_offset": 1,
+        "no_time": 1,
+    }
+    totals = source.totals()
+    assert (totals["events"], totals["late"], totals["malformed"], totals["unknown_cell"]) == (6, 2, 5, 1)
+
+
+def test_an_answer_is_the_same_for_members_strangers_and_whatever_came_before(tmp_path: Path) -> None:
+    answers = []
+    for number, earlier in enumerate(
+        (b"", lines((1, 7, "north")), lines(*[(2, user, "south") for user in range(500)]))
+    ):
+        (tmp_path / str(number)).mkdir()
+        source = opened(tmp_path / str(number), Clock(4))
+        if earlier:
+            source.receive("b", "x", earlier)
+        answers.append(source.receive("a", "x", lines((1, 7, "north"), (3, "a stranger", "north"))))
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_the_same_batch_again_gets_the_same_answer_and_is_written_once(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    body = lines((1, 7, "north"), (30, 7, "north"))
+    first = source.receive("a", "1", body)
+    size = sum(map(len, files(tmp_path).values()))
+    assert source.receive("a", "1", body) == first
+    assert sum(map(len, files(tmp_path).values())) == size
+    with pytest.raises(BatchConflict):
+        source.receive("a", "1", lines((1, 8, "north")))
+    assert source.receive("another", "1", lines((1, 8, "north"))).accepted == 1, "ids are per sender"
+    assert source.totals()["events"] == 3
+
+
+def test_without_an_id_the_content_is_the_id(tmp_path: Path) -> None:
+    source = opened(tmp_path, Clock(3))
+    for _ in range(3):
+        assert source.receive("a", None, lines((1, 7, "north"))).accepted == 1
+    assert source.totals()["events"] == 1
+
+
+def test_an_id_goes_with_the_slot_in_which_it_came(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    source.receive("a", "1", lines((1, 7, "north")))
+    now.seconds = 11
+    counted(source, 1)
+    source.forget(1)
+    again = source.receive("a", "1", lines((1, 7, "north")))
+    assert (again.accepted, again.rejected) == (0, {"late": 1}), "never counted twice"
+    assert source.receive("a", "2", lines((11, 7, "north"))).accepted == 1
+
+
+def test_a_slot_closes_by_the_clock_alone_and_never_reopens(tmp_path: Path) -> None:
+    now = Clock(12)
+    source = opened(tmp_path, now, grace_us=3 * SECOND)
+    assert source.receive("a", "1", lines((9, 7, "north"), (11, 8, "south"))).accepted == 2
+    assert sorted(files(tmp_path)) == ["slot-1.events", "slot-2.events"]
+    now.seconds = 13
+    assert source.receive("a", "2", lines((9, 9, "north"))).rejected == {"late": 1}
+    now.seconds = 5  # a clock that is set back opens nothing
+    assert source.receive("a", "3", lines((9, 9, "north"))).rejected == {"late": 1}
+    assert source.receive("a", "4", lines((9e9, 9, "north"))).rejected == {"after": 1}
+    now.seconds = 24
+    assert counted(source, 1, 2) == [[1, 0], [0, 1]]
+
+
+def test_what_was_acknowledged_survives_and_is_counted_once(tmp_path: Path) -> None:
+    now = Clock(12)
+    first = opened(tmp_path, now, grace_us=5 * SECOND)
+    batch = lines((9, 7, "north"), (11, "a text", "south"), (11, 8, "south"))
+    told = first.receive("a", "1", batch)
+    now.seconds = 14
+    second = opened(tmp_path, now, grace_us=5 * SECOND)  # the first one was killed
+    assert second.receive("a", "1", batch) == told, "the answer survives, too"
+    with pytest.raises(BatchConflict):
+        second.receive("a", "1", lines((11, 8, "north")))
+    now.seconds = 26
+    people = of_people(["7", "8", "a text"])
+    assert [slot.counts.matrix[0].tolist() for slot in second.count(people, 1, 2)] == [[1, 0], [0, 2]]
+
+
+def test_a_crash_between_the_parts_of_a_batch_is_repaired_by_sending_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Clock(12)
+    source = opened(tmp_path, now, grace_us=5 * SECOND)
+    batch = lines((9, 7, "north"), (11, 8, "south"))
+    append = spool_module.Spool.append
+
+    def fail(spool: spool_module.Spool, slot: int, spooled: spool_module.Spooled) -> int:
+        if slot == 2:
+            raise StorageFailed("room", "none", "Make some.", path="spool")
+        return append(spool, slot, spooled)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module.Spool, "append", fail)
+        with pytest.raises(StorageFailed):
+            source.receive("a", "1", batch)
+    for survivor in (source, opened(tmp_path, now, grace_us=5 * SECOND)):
+        assert survivor.receive("a", "1", batch).accepted == 2
+    assert files(tmp_path)["slot-1.events"].count(b"\xa11") == 1, "the first part is there once"
+    now.seconds = 26
+    assert counted(survivor, 1, 2) == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 9, 30])
+def test_a_torn_end_was_acknowledged_to_nobody_and_is_cut_off(tmp_path: Path, cut: int) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    source.receive("a", "1", lines((1, 7, "north")))
+    whole = files(tmp_path)["slot-1.events"]
+    source.receive("a", "2", lines((1, 8, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    os.truncate(path, len(files(tmp_path)["slot-1.events"]) - cut)
+    again = opened(tmp_path, now)
+    assert path.read_bytes() == whole
+    assert again.receive("a", "2", lines((1, 8, "north"))).accepted == 1
+    now.seconds = 10
+    assert counted(again, 1) == [[2, 0]]
+
+
+def test_files_of_committed_slots_are_removed_at_the_start(tmp_path: Path) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    now.seconds = 11
+    opened(tmp_path, now, committed=1)
+    assert files(tmp_path) == {}
+
+
+def test_cells_of_an_epoch_are_found_by_their_labels(tmp_path: Path) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north"), (1, 8, "south")))
+    source = opened(tmp_path, now, cells=Cells.of(["west", "south"]))
+    now.seconds = 10
+    assert counted(source, 1) == [[0, 1]]
+    assert source.totals()["unknown_cell"] == 1
+
+
+def test_a_full_disk_refuses_the_batch_and_keeps_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    source.receive("a", "1", lines((1, 7, "north")))
+    write = os.write
+
+    def half(file: int, data: bytes) -> int:
+        if len(data) > 10:
+            return write(file, data[:10])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", half)
+        with pytest.raises(StorageFailed):
+            source.receive("a", "2", lines((1, 8, "north")))
+    assert source.receive("a", "2", lines((1, 8, "north"))).accepted == 1
+    now.seconds = 10
+    assert counted(opened(tmp_path, now), 1) == [[2, 0]]
+
+
+def test_a_disk_that_does_not_force_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = opened(tmp_path, Clock(3))
+
+    def refuse(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    for number in ("1", "1", "2"):
+        with pytest.raises(StorageFailed):
+            source.receive("a", number, lines((1, 7, "north")))
+    with pytest.raises(StorageFailed):
+        counted(source, 1)
+
+
+def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> None:
+    source = SpoolSource(settings(), CLOCK, None, folder=tmp_path / "spool", now_us=Clock(3))
+    with pytest.raises(ServiceStopping):
+        source.receive("a", "1", lines((1, 7, "north")))
+    source.resume({"slot": 0})
+    source.receive("a", "1", lines((1, 7, "north")))
+    source.stop()
+    with pytest.raises(ServiceStopping):
+        source.receive("a", "2", lines((1, 7, "north")))
+    assert counted(source, 1) == []
+
+
+def test_many_senders_at_once_lose_nothing(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+
+    def send(sender: int) -> None:
+        for batch in range(20):
+            users = range(sender * 200 + batch * 10, sender * 200 + batch * 10 + 10)
+            body = lines(*[(1, user, "north") for user in users])
+            for _ in range(2):
+                assert source.receive(str(sender), str(batch), body).accepted == 10
+
+    threads = [threading.Thread(target=send, args=(sender,)) for sender in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert source.totals()["events"] == 1000
+    now.seconds = 10
+    assert counted(source, 1) == [[1000, 0]]
+    assert counted(opened(tmp_path, now), 1) == [[1000, 0]]
+
+
+def test_only_the_owner_may_read_the_spool(tmp_path: Path) -> None:
+    opened(tmp_path, Clock(3)).receive("a", "1", lines((1, 7, "north")))
+    assert (tmp_path / "spool").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "spool" / "slot-1.events").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_counted_has_the_shape_that_a_step_wants(tmp_path: Path) -> None:
+    now = Clock(31)
+    source = opened(tmp_path, now)
+    slots = list(source.count(roster(), 1, 3))
+    assert [slot.slot for slot in slots] == [1, 2, 3]
+    assert all(slot.counts.matrix.dtype == np.int64 and not slot.counts.matrix.any() for slot in slots)
+    assert source.closed_through() == 3
