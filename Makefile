@@ -11,10 +11,12 @@ unexport PYTHONHOME
 
 PYTHON ?= python3
 WORKERS ?= 2
+PORT ?= 8080
 ARGS ?=
 
 VENV := .venv
 DEMO := .venv-demo
+SERVE := .venv-serve
 TEST := .venv-test
 WHEELS := .build/wheel
 PIP := -m pip --disable-pip-version-check --quiet
@@ -29,7 +31,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
 	  | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  ARGS= (passed on by demo, bench, test and soak)"
+	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  PORT=$(PORT) (of serve)  ARGS= (passed on by demo, serve, bench, test and soak)"
 
 .PHONY: system
 system: ## Check Python, and on Debian as root install python3-venv if it is missing
@@ -85,6 +87,16 @@ demo: $(DEMO)/.stamp ## Publish an example stream into demo/, audit it, compare 
 	@echo && echo "4. Every mechanism against the truth of an invented city:  wevent demo --plot demo/demo.png"
 	@$(DEMO)/bin/wevent demo --plot demo/demo.png $(ARGS)
 
+$(SERVE)/.stamp: pyproject.toml | system
+	@echo "Installing wevent and what the service needs into $(SERVE)"
+	@[ -x $(SERVE)/bin/python ] || "$(PYTHON)" -m venv $(SERVE)
+	@$(SERVE)/bin/python $(PIP) install --editable '.[client,serve]'
+	@touch $@
+
+.PHONY: serve
+serve: $(SERVE)/.stamp ## Serve an invented city until Ctrl-C: the page is at http://127.0.0.1:8080/ (PORT= another one)
+	@$(SERVE)/bin/python -m wevent.experiments.live_city --port "$(PORT)" $(ARGS)
+
 # `check` and `test` run the same analysis; the argument is the environment that has the tools.
 define static_analysis
 	@echo "ruff check" && $(1)/bin/python -m ruff check --quiet .
@@ -138,5 +150,5 @@ soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kill
 
 .PHONY: clean
 clean: ## Remove environments, wheels and caches
-	@rm -rf $(VENV) $(DEMO) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
