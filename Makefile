@@ -59,6 +59,17 @@ strace: # Power cuts are replayed from what strace records
 	  command -v strace >/dev/null || { \
 	    echo "The fault campaign needs strace to replay power cuts; install it (Debian and Ubuntu: sudo apt-get install strace) and run make again." >&2; exit 2; }; }
 
+.PHONY: nginx
+nginx: # The documented reverse proxy is run for real, and the how-to with curl; as a test only, so no service is started
+	@PATH="$$PATH:/usr/sbin"; command -v nginx >/dev/null && command -v curl >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing nginx and curl, which the tests of the service use"; \
+	    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx curl >/dev/null; \
+	  fi; \
+	  command -v nginx >/dev/null && command -v curl >/dev/null || { \
+	    echo "The tests of the service need nginx and curl; install them (Debian and Ubuntu: sudo apt-get install nginx curl) and run make again." >&2; exit 2; }; }
+
 .PHONY: setup
 setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools
 	@echo "Ready: $(VENV)/bin/wevent --help"
@@ -130,7 +141,7 @@ $(TEST)/.stamp: $(WHEELS)/.stamp
 	@touch $@
 
 .PHONY: test
-test: $(TEST)/.stamp | strace ## Everything: build the wheel, install it, analyse, run the whole suite against it
+test: $(TEST)/.stamp | strace nginx ## Everything: build the wheel, install it, analyse, run the whole suite against it
 	$(call static_analysis,$(TEST))
 	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
 
