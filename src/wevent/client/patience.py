@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from wevent.client.failures import unreachable
 from wevent.errors import ServiceUnreachable, WeventError
 
-UNTOUCHED = frozenset({429, 503})
-"""The service did nothing, and says to come back."""
+UNTOUCHED = frozenset({429, 503, 507})
+"""The service did nothing, and says to come back; 507: its disk is full."""
 
 LATER = UNTOUCHED | {502, 504}
 """Or a proxy had no answer of it: what it did is not known."""

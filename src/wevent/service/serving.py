@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -20,18 +21,20 @@ from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
 from wevent.publishing.importing import Difference
+from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import Intent, RunReport, Watch
 from wevent.service.app import make_app
-from wevent.service.connection import BoundedProtocol
+from wevent.service.connection import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publisher_thread import PublisherThread
 from wevent.service.service_context import ServiceContext
-from wevent.service.service_settings import Place, ServiceSettings
+from wevent.service.service_settings import ServiceSettings
 
 GRACEFUL_S = 10
 """After a signal, answers that are on their way have so many seconds."""
 
 MOST_CONNECTIONS = 2000
+_OWN_FILES = 256  # that the process needs beside its connections
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG = 512
 _log = logging.getLogger("wevent.service")
@@ -75,7 +78,7 @@ def serve(
     bound = _bind(service.listen)
     try:
         host, port = bound.getsockname()[:2]
-        service = replace(service, listen=Place(host if service.listen.port == 0 else service.listen.host, port))
+        service = replace(service, listen=ListenPlace(host if service.listen.port == 0 else service.listen.host, port))
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
@@ -190,13 +193,23 @@ def _config(context: ServiceContext) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=_connections(),
         backlog=_BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
 
 
-def _bind(place: Place) -> socket.socket:
+def _connections() -> int:
+    """How many connections there may be: as many files may be open as the system allows, and some are the process's own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + MOST_REFUSED + _OWN_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(16, min(MOST_CONNECTIONS, soft - MOST_REFUSED - _OWN_FILES))
+
+
+def _bind(place: ListenPlace) -> socket.socket:
     """A socket that nothing connects to yet.
 
     Raises:

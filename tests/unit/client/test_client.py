@@ -162,7 +162,7 @@ class TestAgain:
     """The service is away, or says to come back."""
 
     @both
-    @pytest.mark.parametrize("failure", [HANG_UP, Answer.problem(503, "Later."), Answer.problem(429, "Too many.")])
+    @pytest.mark.parametrize("failure", [HANG_UP, *(Answer.problem(status, "Later.") for status in (429, 502, 503, 504, 507))])
     def test_a_batch_goes_again_under_the_same_id(self, ask: Ask, failure: Answer) -> None:
         pauses = Pauses()
         with scripted(failure, failure, TAKEN) as server:
@@ -202,7 +202,7 @@ class TestAgain:
             ask(server.url, "about", patience_s=0.1)
 
     @both
-    @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 500, 507])
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 415, 500])
     def test_what_is_refused_is_not_asked_again(self, ask: Ask, status: int) -> None:
         with (
             scripted(Answer.problem(status, "Expected a; received b. Do c.")) as server,
