@@ -162,7 +162,9 @@ class TestAgain:
     """The service is away, or says to come back."""
 
     @both
-    @pytest.mark.parametrize("failure", [HANG_UP, *(Answer.problem(status, "Later.") for status in (429, 502, 503, 504, 507))])
+    @pytest.mark.parametrize(
+        "failure", [HANG_UP, *(Answer.problem(code, "Later.") for code in (429, 502, 503, 504, 507))]
+    )
     def test_a_batch_goes_again_under_the_same_id(self, ask: Ask, failure: Answer) -> None:
         pauses = Pauses()
         with scripted(failure, failure, TAKEN) as server:
