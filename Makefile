@@ -60,15 +60,15 @@ strace: # Power cuts are replayed from what strace records
 	    echo "The fault campaign needs strace to replay power cuts; install it (Debian and Ubuntu: sudo apt-get install strace) and run make again." >&2; exit 2; }; }
 
 .PHONY: nginx
-nginx: # The documented reverse proxy is run for real, and the how-to with curl; as a test only, so no service is started
-	@PATH="$$PATH:/usr/sbin"; command -v nginx >/dev/null && command -v curl >/dev/null || { \
+nginx: # The documented reverse proxy is run for real, and the how-to with curl; no service is started
+	@PATH="$$PATH:/usr/sbin"; has_all() { command -v nginx && command -v curl && command -v openssl; } >/dev/null; has_all || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "Installing nginx and curl, which the tests of the service use"; \
+	    echo "Installing nginx, curl and openssl, which the tests of the service use"; \
 	    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx curl >/dev/null; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx curl openssl >/dev/null; \
 	  fi; \
-	  command -v nginx >/dev/null && command -v curl >/dev/null || { \
-	    echo "The tests of the service need nginx and curl; install them (Debian and Ubuntu: sudo apt-get install nginx curl) and run make again." >&2; exit 2; }; }
+	  has_all || { \
+	    echo "The tests of the service need nginx, curl and openssl; install them (Debian and Ubuntu: sudo apt-get install nginx curl openssl) and run make again." >&2; exit 2; }; }
 
 .PHONY: setup
 setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools

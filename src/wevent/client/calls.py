@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from wevent.client.failures import unreadable
 from wevent.errors import InvalidOption
 
 Reply = TypeVar("Reply")
+_BATCH_ID = re.compile(r"[!-~]{1,200}")
 User = str | int
 Place = int | str | datetime
 """A slot by its number, or by a time in it."""
@@ -87,6 +89,14 @@ def stream(after: int) -> Call[None]:
 def send(events: Events, batch_id: str | None) -> Call[returned.BatchResult]:
     """A batch of events. Its id stays the same in every attempt, so it is taken once."""
     lines = event_lines(events)
+    if batch_id is not None and not _BATCH_ID.fullmatch(batch_id):
+        raise InvalidOption(
+            "a batch id of at most 200 visible ASCII characters",
+            "another one",
+            "Leave blanks out, or leave the id to the client.",
+            option="batch_id",
+            value=None,
+        )
     headers = {"content-type": "application/x-ndjson", "idempotency-key": batch_id or digest_id(lines)}
     content = compressed(lines)
     if content is not lines:

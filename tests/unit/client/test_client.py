@@ -153,6 +153,12 @@ class TestSending:
             ask("http://127.0.0.1:9", "send", [event])
 
     @both
+    @pytest.mark.parametrize("name", ["", "a b", "x\r\nhost: y", "ü", "x" * 201])
+    def test_ids_that_are_none(self, ask: Ask, name: str) -> None:
+        with pytest.raises(InvalidOption, match="visible ASCII"):
+            ask("http://127.0.0.1:9", "send", [EVENT], batch_id=name)
+
+    @both
     def test_a_time_without_an_offset(self, ask: Ask) -> None:
         with pytest.raises(WeventError, match="with its offset"):
             ask("http://127.0.0.1:9", "send", [{"time": datetime(2026, 1, 1)}])
