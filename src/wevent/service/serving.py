@@ -220,8 +220,12 @@ def _bind(place: ListenPlace) -> socket.socket:
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except BaseException:
+            bound.close()
+            raise
     except OSError as error:
         busy = error.errno == errno.EADDRINUSE
         raise InvalidSettings(

@@ -1,4 +1,4 @@
-"""What comes back every day: models whose level swings with a public cycle, for the bank of a filter (spec 11).
+"""What comes back every day: models whose level swings with a public cycle, for the bank of a filter (spec 11.9).
 
 A seasonal model's level moves, beside its walk, as φ(t)·a does: cosines and sines of the cycle and of its harmonics, with
 coefficients a that are learnt with the level, per cell and model. Their size is believed to be a part of the cell's reach
@@ -125,7 +125,8 @@ class Seasons:
         own = np.einsum("mc,mdec->dec", weights, state.variance)
         own += np.einsum("mdc,mec->dec", weights[:, None] * around, around)
         own += (1.0 - weights.sum(axis=0)) * (mean[:, None] * mean)
-        state.path_variance[:] = own
+        # the same on both sides to the last bit, which sums of products are not: only half of it is stored
+        state.path_variance[:] = 0.5 * (own + own.swapaxes(0, 1))
         higher = np.maximum(state.reach, level)
         growth = higher / state.reach
         if growth.max() > 1.0:  # what was believed was relative to the reach
