@@ -128,17 +128,19 @@ class Load:
         heading: what the table calls it.
         rate: events per second; None: as many as are answered.
         cells: how many, so how large a release is.
+        times: how much longer it lasts than the others: stalled readers are cut off after 30 seconds.
     """
 
     heading: str
     rate: float | None
     cells: int = CELLS
+    times: int = 1
 
 
 LOADS = {
     "rate": Load(f"{GOAL:,} events/s sent", GOAL),
     "most": Load("as fast as it answers", None),
-    "large": Load("large releases: 2,000 cells", 20_000, 2_000),
+    "large": Load("large releases: 10,000 cells", 20_000, 10_000, 3),
 }
 
 
@@ -220,7 +222,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     columns: dict[str, dict[str, str]] = {}
     for name, load in LOADS.items():
         if chosen.only in (None, name):
-            found = measure(load, chosen.seconds, chosen.senders, chosen.readers, chosen.stalled)
+            found = measure(load, chosen.seconds * load.times, chosen.senders, chosen.readers, chosen.stalled)
             column = figures(found) | {READERS: f"{chosen.readers}, {chosen.stalled}, {found.cut}"}
             columns[load.heading] = column
             print(load.heading, json.dumps(column, indent=1, ensure_ascii=False), flush=True)
@@ -236,7 +238,23 @@ def main(arguments: Sequence[str] = ()) -> None:
         report.write("service", "The service under load", rows, NOTES)
 
 
-NOTES: tuple[str, ...] = ()
+NOTES = (
+    "A real `wevent serve` on loopback: slots of 1 s, a grace of 0.5 s, 100,000 people in 9 classes, text ids, batches",
+    "of 10,000 events; 4 senders and 200 readers from one other process on the same two cores. After 3 s that do not count.",
+    "Slot closing: from a slot's end plus the grace until its release is ready (a hook in the process: the service shows",
+    "no timings). What goes out is fixed by the clock, `due`, here 250 ms after closing: a slot that is later waits for the",
+    "next one's moment. Other programs kept both cores busy meanwhile; it ran with a higher priority (nice -15).",
+    "Stalled readers are cut off 30 s after they have stopped taking what is sent; releases of 100 cells fit into their",
+    "sockets for longer than that. Memory that still grows slowly is the last releases, kept to 32 MB.",
+    "",
+    "What the profile said (py-spy, as fast as it answers; shares of the time in which threads work).",
+    "",
+    "- Taking batches in, a third: decoding lines 14 %, sorting them into slots and writing them down 9 %, waiting for the",
+    "  disk 10 %. One fsync serves every batch that waits for it.",
+    "- Counting closed slots, a fifth: sorting by user and time, then finding ids. The draw itself is below 1 %.",
+    "- HTTP, a third: uvicorn and FastAPI around each request, reading sockets; little per event with 10,000 in a batch.",
+    "- 200 readers take 2 %: a release is rendered once, and no reader has a queue of its own.",
+)
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -192,8 +192,8 @@ class Readers:
         """Hang up."""
         self._over.set()
         self._thread.join()
+        self.cut = _ended(self._stalled, 3.0)
         for connection in self._stalled:
-            self.cut += _is_cut(connection)
             connection.close()
 
     def _read(self) -> None:
@@ -221,16 +221,27 @@ class Readers:
         return rest
 
 
-def _is_cut(connection: socket.socket) -> bool:
-    """Whether the other end has hung up, once all that is waiting was read."""
+def _ended(connections: list[socket.socket], seconds: float) -> int:
+    """How many come to an end while all that waits is read: the other side has hung up."""
+    ended, deadline = 0, time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            selector.register(connection, selectors.EVENT_READ)
+        while time.monotonic() < deadline and selector.get_map():
+            for key, _ in selector.select(timeout=0.1):
+                connection = key.fileobj
+                assert isinstance(connection, socket.socket)
+                if not _piece(connection):
+                    ended += 1
+                    selector.unregister(connection)
+    return ended
+
+
+def _piece(connection: socket.socket) -> bytes:
     try:
-        while connection.recv(1 << 20):
-            pass
-    except BlockingIOError:
-        return False
+        return connection.recv(1 << 20)
     except OSError:
-        return True
-    return True
+        return b""
 
 
 class Watching:
