@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -19,6 +20,18 @@ def test_links_and_named_tests_exist(page: Path) -> None:
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     missing = [link for link in links if link and not (page.parent / link).exists()]
     missing += [name for name in re.findall(r"tests/[\w/]+\.py", text) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_modules_and_names_exist(page: Path) -> None:
+    named = set(re.findall(r"`(wevent(?:\.\w+)+)`", page.read_text())) - {"wevent.toml"}
+    missing = []
+    for name in sorted(named):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            missing.append(name)
     assert missing == []
 
 

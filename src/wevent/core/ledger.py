@@ -133,7 +133,7 @@ class Ledger:
         Args:
             probe: e¹ per row, nano-epsilons; None without a probe.
             publication: e² per row; None if no publication is offered.
-            level: how much of each e² an anchor may take (spec 11): part of e², not on top of it.
+            level: how much of each e² an anchor may take (spec 11.8): part of e², not on top of it.
 
         Returns:
             The reservation with a permit for each part. Rows without members that are not pinned are reserved nothing.

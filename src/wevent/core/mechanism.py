@@ -123,7 +123,7 @@ class Measurement(NamedTuple):
     Attributes:
         values: a value per cell, on the scale of counts.
         error: the law of their noise.
-        composition: CV² of the weights over users: a cell's classes may be another mix than everyone's (spec 11).
+        composition: CV² of the weights over users: a cell's classes may be another mix than everyone's (spec 11.1).
         users: registered users at the time; a count is at most that.
         anchor: a second measurement of the same slot in which all classes count alike, and the law of its noise.
         lean: per class the weight over the mean weight, minus 1, times the root of the class's part of the users: two

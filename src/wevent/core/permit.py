@@ -26,7 +26,7 @@ from wevent.core.budget import (
 )
 from wevent.core.limits import MAX_SCALE
 
-WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11)
+WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11.1)
 
 _GATE = object()  # only this module and the ledger hold it: nobody else makes permits by accident
 _set = object.__setattr__  # how a permit gets its values, once
@@ -151,7 +151,7 @@ def _float_probabilities(budgets: bytes, threshold: int, cells_per_user: int) ->
 
 @final
 class WeightingPermit(_Sealed):
-    """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11).
+    """The right to sum the counts with weights A_g/2^20 and to disturb the sum with scale Δ·2^20/θ (spec 11.1).
 
     With θ the largest budget of a class with members and A_g = (min(e_g, θ) << 20) // θ, one user of class g moves the
     weighted sum by at most Δ·A_g in L1, so class g loses A_g·θ/2^20 ≤ e_g nano-epsilons; `losses` rounds that up.
@@ -213,7 +213,7 @@ def weighted_losses(weights: IntArray, threshold: int) -> IntArray:
 
 @final
 class SplitPermit(_Sealed):
-    """The right to two weighted sums of one slot (spec 11): the anchor with min(level, e_g), the main sum with the rest.
+    """The right to two weighted sums of one slot (spec 11.8): the anchor with min(level, e_g), the main sum with the rest.
 
     Sequential composition within the slot: class g loses at most min(level, e_g) in the anchor and e_g − min(level, e_g) in
     the main sum, e_g together. A part that nobody has enough budget for is None and costs nothing.

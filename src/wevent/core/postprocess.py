@@ -1,4 +1,4 @@
-"""Free improvements of what is published: they look at public numbers only and cost nothing (spec 11).
+"""Free improvements of what is published: they look at public numbers only and cost nothing (spec 11.10).
 
 They act after everything else and feed nothing back: what a probe compares with, and what a filter learns from, are the
 measurements themselves.

@@ -154,7 +154,7 @@ class Kind:
 
     Attributes:
         choices: the words it may be; empty for others.
-        type: str, int or bool.
+        type: str, int, float or bool.
         optional: whether None is a value.
         several: whether it is a tuple of numbers.
         many: how many at most.

@@ -2,7 +2,7 @@
 
 Privacy. Class g's budget e_g is split into a_g = min(level, e_g) and e_g − a_g, whole nano-epsilons. Each part is a weighted
 sum with noise of its own (see `weighting`): the anchor costs class g at most a_g and the main sum at most e_g − a_g, so the
-slot costs e_g, by composition. Which part is measured is decided before counts are read. The rest is post-processing.
+slot costs e_g, by composition (spec 11.8). Which part is measured is decided before counts are read. All else is free.
 """
 
 from __future__ import annotations
@@ -10,19 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.budget import NANO
-from wevent.core.estimators.weighting import measure_sum, weighted_mean
+from wevent.core.estimators.weighting import measure_sum, plan_sum, weighted_mean
 from wevent.core.mechanism import Measurement, NoiseSource, Plan
-from wevent.core.permit import (
-    WEIGHT_BITS,
-    Permit,
-    WeightingPermit,
-    integer_weights,
-    largest_budget,
-    split_budgets,
-    suffices,
-    weighted_losses,
-)
+from wevent.core.permit import Permit, WeightingPermit, split_budgets
 
 
 class TwoSums:
@@ -30,18 +20,11 @@ class TwoSums:
 
     def plan(self, permit: Permit) -> Plan:
         """θ and the expected error of the main sum, or of the anchor where there is none; the losses of both."""
-        threshold, error, losses = 0, float("inf"), np.zeros_like(permit.budgets)
-        for budgets in split_budgets(permit.budgets, permit.level):
-            largest = largest_budget(budgets, permit.sizes)
-            if suffices(largest, permit.sensitivity):
-                threshold, weights = largest, integer_weights(budgets, largest)
-                losses = losses + weighted_losses(weights, threshold)
-                mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
-                error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2
-        return Plan(threshold, error, losses)
+        anchor, main = (plan_sum(budgets, permit) for budgets in split_budgets(permit.budgets, permit.level))
+        return (main if main.threshold else anchor)._replace(losses=anchor.losses + main.losses)
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
-        """Charges class g at most min(level, e_g) for the anchor and the rest of e_g for the main sum."""
+        """Charges class g at most min(level, e_g) for the anchor and the rest of e_g for the main sum (spec 11.8)."""
         spend = permit.for_split()
         users = int(permit.sizes.sum())
         anchor = None if spend.anchor is None else measure_sum(spend.anchor, permit.sizes, counts, noise)

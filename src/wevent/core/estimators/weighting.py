@@ -1,4 +1,4 @@
-"""Weights instead of sampling: every class counts with its own budget, nobody is left out (spec 11).
+"""Weights instead of sampling: every class counts with its own budget, nobody is left out (spec 11.1).
 
 Privacy. The released vector is Σ_g A_g·C[g, ·] plus integer Laplace noise of scale at least Δ·2^20/θ. Under the
 neighbouring relation one user of class g changes the sum by at most A_g·Δ in L1, so the probability of any outcome
@@ -36,13 +36,7 @@ class Weighting:
 
     def plan(self, permit: Permit) -> Plan:
         """θ = max e over classes with members; the error expected per cell is the noise, 2(Δ/ē)², ē the mean over users."""
-        threshold = largest_budget(permit.budgets, permit.sizes)
-        if not suffices(threshold, permit.sensitivity):
-            return Plan(0, float("inf"), permit.budgets)
-        weights = integer_weights(permit.budgets, threshold)
-        mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
-        error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2
-        return Plan(threshold, error, weighted_losses(weights, threshold))
+        return plan_sum(permit.budgets, permit)
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
         """Weigh and disturb. Charges class g at most e_g; its true loss is A_g·θ/2^20 (above)."""
@@ -54,10 +48,21 @@ class Weighting:
         return Measurement(values, error, composition, int(permit.sizes.sum()))
 
 
+def plan_sum(budgets: IntArray, permit: Permit) -> Plan:
+    """What a weighted sum with these of the permit's budgets would be and cost; without noise for it, nothing (spec 11.1)."""
+    threshold = largest_budget(budgets, permit.sizes)
+    if not suffices(threshold, permit.sensitivity):
+        return Plan(0, float("inf"), np.zeros_like(budgets))
+    weights = integer_weights(budgets, threshold)
+    mean = weighted_mean(weights / 2**WEIGHT_BITS, permit.sizes)
+    error = 2.0 * (permit.sensitivity * NANO / (threshold * mean)) ** 2
+    return Plan(threshold, error, weighted_losses(weights, threshold))
+
+
 def measure_sum(
     spend: WeightingPermit, sizes: IntArray, counts: IntArray, noise: NoiseSource
 ) -> tuple[FloatArray, NoiseError]:
-    """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law. Class g loses at most `spend.losses[g]`."""
+    """Σ_g A_g·C[g, ·] plus noise, times κ/2^20: values and their law (spec 11.1). Class g loses at most `spend.losses[g]`."""
     total = spend.weights @ counts
     total += noise.laplace(spend.noise, len(total))
     scale = 1.0 / (weighted_mean(spend.weights / spend.unit, sizes) * spend.unit)  # κ/2^20: post-processing

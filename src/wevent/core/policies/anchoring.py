@@ -1,4 +1,4 @@
-"""When to release, with anchors: the period, how often all classes count alike, and at what level (spec 11).
+"""When to release, with anchors: the period, how often all classes count alike, and at what level (spec 11.8).
 
 Main sums have the least noise but are off where requirement and cell go together; anchors are noisier and tell by how much.
 For each period the cheapest anchors are found, from what the filter expects of counts and offsets; then the period is

@@ -1,4 +1,4 @@
-"""Ways to release with anchors, and what each is expected to cost: all that a policy chooses from (spec 11).
+"""Ways to release with anchors, and what each is expected to cost: all that a policy chooses from (spec 11.8).
 
 A design is a period, the slots between anchors and their level. For each period there are main sums with the cheapest
 anchors, and anchors at every release as strong as can be. Only public numbers go in: budgets, class sizes and what a filter

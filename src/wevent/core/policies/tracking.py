@@ -1,4 +1,4 @@
-"""When to release: choose a period, spend what its windows allow (spec 11).
+"""When to release: choose a period, spend what its windows allow (spec 11.6 and 11.7).
 
 Releasing every k slots with k slots' budget beats averaging k releases: the noise variance falls with k², not k. The period
 is the one with the smallest error that the filter's models expect. Everything here looks only at past releases, charges,
@@ -69,7 +69,7 @@ class Tracking:
         period: int = history.memory or 1  # nothing remembered: planning failed
         waited = history.slot - history.last_fresh
         if waited < period and not self._first_generation:
-            period = min(period, self._soonest(ledger, history))
+            period = self._soonest(period, ledger, history)
         if waited < period:
             return Idle.NOT_DUE
         budgets = sustainable(ledger, period)
@@ -113,13 +113,15 @@ class Tracking:
         budgets: IntArray = np.maximum(most, least)
         return budgets
 
-    def _soonest(self, ledger: Budgets, history: History) -> int:
-        """Slots after the first look until a jump would show: slot 1 may be unlike all others, and the window is unspent."""
+    def _soonest(self, period: int, ledger: Budgets, history: History) -> int:
+        """After the first look no longer than until a jump would show: slot 1 may be unlike all others, and the window is
+        unspent. Later releases keep to their period, which a cycle may have made longer than every window.
+        """
         outlook = self._outlook(history.smoothed)
         if outlook.releases > 1:
-            return int(ledger.windows.max())
+            return period
         noise = float(self._capped(steady(ledger, 1)[None], ledger, outlook).noise[0])
-        return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max())))
+        return int(min(max(1.0, np.ceil((noise / outlook.jump) ** 0.5)), float(ledger.windows.max()), float(period)))
 
     def _expected(self, candidates: IntArray, ledger: Budgets, outlook: Outlook) -> tuple[FloatArray, FloatArray]:
         """For each period, the noise variance and the CV² of the weights of a release; so many at once as fit in memory."""

@@ -1,4 +1,4 @@
-"""Two filters side by side: main sums with offsets that anchors teach, and anchors alone (spec 11).
+"""Two filters side by side: main sums with offsets that anchors teach, and anchors alone (spec 11.8).
 
 One filter follows what main sums measure, m. With the offset β of a cell the count is x = m + β·x(1 − x/n): the *corrected*
 estimate. The other follows anchors, which measure x itself with more noise: the *direct* estimate, right whatever requirement
@@ -19,12 +19,12 @@ from wevent.core.smoothers.bank import Bank
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.filter_state import FilterState, copied, scale_of
 from wevent.core.smoothers.likelihood import laplace_on_gaussian
-from wevent.core.smoothers.offsets import Contrast, Offsets, OffsetState
+from wevent.core.smoothers.offsets import Contrast, Moments, Offsets, OffsetState
 from wevent.core.smoothers.outlook import AnchorOutlook
 
 _STEEPEST = 0.2  # a cell of strict users hardly moves the main sum: it is not stretched by more than five
 _TRUST = 0.9  # in the corrected estimate, before an anchor was foretold
-_BEYOND = 25.0  # squared standard deviations, of offsets as large as they may be, beyond which anchors are out of date
+_BEYOND = 25.0  # squared standard deviations beyond which something has happened that what is older does not know of
 _SWITCH = 0.05  # chance per anchor that the other estimate is the better one from now on
 
 
@@ -47,13 +47,6 @@ class AnchoredState:
     trust: FloatArray
     since: int = 0
     alarm: float = 0.0
-
-
-class Belief(NamedTuple):
-    """An estimate of the counts, per cell: mean and variance."""
-
-    mean: FloatArray
-    variance: FloatArray
 
 
 class AnchoredFilter:
@@ -132,7 +125,7 @@ class AnchoredFilter:
             return main, direct
         values, law = anchor
         if lean is not None and started and anchored:
-            self._judge(state, self._corrected(state, main), _belief(direct), anchor)
+            self._judge(state, self._corrected(state, main), _moments(direct), anchor)
         state.direct, direct = self._filter.advance(_back(state.direct), Measurement(values, law, 0.0, users))
         if lean is not None:
             height = scale_of(self._corrected(state, main).mean, users)
@@ -179,21 +172,21 @@ class AnchoredFilter:
         chance: FloatArray = weight * state.offsets.spread / np.maximum(scale, 1.0)
         return chance
 
-    def _corrected(self, state: AnchoredState, main: Estimate) -> Belief:
+    def _corrected(self, state: AnchoredState, main: Estimate) -> Moments:
         """x from m: x − β·x(1 − x/n) = m, solved for x."""
         assert main.std_error is not None
         variance = main.std_error**2
         if not state.offsets.spread:
-            return Belief(main.values, variance)
+            return Moments(main.values, variance)
         users = float(max(state.main.users, 1))
         beta, doubt = self._offsets.belief(state.offsets, state.main.scale)
         root = np.sqrt(np.maximum((1.0 - beta) ** 2 + 4.0 * beta * main.values / users, _STEEPEST**2))  # dm/dx
         mean = 2.0 * main.values / np.maximum(1.0 - beta + root, _STEEPEST)
         height = scale_of(mean, state.main.users)
-        return Belief(mean, (variance + (doubt + self._chance(state, state.main.scale)) * height**2) / root**2)
+        return Moments(mean, (variance + (doubt + self._chance(state, state.main.scale)) * height**2) / root**2)
 
     def _judge(
-        self, state: AnchoredState, corrected: Belief, direct: Belief, anchor: tuple[FloatArray, NoiseError]
+        self, state: AnchoredState, corrected: Moments, direct: Moments, anchor: tuple[FloatArray, NoiseError]
     ) -> None:
         """Bayes' rule for the two estimates: which one foretold the anchor?"""
         values, law = anchor
@@ -221,7 +214,7 @@ class AnchoredFilter:
         corrected = self._corrected(state, main)
         if direct.std_error is None or not state.offsets.spread:
             return _stated(corrected)
-        other = _belief(direct)
+        other = _moments(direct)
         # as far as it is not trusted, the corrected estimate is off by what offsets may be
         distrust = (1.0 - state.trust) * self._offsets.most(state.offsets, state.main.scale)
         part = distrust / (distrust + other.variance)
@@ -231,7 +224,7 @@ class AnchoredFilter:
         part[off > _BEYOND * (main.std_error**2 + other.variance + explained)] = 0.0
         mean = corrected.mean + part * (other.mean - corrected.mean)
         # both have learnt from the same anchors: their errors are not independent
-        return _stated(Belief(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))
+        return _stated(Moments(mean, (1.0 - part) * (corrected.variance + distrust) + part * other.variance))
 
 
 class _Observed(NamedTuple):
@@ -248,28 +241,28 @@ def _back(state: FilterState) -> FilterState:
     return earlier
 
 
-def _best(before: Estimate, measurement: Measurement) -> Belief:
+def _best(before: Estimate, measurement: Measurement) -> Moments:
     """What is known of m without the anchor: what was expected, and the main sum."""
     noise = measurement.error.variance
     if before.std_error is None:
-        return Belief(measurement.values, np.full(len(measurement.values), noise))
+        return Moments(measurement.values, np.full(len(measurement.values), noise))
     expected = before.std_error**2
     part = noise / (noise + expected)
     jumped = (measurement.values - before.values) ** 2 > _BEYOND * (noise + expected)
     part[jumped] = 0.0
-    return Belief(measurement.values + part * (before.values - measurement.values), (1.0 - part) * noise)
+    return Moments(measurement.values + part * (before.values - measurement.values), (1.0 - part) * noise)
 
 
-def _belief(estimate: Estimate) -> Belief:
+def _moments(estimate: Estimate) -> Moments:
     assert estimate.std_error is not None
-    return Belief(estimate.values, estimate.std_error**2)
+    return Moments(estimate.values, estimate.std_error**2)
 
 
-def _stated(belief: Belief) -> Estimate:
-    values, std_error = belief.mean.copy(), np.sqrt(belief.variance)
+def _stated(known: Moments) -> Estimate:
+    values, std_error = known.mean.copy(), np.sqrt(known.variance)
     values.setflags(write=False)
     std_error.setflags(write=False)
-    typical = float(belief.variance.mean())
+    typical = float(known.variance.mean())
     return Estimate(values, std_error, NoiseError("estimate", typical**0.5, typical))
 
 

@@ -1,4 +1,4 @@
-"""The bank of models a filter averages over: how fast may a cell change? (spec 11)
+"""The bank of models a filter averages over: how fast may a cell change? (spec 11.2 and 11.6)
 
 Everything is relative to a cell's scale s = x(1 − x/n), the variance of a count of independent users: a model is the same
 for a cell of ten users and one of ten thousand. Level models walk with variance q·s per slot; trend models have a slope
@@ -123,23 +123,7 @@ def period_errors(
     walk, flicker = bank.walk[None, :, None] * scale, bank.flicker[None, :, None] * scale
     level, trend = slice(0, bank.levels), bank.trends
     levels = _level_errors(k, fresh, walk[:, level], flicker[:, level])
-
-    q, v = walk[:, trend], flicker[:, trend]
-    observed = fresh + v
-    index = np.sqrt(k**3 * q / observed)
-    reach = index + np.sqrt(8.0 * index + index * index)
-    # r = √(1 − α) and 1 − r, neither by a difference, which would cancel; then α = 1 − r² and β = 2(1 − r)²
-    root, rest = 4.0 / (4.0 + reach), reach / (4.0 + reach)
-    level_variance, cross = rest * (1.0 + root) * observed, 2.0 * rest * rest * observed / k
-    slope_variance = 4.0 * rest**3 / (k**2 * root) * observed  # β(α − β/2)/(1 − α)/k²
-    trends = (
-        level_variance
-        + v
-        + (k - 1.0) * cross
-        + (k - 1.0) * (2.0 * k - 1.0) / 6.0 * slope_variance
-        + q * (k - 1.0) * k * (k - 1.0) / 12.0
-    )
-    errors = [levels, trends]
+    errors = [levels, _trend_errors(k, fresh, walk[:, trend], flicker[:, trend])]
     if bank.seasons is not None and squared_reach is not None:
         q, v = walk[:, bank.seasonal], flicker[:, bank.seasonal]
         at_end, on_average = bank.seasons.unknown_swings(periods, fresh + v, squared_reach)
@@ -157,4 +141,23 @@ def _level_errors(
     after = before * observed / (before + observed)
     at_release = (before + v) * fresh / (before + v + fresh)
     errors: FloatArray = (at_release + (k - 1.0) * (after + v) + q * k * (k - 1.0) / 2.0) / k
+    return errors
+
+
+def _trend_errors(k: Any, fresh: FloatArray, q: FloatArray, v: FloatArray) -> FloatArray:
+    """Of a level whose slope walks, by Kalata's tracking index λ = √(k³Q/O)."""
+    observed = fresh + v
+    index = np.sqrt(k**3 * q / observed)
+    reach = index + np.sqrt(8.0 * index + index * index)
+    # r = √(1 − α) and 1 − r, neither by a difference, which would cancel; then α = 1 − r² and β = 2(1 − r)²
+    root, rest = 4.0 / (4.0 + reach), reach / (4.0 + reach)
+    level_variance, cross = rest * (1.0 + root) * observed, 2.0 * rest * rest * observed / k
+    slope_variance = 4.0 * rest**3 / (k**2 * root) * observed  # β(α − β/2)/(1 − α)/k²
+    errors: FloatArray = (
+        level_variance
+        + v
+        + (k - 1.0) * cross
+        + (k - 1.0) * (2.0 * k - 1.0) / 6.0 * slope_variance
+        + q * (k - 1.0) * k * (k - 1.0) / 12.0
+    )
     return errors

@@ -1,4 +1,4 @@
-"""A filter instead of "repeat the last": a bank of Kalman filters per cell, averaged by how well they predict (spec 11).
+"""A filter instead of "repeat the last": Kalman filters per cell, averaged by how well they predict (spec 11.4 and 11.5).
 
 Pure post-processing: the state is a function of past measurements and public settings. Evidence is pooled over cells where
 single cells say too little: which models fit, what the cells of the null hold, how far the stated errors are off.

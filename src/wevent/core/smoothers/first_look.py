@@ -1,4 +1,4 @@
-"""The first release: nothing is known yet, so the cells tell each other what levels are likely (empirical Bayes)."""
+"""The first release: nothing is known yet, so cells tell each other what levels are likely (empirical Bayes, spec 11.3)."""
 
 from __future__ import annotations
 

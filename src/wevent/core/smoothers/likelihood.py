@@ -1,4 +1,4 @@
-"""The law of a measurement: Laplace noise on a Gaussian prediction, in closed form.
+"""The law of a measurement: Laplace noise on a Gaussian prediction, in closed form (spec 11.4).
 
 One Laplace draw has heavier tails than a Gaussian of the same variance: a Gaussian filter takes them for jumps. The sum of
 Laplace(b) and N(0, v) has a density in terms of the scaled complementary error function, and its score and information give

@@ -1,4 +1,4 @@
-"""The null: the model of cells that hold no more than the noise hides (spec 11)."""
+"""The null: the model of cells that hold no more than the noise hides (spec 11.5)."""
 
 from __future__ import annotations
 

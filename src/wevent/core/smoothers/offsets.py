@@ -1,4 +1,4 @@
-"""What weighted counts are off by: offsets per cell, learnt from anchors, in which all classes count alike (spec 11).
+"""What weighted counts are off by: offsets per cell, learnt from anchors, in which all count alike (spec 11.8).
 
 The main sum measures m = Σ_g w_g·C_g with weights of mean 1 over registered users; the count is x = Σ_g C_g. Where the
 classes of a cell are another mix than everyone's, m = x − β·x(1 − x/n): β is the cell's own, linear in its mix, and slow.

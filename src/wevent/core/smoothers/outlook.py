@@ -1,4 +1,4 @@
-"""What a filter expects of the slots to come: all that a planning policy may ask of it (spec 11)."""
+"""What a filter expects of the slots to come: all that a planning policy may ask of it (spec 11.6 and 11.8)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FilterOutlook:
 
     @property
     def jump(self) -> float:
-        """Of half the scale."""
+        """The square of a jump of half the scale, averaged over cells."""
         return float(((0.5 * self.scales) ** 2).sum()) / len(self.scales)
 
     def expected_errors(self, periods: IntArray, noise: FloatArray, composition: FloatArray) -> FloatArray:

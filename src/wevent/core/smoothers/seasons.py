@@ -1,4 +1,4 @@
-"""What comes back every day: models whose level swings with a public cycle, for the bank of a filter (spec 11).
+"""What comes back every day: models whose level swings with a public cycle, for the bank of a filter (spec 11.9).
 
 A seasonal model's level moves, beside its walk, as φ(t)·a does: cosines and sines of the cycle and of its harmonics, with
 coefficients a that are learnt with the level, per cell and model. Their size is believed to be a part of the cell's reach

@@ -49,7 +49,7 @@ class Fast:
         due = offset < _FIRST or offset == self._next
         if not due or self._taken == self._samples:
             return self._estimate.copy(), False
-        charge = self._accountant.release(self._slot, self._nano)
+        charge = self._accountant.release(self._slot, self._nano)  # a sample's part of ε/2, for everybody
         measured = counts + self._noise.laplace(charge, 1, self._cells)
         self._taken += 1
         if offset == 0:

@@ -85,13 +85,14 @@ class SlotGroups:
     def step(self, counts: IntArray) -> tuple[FloatArray, bool]:
         """The histogram of the next slot, which is always measured there."""
         self._slot += 1
-        charge = self._accountant.release(self._slot, self._for_values)
+        charge = self._accountant.release(self._slot, self._for_values)  # everybody, four fifths of ε/w
         measured = counts + self._noise.laplace(charge, 1, self._cells)
         if not self._for_tests:
             return measured.astype(np.float64), True
-        testing = self._accountant.release(self._slot, self._for_tests)
+        testing = self._accountant.release(self._slot, self._for_tests)  # and a fifth
         strangeness = np.abs(self._published - measured) / np.maximum(measured, 1)
-        # Deviations are multiplied by the number of slots, which makes them whole numbers; so is their noise.
+        # Half of it for the threshold (2Δ/g), half for the test (4Δ/g), with Δ = 2. Deviations are multiplied by the number
+        # of slots, which makes them whole numbers; so is their noise.
         sizes = [1 if group is None else group.size + 1 for group in self._groups]
         tests = self._noise.laplace(testing, 8 * np.array(sizes), self._cells).tolist()
         begins = None in self._groups

@@ -67,7 +67,7 @@ class RescueDp:
         """Noisy values of all cells, and the variance that the filter gives them."""
         groups = self._groups()
         sizes = np.bincount(groups)
-        charge = self._accountant.release(self._slot, nano)
+        charge = self._accountant.release(self._slot, nano)  # once for everybody: a user is in one group only
         sums = np.bincount(groups, weights=counts, minlength=len(sizes))
         sums += self._noise.laplace(charge, 1, len(sizes))
         size = sizes[groups].astype(np.float64)

@@ -75,6 +75,7 @@ class Spas:
         return self._accountant.released(self._slot)
 
     def _pay(self, nano: int) -> Charge:
+        """A release: everybody loses this much, out of ¾ε."""
         return self._accountant.release(self._slot, nano)
 
     def _wanted_releases(self) -> int:
@@ -117,6 +118,7 @@ class Spas:
         if self._open is not None:
             self._accountant.go_on(self._open, self._slot)
             return self._open
+        # once for everybody, however many tests follow: half for the threshold (2Δ/e), half for its tests (4Δ/e)
         run = self._accountant.begin(self._slot, nano)
         self._threshold = int(self._noise.laplace(run.charge, 2 * min(self._cells, 2), 1)[0])
         self._runs.append(run)

@@ -353,6 +353,20 @@ def test_a_second_look_comes_as_soon_as_it_could_show_a_jump(users: int, soonest
     assert second <= soonest
 
 
+def test_a_period_beyond_every_window_is_kept() -> None:
+    """Of a cycle as long as the windows: releases a whole cycle apart would meet one phase of it for ever."""
+    population = Population({Requirement(24, 1): 500})
+    publisher = Publisher(population, 4, "pft", noise=SeededNoise(3), cycle=(24.0,), unbiased=True)
+    gaps = []
+    for slot in range(1, 700):
+        level = 4 * (1 + 0.9 * np.sin(2 * np.pi * slot / 24))
+        before = publisher._history.last_fresh, publisher._history.memory
+        if publisher.step([[round(level)] * 4]).fresh and slot > 100:
+            gaps.append((slot - before[0], before[1]))
+    assert any(remembered > 24 for _, remembered in gaps)
+    assert all(gap >= remembered for gap, remembered in gaps)
+
+
 def test_the_first_generation_waits_for_its_first_period() -> None:
     population = Population({Requirement(120, 1): 20_000})
     publisher = Publisher(population, 2, "pft", noise=SeededNoise(1), generation=1)
