@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def _section(kind: Any, later: list[Any]) -> str:
-    about = {**_about(kind)}
+    about = {**attributes_of(kind)}
     first = (inspect.getdoc(kind) or "").splitlines()[0]
     command = re.match(r"`wevent (.*?) --json`", first)
     title = f"`{command[1]}`" if command else f"`{kind.__name__}`"
@@ -59,14 +59,15 @@ def _section(kind: Any, later: list[Any]) -> str:
     return "\n".join([*head, "| key | value | meaning |", "|---|---|---|", *rows, ""])
 
 
-def _about(kind: Any) -> dict[str, str]:
+def attributes_of(kind: Any) -> dict[str, str]:
     """What the attributes of a class and its bases are, from their docstrings."""
     found: dict[str, str] = {}
-    for one in reversed(kind.__mro__):
+    for one in reversed(getattr(kind, "__mro__", ())):
         entries = (inspect.getdoc(one) or "").partition("Attributes:\n")[2]
         for entry in re.split(r"\n(?= {4}\w)", entries):
-            name, _, text = entry.strip().partition(":")
-            found[name] = re.sub(r"\s+", " ", text).strip()
+            names, _, text = entry.strip().partition(":")
+            for name in names.split(", "):
+                found[name] = re.sub(r"\s+", " ", text).strip()
     return found
 
 

@@ -17,6 +17,7 @@ from wevent.core.settings import Options, option_kinds, option_text
 from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.publishing.missing_settings import refuse_missing, without_blanks
+from wevent.publishing.service_table import check_table
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.cycles import read_cycles, read_days
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
@@ -68,7 +69,7 @@ class Settings(Options, StreamSettings):
         unknown_users: how many unregistered users may count; 0 rejects their events.
         days: of the calendar, if one was named; its slots are known when the clock is.
         stream: the stream's name, pinned by the journal.
-        service: the table [service] as it is written; `wevent.service` checks it.
+        service: the table [service], checked; `wevent.service` makes something of it.
         said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
@@ -281,6 +282,7 @@ def _service(values: Mapping[str, Any]) -> Mapping[str, Any]:
     value = values.get("service", {})
     if not isinstance(value, Mapping):
         raise _invalid("service", "a table", value, "Write [service] and a line for each setting.")
+    check_table(value)
     return MappingProxyType(dict(value))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from wevent import __version__
 from wevent.errors import WeventError
@@ -61,4 +62,12 @@ async def _refuse_parameter(request: Request, error: Exception) -> Response:
 async def _refuse_path(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _SENTENCES.get(error.status_code, "Expected a request that can be answered; received another one.")
-    return problem(error.status_code, detail, error.headers)
+    allowed = _methods(request) if error.status_code == 405 else ""
+    return problem(error.status_code, detail, {"Allow": allowed} if allowed else error.headers)
+
+
+def _methods(request: Request) -> str:
+    """Every method that a path of the API has: each of them is a route of its own."""
+    routes = [route for module in _ROUTERS for route in module.router.routes]
+    found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in found for method in getattr(route, "methods", ())}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -15,6 +16,9 @@ STALLED_S = 30.0
 
 DRAIN_S = 5.0
 """What is left of a body after its request was answered has so many seconds to arrive."""
+
+SEND_BUFFER = 256 << 10
+"""So many bytes wait in the system for a reader that is slow."""
 
 MOST_HEADER_BYTES = 16 << 10
 MOST_HEADERS = 100
@@ -35,6 +39,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected: their request begins soon."""
         super().connection_made(transport)
+        opened = transport.get_extra_info("socket")
+        if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # the system's own grows to megabytes
         self._within(HEADER_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -47,9 +54,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Bytes have come."""
         if self._refused:
             return
-        if self._in_headers:
-            self._header_bytes += len(data)
+        was_in_body = self._in_body
         super().data_received(data)
+        if self._in_headers and not was_in_body:
+            self._header_bytes += len(data)
         if self._in_headers and self._header_bytes > MOST_HEADER_BYTES:
             self._refuse(431)
         elif self._is_idle() and self._deadline is None and not self.transport.is_closing():

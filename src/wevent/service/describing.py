@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from wevent import __version__
 from wevent.service.bodies import JSON
 from wevent.service.problems import PROBLEM
-from wevent.service.replies import REPLIES
+from wevent.service.replies import REPLIES, WAYS
 
 _SCHEMAS = "#/components/schemas/{name}"
 _PROBLEM_SCHEMA = {
@@ -113,6 +113,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             routes=app.routes,
         )
         _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_SCHEMAS)
+        schemas["RequirementBody"] |= {"oneOf": [{"required": names} for names in WAYS]}
         made.setdefault("components", {})["schemas"] = {"Problem": _PROBLEM_SCHEMA, **schemas}
         schemes = made["components"].setdefault("securitySchemes", {})
         schemes.setdefault("token", {"type": "http", "scheme": "bearer"})

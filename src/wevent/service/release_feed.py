@@ -74,6 +74,7 @@ class ReleaseFeed:
         committed: the last slot that readers know of.
         recent: whether each of the last thousand releases was fresh.
         fresh: how many releases were, since the feed was opened.
+        readers: how many read along now.
     """
 
     def __init__(self, reader: JournalReader) -> None:
@@ -87,7 +88,7 @@ class ReleaseFeed:
         self.recent: deque[bool] = deque(maxlen=_KEPT)
         self.fresh = 0
         self._closed = False
-        self._readers = 0
+        self.readers = 0
 
     def wake(self, slot: int) -> None:
         """A slot was committed; from any thread."""
@@ -135,7 +136,7 @@ class ReleaseFeed:
             after: the last slot that the reader knows; None: the last that was committed.
         """
         place = self.committed if after is None else after
-        self._readers += 1
+        self.readers += 1
         try:
             yield b"retry: 2000\n\n"
             while not self._closed:
@@ -146,7 +147,7 @@ class ReleaseFeed:
                 elif not await self._moves():
                     yield _STILL_HERE
         finally:
-            self._readers -= 1
+            self.readers -= 1
 
     def check_room(self) -> None:
         """Whether one more may read along.
@@ -154,7 +155,7 @@ class ReleaseFeed:
         Raises:
             RequestRefused: if too many do (503).
         """
-        if self._readers >= MOST_READERS:
+        if self.readers >= MOST_READERS:
             raise RequestRefused(
                 503,
                 f"at most {MOST_READERS} readers of the stream",

@@ -95,14 +95,19 @@ class LevelsReply(Reply):
 
 
 class ClassOfPeople(Reply):
-    """A requirement class of a release: window in slots, and epsilon."""
+    """A requirement class of a release.
+
+    Attributes:
+        window: in slots.
+        epsilon: of any such window.
+    """
 
     window: int
     epsilon: float
 
 
 class ReleaseObject(Reply):
-    """A release, as `wevent publish` writes it; docs/reference/releases.md says what every field means."""
+    """A release, as `wevent publish` writes it: every field is in [releases](releases.md)."""
 
     format: int
     slot: int
@@ -155,7 +160,12 @@ class LedgerRow(Reply):
 
 
 class LedgerReply(Reply):
-    """The budget of every class, as of the last slot that was released."""
+    """The budget of every class.
+
+    Attributes:
+        slot: the last slot that was released: all is as of then.
+        classes: the shortest window first.
+    """
 
     slot: int
     classes: list[LedgerRow]
@@ -174,7 +184,14 @@ class BatchReply(Reply):
 
 
 class HeldRequirement(Reply):
-    """A requirement: window in slots, epsilon, the words it came from, and the window as a length of time."""
+    """A requirement.
+
+    Attributes:
+        window: in slots.
+        epsilon: of any such window.
+        level: the words it came from; null for numbers.
+        span: the window as a length of time.
+    """
 
     window: int
     epsilon: float
@@ -231,21 +248,36 @@ class LeftReply(Reply):
 
 
 class MembershipRow(HeldRequirement):
-    """A membership: the first slot in which it counts, and the last one; null while it lasts."""
+    """A membership.
+
+    Attributes:
+        first: the first slot in which it counts.
+        last: the last one; null while it lasts.
+    """
 
     first: int
     last: int | None
 
 
 class HoldoutRow(HeldRequirement):
-    """A requirement held earlier: its last slot, and through which slot that is kept."""
+    """A requirement held earlier.
+
+    Attributes:
+        last: the last slot of the membership.
+        kept_until: the last slot through which it is kept.
+    """
 
     last: int
     kept_until: int
 
 
 class QueuedRow(Reply):
-    """What was asked for and waits for the next slot."""
+    """What was asked for and waits for the next slot.
+
+    Attributes:
+        action: join or change, leave, or leave and be erased.
+        requirement: what is to be held; null for who leaves.
+    """
 
     action: Literal["set", "remove", "erase"]
     requirement: HeldRequirement | None
@@ -268,7 +300,12 @@ class ExportReply(Reply):
 
 
 class LinkReply(Reply):
-    """A person's own link, shown once, and when it ends."""
+    """A person's own link.
+
+    Attributes:
+        url: shown this once.
+        expires: when it ends.
+    """
 
     url: str
     expires: str
@@ -335,13 +372,21 @@ class OverviewReply(Reply):
 
 
 class HealthReply(Reply):
-    """Whether the process answers."""
+    """Whether the process answers.
+
+    Attributes:
+        status: it does.
+    """
 
     status: Literal["ok"]
 
 
 class ReadyReply(Reply):
-    """Whether the publisher runs and keeps up."""
+    """Whether the publisher runs and keeps up.
+
+    Attributes:
+        status: ready; or why it is not.
+    """
 
     status: Literal["ready", "starting", "behind", "ended", "failed"]
 
@@ -361,6 +406,9 @@ class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     window: int | str | None = None
     epsilon: float | str | None = None
 
+
+WAYS = (["level"], ["privacy", "window"], ["window", "epsilon"])
+"""What of it is said: one of these."""
 
 REPLIES: tuple[type[msgspec.Struct], ...] = (
     AboutReply,

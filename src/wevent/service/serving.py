@@ -20,13 +20,14 @@ from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
 from wevent.publishing.importing import Difference
+from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import Intent, RunReport, Watch
 from wevent.service.app import make_app
 from wevent.service.connection import BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publisher_thread import PublisherThread
 from wevent.service.service_context import ServiceContext
-from wevent.service.service_settings import Place, ServiceSettings
+from wevent.service.service_settings import ServiceSettings
 
 GRACEFUL_S = 10
 """After a signal, answers that are on their way have so many seconds."""
@@ -75,7 +76,7 @@ def serve(
     bound = _bind(service.listen)
     try:
         host, port = bound.getsockname()[:2]
-        service = replace(service, listen=Place(host if service.listen.port == 0 else service.listen.host, port))
+        service = replace(service, listen=ListenPlace(host if service.listen.port == 0 else service.listen.host, port))
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
@@ -196,7 +197,7 @@ def _config(context: ServiceContext) -> uvicorn.Config:
     )
 
 
-def _bind(place: Place) -> socket.socket:
+def _bind(place: ListenPlace) -> socket.socket:
     """A socket that nothing connects to yet.
 
     Raises:

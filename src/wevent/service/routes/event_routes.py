@@ -34,7 +34,6 @@ _HEADERS = [
         "The batch's own id: sent again under it, the batch is taken once.",
         {"type": "string", "pattern": "^[!-~]{1,200}$"},
     ),
-    header("Content-Encoding", "How the body is packed.", {"type": "string", "enum": ["gzip", "identity"]}),
 ]
 
 
@@ -45,7 +44,7 @@ _HEADERS = [
 async def send_events(
     request: Request, context: Context, caller: Annotated[Caller, Depends(needs("ingest"))]
 ) -> Response:
-    """Send a batch of events; it is durable when this answers.
+    """Send a batch of events, packed with gzip (Content-Encoding) or not; it is durable when this answers.
 
     What is answered depends on the batch, the clock and public settings alone: who is registered shows nowhere.
     """

@@ -1,0 +1,141 @@
+"""The life of a service, the real process: it starts, takes events, releases, streams, is stopped, goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.support import commands
+from tests.support.service_process import ServiceProcess, configure, running
+
+
+def now(offset_s: float = 0.0) -> str:
+    return datetime.fromtimestamp(time.time() + offset_s, UTC).isoformat()
+
+
+def events_of(service: ServiceProcess, after: int, number: int) -> list[dict[str, object]]:
+    """The next events of the stream."""
+    found: list[dict[str, object]] = []
+    headers = {**service.header("read"), "Last-Event-ID": str(after)}
+    with service.client.stream("GET", "/v1/releases/stream", headers=headers) as answer:
+        assert answer.status_code == 200
+        slot = None
+        for line in answer.iter_lines():
+            if line.startswith("id: "):
+                slot = int(line[4:])
+            elif line.startswith("data: "):
+                release = json.loads(line[6:])
+                assert release["slot"] == slot
+                found.append(release)
+                if len(found) == number:
+                    break
+    return found
+
+
+def test_a_service_takes_events_releases_them_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    configure(tmp_path)
+    with running(tmp_path) as service:
+        assert service.ask("GET", "/readyz", None).json() == {"status": "ready"}
+        told = service.ask("PUT", "/v1/users/ann/requirement", "enrol", json={"level": "Low/Small"}).json()
+        service.wait_for(told["in_force_from"])
+        held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
+        assert not held["queued"]
+        assert held["counted_from"] <= told["in_force_from"] + 1
+        event = {"time": now(), "user": "ann", "cell": "north"}
+        answers = [service.send([event, {**event, "cell": "nowhere"}, {"user": "ann"}], "one") for _ in range(2)]
+        assert answers[0] == answers[1]
+        assert answers[0]["accepted"] == 1
+        assert sum(answers[0]["rejected"].values()) == 2
+        before = service.committed()
+        seen = events_of(service, 0, before + 2)  # what was, and what comes
+        assert [release["slot"] for release in seen] == list(range(1, before + 3))
+        code, said = service.stop(signal.SIGTERM)
+    assert code == 0
+    assert "Stopped as asked" in said
+    assert "private: do not publish these numbers" in said
+    with running(tmp_path) as service:
+        again = events_of(service, 0, before + 2)
+        assert again == seen
+        service.wait_for(before + 4)
+        listed = service.ask("GET", f"/v1/releases?to={before + 2}").json()["releases"]
+        assert listed == seen
+        code, said = service.stop(signal.SIGINT)
+    assert code == 0, said
+    assert commands.call(tmp_path, "audit", "run.journal").code == 0
+
+
+def test_readers_of_the_stream_end_with_the_service(tmp_path: Path) -> None:
+    configure(tmp_path, service="public = true")
+    with running(tmp_path) as service:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+            connection.sendall(b"GET /v1/releases/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+            begun = time.monotonic()
+            code, _ = service.stop()
+            assert code == 0
+            assert time.monotonic() - begun < 8
+            while connection.recv(4096):
+                pass
+
+
+def test_a_publisher_that_fails_ends_the_service_with_its_sentence(tmp_path: Path) -> None:
+    configure(tmp_path)
+    with running(tmp_path) as service:
+        service.wait_for(1)
+        (tmp_path / "run.journal").rename(tmp_path / "elsewhere")
+        said = service.child.communicate(timeout=30)[1]
+    assert service.child.returncode == 2
+    assert "Error: Expected " in said
+    assert "Traceback" not in said
+
+
+def test_only_one_service_has_a_journal_and_a_place(tmp_path: Path) -> None:
+    configure(tmp_path)
+    with running(tmp_path) as service:
+        second = commands.run(tmp_path, "serve", "--config", "wevent.toml")
+        assert second.code == 2
+        assert "one held by process" in second.err
+        place = f"127.0.0.1:{service.port}"
+        third = commands.run(tmp_path, "serve", "--config", "wevent.toml", "--listen", place)
+        assert third.code == 2
+        assert "another program listens there" in third.err
+
+
+@pytest.mark.parametrize(
+    ("top", "said"),
+    [
+        ('close = "lines"\n', "close in the settings"),
+        ("strict = true\n", "strict in the settings"),
+        ('start = "auto"\n', "start in the settings"),
+    ],
+)
+def test_what_a_service_cannot_do_is_said_before_anything_is_made(tmp_path: Path, top: str, said: str) -> None:
+    configure(tmp_path, top=top)
+    done = commands.call(tmp_path, "serve", "--config", "wevent.toml")
+    assert done.code == 2
+    assert said in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wevent.toml"]
+
+
+def test_the_last_slot_does_not_end_the_reading(tmp_path: Path) -> None:
+    configure(tmp_path, top=f'start = "{now()[:19]}Z"\nend = "{now(4)[:19]}Z"\n')
+    with running(tmp_path) as service:
+        deadline = time.monotonic() + 20
+        while service.ask("GET", "/readyz", None).json() != {"status": "ended"}:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert service.ask("GET", "/v1/releases").json()["releases"]
+        assert service.ask("GET", "/v1/about").json()["next_due"] is None
+        refused = service.ask(
+            "POST", "/v1/events", "ingest", content=b"", headers={"Content-Type": "application/x-ndjson"}
+        )
+        assert refused.status_code == 503
+        code, said = service.stop()
+    assert code == 0
+    assert "The last slot is published" in said

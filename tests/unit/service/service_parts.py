@@ -1,0 +1,96 @@
+"""What the tests of routes share: a journal with a few slots, a service over it without a process, and who may ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from tests.support import commands
+from wevent.publishing.configuration import Settings, load_settings
+from wevent.service.app import make_app
+from wevent.service.publisher_state import PublisherState
+from wevent.service.service_context import ServiceContext
+from wevent.service.service_settings import ServiceSettings
+from wevent.streams.clock import SECOND_US, SlotClock, parse_time
+from wevent.streams.live.spool import BatchAnswer
+
+SLOTS = 6
+ORIGIN_US = parse_time(commands.START, "start")
+LEVELS = "[levels.privacy]\nHigh = 0.1\nLow = 0.9\n[levels.window]\nSmall = 4\nLarge = 8\n"
+
+
+@dataclass
+class Receiving:
+    """A source that takes everything and remembers it; or refuses with an error."""
+
+    batches: list[tuple[str, str | None, bytes]] = field(default_factory=list)
+    error: Exception | None = None
+
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+        if self.error is not None:
+            raise self.error
+        self.batches.append((sender, batch, lines))
+        return BatchAnswer(lines.count(b"\n"), {})
+
+
+@dataclass
+class Service:
+    """A service without a process."""
+
+    context: ServiceContext
+    app: FastAPI
+    receiving: Receiving
+    state: PublisherState
+    tokens: dict[str, str]
+
+    def header(self, role: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[role]}"}
+
+    def ask(self, method: str, path: str, role: str | None = "admin", **more: Any) -> httpx.Response:
+        """One call, in a loop of its own."""
+        headers = {**(self.header(role) if role else {}), **more.pop("headers", {})}
+        return self.during(lambda client: client.request(method, path, headers=headers, **more))
+
+    def during(self, act: Callable[[httpx.AsyncClient], Awaitable[Any]]) -> Any:
+        """Whatever is done with a client while releases are followed."""
+
+        async def running() -> Any:
+            await self.context.feed.open()
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return await act(client)
+
+        return asyncio.run(running())
+
+
+def write_journal(folder: Path, slots: int = SLOTS) -> Path:
+    """60 people in four cells, a few minutes of them; with levels that nobody has chosen yet."""
+    commands.write_stream(folder, slots)
+    (folder / "wevent.toml").write_text(f'mechanism = "pbd"\n{LEVELS}')
+    done = commands.publish(folder, slots, "--config", "wevent.toml")
+    assert done.code == 0, done
+    return folder / "run.journal"
+
+
+def make_service(folder: Path, journal: Path, **service: Any) -> Service:
+    table = {"requests_per_minute": 0, "tokens": str(folder / "tokens"), **service}
+    settings = ServiceSettings.of(stream_settings(journal, table))
+    receiving = Receiving()
+    state = PublisherState(0, SECOND_US, SlotClock(ORIGIN_US, 60 * SECOND_US), committed=SLOTS, phase="running")
+    state.receiver = receiving
+    state.now_us = lambda: ORIGIN_US + (SLOTS * 60 + 30) * SECOND_US
+    context = ServiceContext.of(settings, journal, state)
+    tokens = {role: context.tokens.create([role]).text for role in ("ingest", "enrol", "read", "admin")}
+    return Service(context, make_app(context), receiving, state, tokens)
+
+
+def stream_settings(journal: Path, table: Mapping[str, Any]) -> Settings:
+    """Of a live stream, with a table [service]."""
+    options = {"inputs": "-", "cells": 4, "slot": "60s", "journal": str(journal)}
+    return replace(load_settings(None, options), service=table)

@@ -1,0 +1,103 @@
+"""The application as a whole: its document, its headers, refusals as problems, and what is logged."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.unit.service.service_parts import Service, make_service, write_journal
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_journal(tmp_path_factory.mktemp("journal"))
+
+
+@pytest.fixture
+def service(tmp_path: Path, journal: Path) -> Service:
+    return make_service(tmp_path, journal)
+
+
+def test_every_answer_has_the_headers_that_keep_browsers_strict(service: Service) -> None:
+    for path in ("/healthz", "/v1/about", "/nothing", "/v1/releases?from=x"):
+        headers = service.ask("GET", path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';"), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in headers
+        assert "server" not in headers
+
+
+def test_refusals_are_problems_with_one_sentence(service: Service) -> None:
+    for method, path, status in (
+        ("GET", "/nothing", 404),
+        ("PATCH", "/v1/users/1/requirement", 405),
+        ("GET", "/v1/releases?limit=0", 400),
+        ("GET", "/v1/releases?cells=nowhere", 400),
+        ("GET", "/v1/users/nobody/requirement", 404),
+    ):
+        answer = service.ask(method, path)
+        assert answer.status_code == status, path
+        assert answer.headers["content-type"] == "application/problem+json"
+        told = answer.json()
+        assert told["status"] == status
+        assert told["detail"].startswith("Expected ")
+        assert "; received " in told["detail"]
+    assert service.ask("PATCH", "/v1/users/1/requirement").headers["allow"] == "DELETE, GET, PUT"
+    assert service.ask("GET", "/v1/about", role=None).headers["www-authenticate"] == "Bearer"
+
+
+def test_the_log_names_templates_and_never_what_was_sent(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        service.ask("GET", "/v1/users/secret-id/requirement?dry_run=secret-query")
+        service.ask("GET", "/secret-path")
+        service.ask("GET", "/v1/about", role=None, headers={"Authorization": "Bearer secret-token"})
+    own = [record for record in caplog.records if record.name.startswith("wevent")]
+    lines = [record.getMessage() for record in own]
+    assert lines == ["GET /v1/users/{user}/requirement 404", "GET (no such path) 404", "GET /v1/about 401"]
+
+
+def test_an_error_that_nobody_foresaw_tells_nothing(
+    service: Service, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("somebody's data")
+
+    monkeypatch.setattr(service.context.reader, "once", broken)
+    answer = service.ask("GET", "/v1/about")
+    assert answer.status_code == 500
+    assert "somebody" not in answer.text + caplog.text
+    assert "KeyError at " in caplog.text
+
+
+def test_ids_with_slashes_and_signs_are_one_part_of_a_path(service: Service) -> None:
+    for path in ("a%2Fb", "%2E%2E%2Frequirement", "a%252Fb", "%F0%9F%9A%B2", "a%20b"):
+        answer = service.ask(
+            "PUT", f"/v1/users/{path}/requirement?dry_run=true", json={"level": "High/Small"}, role="enrol"
+        )
+        assert answer.status_code == 200, path
+    for path in ("%FF", "%00", "erased%3Ax"):
+        answer = service.ask("PUT", f"/v1/users/{path}/requirement", json={"level": "High/Small"}, role="enrol")
+        assert answer.status_code == 400, path
+    assert service.ask("GET", "/v1/users//requirement").status_code == 404
+
+
+def test_the_document_describes_every_call(service: Service) -> None:
+    document = service.ask("GET", "/openapi.json", role=None).json()
+    assert "422" not in str(document["paths"])
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    for path, calls in document["paths"].items():
+        for method, call in calls.items():
+            assert call["description"], (method, path)
+            for status, told in call["responses"].items():
+                if int(status) >= 400 and path != "/readyz":
+                    assert set(told["content"]) == {"application/problem+json"}, (method, path, status)
+            if path not in ("/healthz", "/readyz"):
+                assert call["security"], (method, path)
+    assert document["paths"]["/v1/about"]["get"]["security"] == [{}, {"token": []}, {"link": []}]
+    assert document["paths"]["/v1/me"]["get"]["security"] == [{"link": []}]
+    assert service.ask("GET", "/docs").status_code == 404

@@ -1,0 +1,124 @@
+"""Bodies: bounded as sent and unpacked, in time, and split into lines without being looked into."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+import zlib
+
+import msgspec
+import pytest
+from fastapi import Request
+
+from wevent.service.bodies import (
+    JSON,
+    NDJSON,
+    SMALL,
+    BodyLimits,
+    decoded,
+    event_lines,
+    media_type,
+    read_body,
+    unpacked,
+)
+from wevent.service.problems import RequestRefused
+from wevent.service.replies import RequirementBody
+
+
+def request(*pieces: bytes, wait_s: float = 0.0, **headers: str) -> Request:
+    """A request whose body comes in pieces."""
+    left = list(pieces)
+
+    async def receive() -> dict[str, object]:
+        await asyncio.sleep(wait_s)
+        return {"type": "http.request", "body": left.pop(0) if left else b"", "more_body": bool(left)}
+
+    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": named}, receive)
+
+
+def read(asked: Request, limits: BodyLimits = SMALL) -> bytes:
+    return asyncio.run(read_body(asked, limits))
+
+
+def refusal(call: object) -> int:
+    with pytest.raises(RequestRefused) as refused:
+        call()  # type: ignore[operator]
+    return refused.value.status
+
+
+def test_a_body_is_put_together() -> None:
+    assert read(request(b"one ", b"two")) == b"one two"
+    assert read(request()) == b""
+    assert read(request(gzip.compress(b"packed"), content_encoding="GZIP")) == b"packed"
+    assert read(request(b"plain", content_encoding="identity")) == b"plain"
+
+
+def test_one_that_is_too_long_is_not_read_to_its_end() -> None:
+    limits = BodyLimits(10, 100)
+    assert refusal(lambda: read(request(b"x" * 6, b"x" * 6), limits)) == 413
+    assert refusal(lambda: read(request(b"never read", content_length="11"), limits)) == 413
+    assert refusal(lambda: read(request(b"", content_length="9" * 5000), limits)) == 413
+    assert read(request(b"x" * 10, content_length="10"), limits) == b"x" * 10
+
+
+def test_one_that_comes_too_slowly_is_given_up() -> None:
+    slow = request(*[b"x"] * 100, wait_s=0.02)
+    assert refusal(lambda: read(slow, BodyLimits(1000, 1000, seconds=0.1))) == 408
+
+
+def test_other_ways_of_packing_are_refused() -> None:
+    for encoding in ("br", "deflate", "gzip, gzip", "zstd"):
+        assert refusal(lambda: read(request(b"x", content_encoding=encoding))) == 415  # noqa: B023
+
+
+def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
+    bomb = gzip.compress(b"0" * 50_000_000)
+    begun = time.monotonic()
+    assert refusal(lambda: unpacked(bomb, 1000)) == 413
+    assert time.monotonic() - begun < 1
+    assert refusal(lambda: unpacked(gzip.compress(b"0" * 800) * 2, 1000)) == 413
+    assert unpacked(gzip.compress(b"0" * 500) * 2, 1000) == b"0" * 1000
+
+
+def test_what_is_no_gzip_is_refused() -> None:
+    good = gzip.compress(b"events")
+    for bad in (b"plain", good[:-1], good[:-4] + b"0000", good + b"rest", zlib.compress(b"x"), gzip.compress(b"") * 65):
+        assert refusal(lambda: unpacked(bad, 1000)) == 400  # noqa: B023
+
+
+def test_lines_stay_as_they_are() -> None:
+    assert event_lines(b'{"a":1}\n{"b":2}', NDJSON, 2) == b'{"a":1}\n{"b":2}\n'
+    assert event_lines(b"", NDJSON, 2) == b""
+    assert refusal(lambda: event_lines(b"\n\n\n", NDJSON, 2)) == 413
+
+
+def test_every_element_of_an_array_becomes_a_line() -> None:
+    events = [{"user": "a\nb", "cell": [1, 2]}, 5, "text", None, {"x": {"y": "ä"}}]
+    for indent in (None, 2):
+        lines = event_lines(json.dumps(events, indent=indent).encode(), JSON, 10)
+        assert [json.loads(line) for line in lines.splitlines()] == events
+        assert lines.count(b"\n") == len(events)
+    assert event_lines(b"[]", JSON, 10) == b""
+
+
+def test_an_array_that_is_none_or_too_long_is_refused() -> None:
+    for bad in (b"", b"{}", b"[1,]", b"[1", b'["\n"]', b"[1] 2", b"[" * 100_000, b'[{"a":' * 5000, b"\xff"):
+        assert refusal(lambda: event_lines(bad, JSON, 10)) == 400  # noqa: B023
+    assert refusal(lambda: event_lines(b"[" + b",".join([b"1"] * 11) + b"]", JSON, 10)) == 413
+    assert refusal(lambda: event_lines(b"[" + b",".join([b"1"] * 1_000_000) + b"]", JSON, 10)) == 413
+
+
+def test_a_small_body_means_what_it_says_or_is_refused() -> None:
+    assert decoded(b'{"level":"High/Small"}', RequirementBody).level == "High/Small"
+    for bad in (b"", b"[]", b'{"levle":"x"}', b'{"level":5}', b'{"window":[]}', b'{"epsilon":1e999}', b"[" * 50_000):
+        assert refusal(lambda: decoded(bad, RequirementBody)) == 400  # noqa: B023
+    assert msgspec.json.encode(RequirementBody()) == b"{}"
+
+
+def test_the_type_of_a_body_is_said() -> None:
+    assert media_type({"content-type": "Application/JSON; charset=utf-8"}, NDJSON, JSON) == JSON
+    for headers in ({}, {"content-type": ""}, {"content-type": "text/plain"}):
+        assert refusal(lambda: media_type(headers, JSON)) == 415  # noqa: B023

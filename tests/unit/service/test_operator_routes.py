@@ -1,0 +1,95 @@
+"""What an operator asks: alive, ready, metrics and overview; and that no number of events is anywhere in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
+from wevent.publishing import registrations
+from wevent.streams.clock import SECOND_US
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_journal(tmp_path_factory.mktemp("journal"))
+
+
+@pytest.fixture
+def service(tmp_path: Path, journal: Path) -> Service:
+    return make_service(tmp_path, journal)
+
+
+def at(service: Service, slot: int, second: float) -> None:
+    service.state.now_us = lambda: ORIGIN_US + int(((slot - 1) * 60 + second) * SECOND_US)
+
+
+def test_health_needs_nothing(service: Service) -> None:
+    assert service.ask("GET", "/healthz", None).json() == {"status": "ok"}
+
+
+def test_ready_is_who_publishes_and_keeps_up(service: Service) -> None:
+    for slot, second, status, word in (
+        (SLOTS + 1, 30, 200, "ready"),
+        (SLOTS + 4, 30, 200, "ready"),
+        (SLOTS + 5, 0.9, 200, "ready"),  # the fourth is not due yet
+        (SLOTS + 5, 1.1, 503, "behind"),
+    ):
+        at(service, slot, second)
+        answer = service.ask("GET", "/readyz", None)
+        assert (answer.status_code, answer.json()) == (status, {"status": word}), (slot, second)
+    at(service, SLOTS + 1, 30)
+    for phase in ("starting", "ended", "failed"):
+        service.state.phase = phase  # type: ignore[assignment]
+        answer = service.ask("GET", "/readyz", None)
+        assert (answer.status_code, answer.json()) == (503, {"status": phase})
+
+
+def test_the_next_release_is_due_on_the_grid(service: Service) -> None:
+    for slot, second, due in (
+        (SLOTS + 1, 30, "2026-01-01T00:07:01Z"),
+        (SLOTS + 2, 0.5, "2026-01-01T00:07:01Z"),
+        (SLOTS + 2, 1.5, "2026-01-01T00:08:01Z"),  # late: at the next moment
+    ):
+        at(service, slot, second)
+        assert service.state.next_due == due
+    service.state.last = SLOTS
+    assert service.state.next_due is None
+    assert service.state.behind == 0
+
+
+def test_metrics_have_slots_and_budgets_and_nothing_else(service: Service) -> None:
+    answer = service.ask("GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    names = set(re.findall(r"^(\w+)", answer.text, re.MULTILINE)) - {""}
+    assert names == {
+        "wevent_slots_total",
+        "wevent_fresh_slots_total",
+        "wevent_slots_behind",
+        "wevent_budget_left_epsilon",
+        "wevent_users",
+    }
+    assert f"wevent_slots_total {SLOTS}\n" in answer.text
+    assert 'wevent_users{window="4",epsilon="0.5"} 10\n' in answer.text
+    for role in ("read", "ingest", "enrol"):
+        assert service.ask("GET", "/metrics", role).status_code == 403
+
+
+def test_the_overview_says_how_it_is_going(service: Service) -> None:
+    told = service.ask("GET", "/v1/admin/overview").json()
+    assert (told["stream"], told["mechanism"], told["epoch"]) == ("default", "pbd", 1)
+    assert (told["members"], told["waiting"], told["pending_changes"]) == (60, 0, 0)
+    assert (told["committed"], told["committed_start"], told["slots_behind"]) == (SLOTS, "2026-01-01T00:05:00Z", 0)
+    assert told["recent_slots"] == SLOTS
+    assert 0 <= told["fresh_rate"] <= 1
+    assert (told["ready"], told["unsafe"], told["writer_since"]) == (True, [], None)
+    assert set(told["versions"]) == {"wevent", "opendp", "python"}
+    assert sum(row["users"] for row in told["levels"]["rows"]) == 60
+
+
+def test_changes_that_wait_are_counted(tmp_path: Path) -> None:
+    service = make_service(tmp_path, write_journal(tmp_path))
+    registrations.choose(service.context.journal, "ann", registrations.Asked(level="High/Small"))
+    assert service.ask("GET", "/v1/admin/overview").json()["pending_changes"] == 1

@@ -1,0 +1,219 @@
+"""Enrolment over HTTP: the rules are the registry's, and a person with a link does the same without an id in any path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.unit.service.service_parts import SLOTS, Service, make_service, write_journal
+from wevent.journal import open_journal
+from wevent.publishing import registrations
+
+NEXT = SLOTS + 2
+"""The slot after the open one: its roster is made when the open one is over."""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return make_service(tmp_path, write_journal(tmp_path))
+
+
+def put(service: Service, user: str, body: dict[str, Any], query: str = "") -> httpx.Response:
+    return service.ask("PUT", f"/v1/users/{user}/requirement{query}", "enrol", json=body)
+
+
+def apply(service: Service) -> None:
+    """What a publisher does at the next boundary, here at once."""
+    registrations.put_in_force(service.context.journal)
+
+
+def test_somebody_new_holds_what_they_choose(service: Service) -> None:
+    expected = {
+        "requirement": {"window": 4, "epsilon": 0.1, "level": "High/Small", "span": "4 minutes"},
+        "in_force_from": NEXT,
+        "counted_from": None,
+        "waits": False,
+    }
+    for body in ({"level": "High/Small"}, {"privacy": "High", "window": "Small"}):
+        told = put(service, "ann", body, "?dry_run=true").json()
+        assert {name: told[name] for name in expected} == expected
+        assert "only one person holds" in told["notes"][0]
+    assert service.ask("GET", "/v1/users/ann/requirement", "enrol").status_code == 404
+    assert put(service, "ann", {"level": "High/Small"}).status_code == 200
+    held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
+    assert held == {
+        "requirement": expected["requirement"],
+        "counted_from": NEXT,
+        "waits": True,
+        "queued": True,
+    }
+    apply(service)
+    held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
+    assert (held["counted_from"], held["waits"], held["queued"]) == (SLOTS + 1, False, False)
+
+
+def test_who_changes_waits_as_the_rule_says(service: Service) -> None:
+    told = put(service, "1", {"window": "6m", "epsilon": 0.25}).json()
+    assert told["requirement"] == {"window": 6, "epsilon": 0.25, "level": None, "span": "6 minutes"}
+    assert told["counted_from"] == NEXT - 1 + 8  # the old window is the wider one
+    assert told["waits"]
+    assert put(service, "0", {"window": 8, "epsilon": "0.5"}).json()["counted_from"] == NEXT - 1 + 8
+    rounded = put(service, "2", {"window": "90s", "epsilon": 0.5}).json()
+    assert "no whole number of slots" in rounded["notes"][0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"level": "Hugh/Small"},
+        {"level": "High/Small", "epsilon": 1},
+        {"privacy": "High"},
+        {"window": 4},
+        {"window": 99, "epsilon": 0.5},
+        {"window": 0, "epsilon": 0.5},
+        {"window": 4, "epsilon": 0},
+        {"window": 4, "epsilon": "nan"},
+        {"window": -4, "epsilon": 0.5},
+        {"window": "4 fortnights", "epsilon": 0.5},
+        {"user": "ann", "level": "High/Small"},
+    ],
+)
+def test_what_nobody_may_hold_is_refused(service: Service, body: dict[str, Any]) -> None:
+    answer = put(service, "ann", body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["detail"].startswith("Expected ")
+    with open_journal(service.context.journal) as journal:
+        assert journal.registry.pending() == 0
+
+
+def test_bodies_of_requirements_are_small_json(service: Service) -> None:
+    path = "/v1/users/ann/requirement"
+    assert service.ask("PUT", path, "enrol", content=b"{}").status_code == 415
+    headers = {"Content-Type": "application/json"}
+    assert service.ask("PUT", path, "enrol", content=b"x" * 70_000, headers=headers).status_code == 413
+    assert service.ask("PUT", path, "enrol", content=b"[" * 30_000, headers=headers).status_code == 400
+
+
+def test_who_leaves_is_told_what_stays(service: Service) -> None:
+    left = service.ask("DELETE", "/v1/users/1/requirement", "enrol").json()
+    assert (left["in_force_from"], left["kept_until"]) == (NEXT, NEXT - 1 + 8 - 1)
+    assert "The id is kept through slot" in left["notes"][-1]
+    assert service.ask("GET", "/v1/users/1/requirement", "enrol").status_code == 404
+    assert service.ask("DELETE", "/v1/users/1/requirement", "enrol").status_code == 404
+    apply(service)
+    export = service.ask("GET", "/v1/users/1", "enrol").json()
+    assert export["memberships"] == []
+    assert [(row["last"], row["kept_until"]) for row in export["holdouts"]] == [(SLOTS, SLOTS + 8 - 1)]
+
+
+def test_erasing_leaves_a_digest_that_is_exported_too(service: Service) -> None:
+    told = service.ask("DELETE", "/v1/users/2", "enrol").json()
+    assert "A keyed digest of the id is kept" in told["notes"][-1]
+    export = service.ask("GET", "/v1/users/2", "enrol").json()
+    assert export["queued"] == [{"action": "erase", "requirement": None}]
+    apply(service)
+    assert b"erased:" not in service.ask("GET", "/v1/users/2", "enrol").content
+    assert len(service.ask("GET", "/v1/users/2", "enrol").json()["holdouts"]) == 1
+    with open_journal(service.context.journal) as journal:
+        assert not journal.registry.remembers("2")
+
+
+def test_an_export_has_all_that_is_held_and_nothing_else(service: Service) -> None:
+    put(service, "ann", {"level": "Low/Large"})
+    assert service.ask("GET", "/v1/users/ann", "enrol").json() == {
+        "memberships": [],
+        "holdouts": [],
+        "queued": [
+            {
+                "action": "set",
+                "requirement": {"window": 8, "epsilon": 0.9, "level": "Low/Large", "span": "8 minutes"},
+            }
+        ],
+        "joined_by_request": True,
+    }
+    known = service.ask("GET", "/v1/users/3", "enrol").json()
+    row = {"window": 8, "epsilon": 0.5, "level": None, "span": "8 minutes", "first": 1, "last": None}
+    assert known == {"memberships": [row], "holdouts": [], "queued": [], "joined_by_request": False}
+    assert service.ask("GET", "/v1/users/nobody", "enrol").status_code == 404
+
+
+def send_file(service: Service, text: str, query: str = "", kind: str = "text/csv") -> httpx.Response:
+    return service.ask("POST", f"/v1/users{query}", "enrol", content=text, headers={"Content-Type": kind})
+
+
+def test_a_file_adds_and_changes_and_lets_nobody_leave(service: Service) -> None:
+    text = "user,window,epsilon\nann,4,0.5\n0,4,0.5\n1,4,0.7\n"
+    expected = {"added": 1, "changed": 1, "removed": 0, "unchanged": 1, "waiting": 1}
+    for query in ("?dry_run=true", ""):
+        told = send_file(service, text, query).json()
+        assert {name: told[name] for name in expected} == expected
+    again = send_file(service, '{"user":"ann","window":4,"epsilon":0.5}\n', kind="application/x-ndjson").json()
+    assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, 1)
+    with open_journal(service.context.journal) as journal:
+        assert [change.user for change in journal.registry.queued()] == ["1", "ann"]
+        assert len(journal.registry.joined_by_request()) == 1
+
+
+def test_a_file_may_replace_everybody_if_that_is_said(service: Service) -> None:
+    text = "user,window,epsilon\n0,4,0.5\n"
+    refused = send_file(service, text, "?replace=true")
+    assert refused.status_code == 400
+    assert "allow_removals=true" in refused.json()["detail"]
+    told = send_file(service, text, "?replace=true&allow_removals=true").json()
+    assert (told["removed"], told["unchanged"]) == (59, 1)
+
+
+def test_a_bad_file_is_told_by_its_line_and_not_by_its_path(service: Service) -> None:
+    for text, said in (
+        ("user,level\nann,High/Small\nbob,Hugh/Small\n", "the body, line 3"),
+        ("user\nann\n", "the columns"),
+        ("", "the body"),
+    ):
+        refused = send_file(service, text)
+        assert refused.status_code == 400
+        assert said in refused.json()["detail"], refused.text
+        assert "/" not in refused.json()["detail"].replace("Hugh/Small", "").replace("High/Small", "")
+    assert send_file(service, "user,level\n", kind="text/plain").status_code == 415
+
+
+def test_a_person_with_a_link_does_the_same_for_themselves(service: Service) -> None:
+    made = service.ask("POST", "/v1/users/4/link", "enrol")
+    assert made.status_code == 201
+    address, _, text = made.json()["url"].partition("#")
+    assert address == "http://127.0.0.1:8080/choose"
+    assert made.json()["expires"].endswith("Z")
+    mine = {"Authorization": f"Bearer {text}"}
+
+    def me(method: str, path: str = "", **more: Any) -> httpx.Response:
+        return service.ask(method, f"/v1/me{path}", None, headers=mine, **more)
+
+    assert me("GET", "/requirement").json()["requirement"]["window"] == 4
+    told = me("PUT", "/requirement", json={"level": "High/Large"})
+    assert told.json()["waits"]
+    assert me("GET").json() == service.ask("GET", "/v1/users/4", "enrol").json()
+    assert me("DELETE", "/requirement").json()["kept_until"]
+    assert me("DELETE").status_code == 200
+    assert me("PUT", "/requirement", json={"level": "High/Large"}).status_code == 200  # who left may come back
+    assert service.ask("GET", "/v1/users/5", None, headers=mine).status_code == 403
+    assert service.ask("GET", "/v1/about", None, headers=mine).status_code == 200
+    assert me("DELETE", "/link").status_code == 204
+    assert me("GET").status_code == 401
+
+
+def test_all_links_of_a_person_end_together(service: Service) -> None:
+    texts = [service.ask("POST", "/v1/users/4/link", "enrol").json()["url"].partition("#")[2] for _ in range(2)]
+    assert service.ask("DELETE", "/v1/users/4/links", "enrol").status_code == 204
+    for text in texts:
+        assert service.ask("GET", "/v1/me", None, headers={"Authorization": f"Bearer {text}"}).status_code == 401
+    assert service.ask("GET", "/v1/me", "admin").status_code == 403  # an administrator is no person here
+
+
+def test_links_begin_with_the_address_that_is_declared(tmp_path: Path) -> None:
+    service = make_service(tmp_path, write_journal(tmp_path), url="https://stats.example", link_hours=1)
+    assert (
+        service.ask("POST", "/v1/users/4/link", "enrol").json()["url"].startswith("https://stats.example/choose#wel_")
+    )

@@ -1,0 +1,62 @@
+"""The table [service]: defaults, and one sentence for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.service.service_parts import stream_settings
+from wevent.errors import InvalidSettings
+from wevent.publishing.service_table import ListenPlace
+from wevent.service.service_settings import ServiceSettings
+
+
+def settings(place: str | None = None, **table: Any) -> ServiceSettings:
+    return ServiceSettings.of(stream_settings(Path("data/run.journal"), table), Path("etc"), place)
+
+
+def test_everything_has_a_default() -> None:
+    found = settings()
+    assert found.listen == ListenPlace("127.0.0.1", 8080)
+    assert not found.public
+    assert found.tokens == Path("data/run.journal.tokens")
+    assert found.url is None
+    assert (found.max_body_bytes, found.max_batch_bytes, found.max_batch_events) == (8 << 20, 32 << 20, 100_000)
+    assert (found.requests_per_minute, found.events_per_minute, found.link_hours) == (600, 0, 72)
+
+
+def test_what_is_said_counts() -> None:
+    found = settings(listen="[::1]:0", tokens="my.tokens", url="https://stats.example/", public=True)
+    assert str(found.listen) == "[::1]:0"
+    assert found.tokens == Path("etc/my.tokens")
+    assert found.url == "https://stats.example"
+    assert settings("localhost:1", listen="127.0.0.1:2").listen == ListenPlace("localhost", 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lisen", "127.0.0.1:80"),
+        ("listen", "8080"),
+        ("listen", "127.0.0.1:65536"),
+        ("listen", "[::zz]:80"),
+        ("listen", 8080),
+        ("public", "yes"),
+        ("tokens", ""),
+        ("url", "stats.example"),
+        ("url", "https://stats.example/?a"),
+        ("url", "https://a b"),
+        ("url", "https://[x"),
+        ("max_body_bytes", 0),
+        ("max_batch_events", "many"),
+        ("requests_per_minute", -1),
+        ("link_hours", 1.5),
+        ("events_per_minute", True),
+    ],
+)
+def test_a_mistake_is_named(key: str, value: Any) -> None:
+    with pytest.raises(InvalidSettings, match="Expected") as refused:
+        settings(**{key: value})
+    assert refused.value.facts["key"] == f"service.{key}"
