@@ -57,7 +57,7 @@ def _stays_well(target: Target) -> Iterator[None]:
     assert "Traceback" not in log
     assert "nobody foresaw" not in log
     assert not re.search(r"wevent\.service: .* 5\d\d$", log, re.MULTILINE)
-    assert target.service.memory_kib() - before < 96 * 1024
+    assert target.service.memory_kib() - before < 160 * 1024
     assert target.service.memory_kib("VmHWM") < 400 * 1024
 
 
@@ -189,7 +189,7 @@ HEADS = {
     "a path without end": b"GET /" + b"x" * (4 * MIB),
     "another method": b"BREW /v1/about HTTP/1.1\r\nHost: x\r\n\r\n",
     "a tunnel": b"CONNECT elsewhere:443 HTTP/1.1\r\nHost: x\r\n\r\n",
-    "two tokens": b"GET /v1/about HTTP/1.1\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\nConnection: close\r\n\r\n",
+    "two tokens": b"GET /v1/about HTTP/1.1\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
 }
 
 
@@ -355,14 +355,16 @@ def test_bodies_that_nobody_reads_are_let_go(target: Target) -> None:
 
 
 def test_many_bombs_at_once_take_no_more_than_a_few(target: Target) -> None:
-    before = target.service.memory_kib("VmHWM")
-
     def sent(_: int) -> int:
         return post(target, BOMB, **{"Content-Encoding": "gzip"}).status_code
 
+    most = [target.service.memory_kib("VmHWM")]
     with ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(sent, range(64))) == {413}
-    assert target.service.memory_kib("VmHWM") - before < 160 * 1024
+        for _ in range(2):
+            assert set(pool.map(sent, range(32))) == {413}
+            most.append(target.service.memory_kib("VmHWM"))
+    assert most[1] - most[0] < 160 * 1024
+    assert most[2] - most[1] < 48 * 1024
 
 
 def test_a_request_that_is_broken_off_leaves_nothing_behind(target: Target) -> None:
