@@ -72,16 +72,15 @@ def test_a_service_takes_events_releases_them_and_goes_on_after_a_restart(tmp_pa
 
 def test_readers_of_the_stream_end_with_the_service(tmp_path: Path) -> None:
     configure(tmp_path, service="public = true")
-    with running(tmp_path) as service:
-        with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
-            connection.sendall(b"GET /v1/releases/stream HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
-            begun = time.monotonic()
-            code, _ = service.stop()
-            assert code == 0
-            assert time.monotonic() - begun < 8
-            while connection.recv(4096):
-                pass
+    with running(tmp_path) as service, socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        connection.sendall(b"GET /v1/releases/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
+        begun = time.monotonic()
+        code, _ = service.stop()
+        assert code == 0
+        assert time.monotonic() - begun < 8
+        while connection.recv(4096):
+            pass
 
 
 def test_a_publisher_that_fails_ends_the_service_with_its_sentence(tmp_path: Path) -> None:

@@ -38,7 +38,15 @@ def tables() -> str:
         for path, methods in made["paths"].items()
         for method, call in methods.items()
     ]
-    parts = [MARKER, "## All calls\n", "| call | who | what | answers |", "|---|---|---|---|", *calls, "", "## Objects\n"]
+    parts = [
+        MARKER,
+        "## All calls\n",
+        "| call | who | what | answers |",
+        "|---|---|---|---|",
+        *calls,
+        "",
+        "## Objects\n",
+    ]
     for name, schema in sorted(made["components"]["schemas"].items()):
         parts += [f"### `{name}`\n", _first(schema), "", "| key | value | meaning |", "|---|---|---|"]
         meanings = attributes_of(getattr(replies, name, None))
@@ -75,7 +83,13 @@ def _value(kind: dict[str, Any]) -> str:
         return " or ".join(_value(one) for one in kind["anyOf"])
     if "enum" in kind:
         return ", ".join(f"`{word}`" for word in kind["enum"])
-    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
+    words = {
+        "integer": "whole number",
+        "number": "number",
+        "string": "text",
+        "boolean": "true or false",
+        "null": "null",
+    }
     if kind.get("type") == "array":
         return f"array of {_value(kind['items'])}" if kind.get("items") else "array"
     if kind.get("type") == "object":

@@ -32,7 +32,7 @@ from wevent.streams.source import SlotCounts
 KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))
 WIDER: Key = (40, 10**9)
 UNDECLARED: tuple[Key, ...] = ((7, 8 * 10**8), (11, 5 * 10**9))
-MECHANISMS = ("pbu", "pbu", "uniform", "pba", "sample", "pbd")
+MECHANISMS = ("pbu", "pft", "uniform", "pba", "sample", "pbd", "pft")
 STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
 ENDINGS = ("", "-wal", "-shm", ".lock")
 
@@ -112,8 +112,8 @@ class Life:
             length_us=60_000_000,
             cells=2,
             declared=sorted(KEYS),
-            mechanism=str(self.chance.choice(MECHANISMS)),
             unknown_users=int(self.chance.choice([0, 2, 20])),
+            **self._mechanism(),
         )
         self.widest = max(window for window, _ in KEYS)
         self.audited = 0
@@ -189,10 +189,16 @@ class Life:
         with pytest.raises(Crash):
             self._publish(12, at)
 
+    def _mechanism(self) -> dict[str, Any]:
+        """A mechanism; of `pft` with what it does by default, or with a cycle."""
+        mechanism = str(self.chance.choice(MECHANISMS))
+        anchored = mechanism == "pft"
+        return {"mechanism": mechanism, "anchors": anchored, "cycle": (6.0,) if anchored and self.epochs % 2 else ()}
+
     def _epoch(self) -> None:
         declared = sorted({*self.terms.declared, *([WIDER] if self.chance.random() < 0.3 else [])})
         fields = {
-            "mechanism": str(self.chance.choice(MECHANISMS)),
+            **self._mechanism(),
             "unknown_users": int(self.chance.choice([0, 2, 20])),
             "declared": declared if self.chance.random() < 0.7 else sorted({*declared, (25, 10**8)}),
         }

@@ -19,7 +19,7 @@ from tests.support import commands
 
 CONFIGURATION = """
 slot = "{slot}"
-cells = "north,south,east,west"
+cells = "{cells}"
 journal = "run.journal"
 mechanism = "pbd"
 [levels.privacy]
@@ -85,8 +85,10 @@ class ServiceProcess:
         return self.child.returncode, said
 
 
-def configure(folder: Path, slot: str = "300ms", service: str = "", top: str = "") -> None:
-    (folder / "wevent.toml").write_text(top + CONFIGURATION.format(slot=slot, service=service))
+def configure(
+    folder: Path, slot: str = "300ms", service: str = "", top: str = "", cells: str = "north,south,east,west"
+) -> None:
+    (folder / "wevent.toml").write_text(top + CONFIGURATION.format(slot=slot, service=service, cells=cells))
 
 
 def make_tokens(folder: Path) -> dict[str, str]:

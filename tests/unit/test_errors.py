@@ -269,7 +269,9 @@ CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams
 
 
 def test_every_error_has_a_case() -> None:
-    children = {kind for kind in WeventError.__subclasses__() if kind.__module__ == "wevent.errors"}  # not of the service
+    children = {
+        kind for kind in WeventError.__subclasses__() if kind.__module__ == "wevent.errors"
+    }  # not of the service
     assert children == {kind for _, kind, _ in CASES.values()} | CASES_ELSEWHERE
     assert {kind.__name__ for kind in children} <= set(wevent.__all__)
 

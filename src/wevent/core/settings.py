@@ -26,6 +26,9 @@ GENERATION = 2
 """The newest generation of what a filter knows and `pft` plans; a stream keeps the one that it began with."""
 
 
+_SHOWN = 8  # of several numbers, in a message
+
+
 def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
     """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
     usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1, "off": None}
@@ -231,10 +234,11 @@ def option_values(holder: Options) -> dict[str, Any]:
 
 
 def option_text(value: Any) -> str:
-    """A value as a message shows it: several numbers as people write them, none if there are none."""
+    """A value as a message shows it: several numbers as people write them, the first of many, none if there are none."""
     if not isinstance(value, tuple):
         return repr(value)
-    return ", ".join(repr(one).removesuffix(".0") for one in value) or "none"
+    shown = ", ".join(repr(one).removesuffix(".0") for one in value[:_SHOWN]) or "none"
+    return shown if len(value) <= _SHOWN else f"{shown}, … ({len(value)} numbers)"
 
 
 def check_value(name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -314,7 +315,8 @@ def cells_file(value: Any, folder: Path = Path()) -> Path | None:
         return value
     if not isinstance(value, str) or value.isdecimal():
         return None
-    return None if "," in value and not (folder / value).exists() else Path(value)
+    is_there = os.path.exists(folder / value)  # not of the path itself: many labels are longer than any file's name
+    return None if "," in value and not is_there else Path(value)
 
 
 def _cells(value: Any) -> Cells:

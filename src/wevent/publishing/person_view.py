@@ -19,7 +19,8 @@ class PersonView:
     Attributes:
         memberships: every requirement held since when and until when, as far as it is kept; under the id, or a digest of it.
         queued: what was asked for and waits for the next slot boundary, in order.
-        by_request: whether they joined by themselves and not with a requirements file, as far as that is noted.
+        by_request: whether it is noted that they joined by themselves and not with a requirements file; False if that was
+            not looked for.
         holdout: the rule that says how long past memberships are kept.
     """
 
@@ -48,12 +49,18 @@ class PersonView:
         return None if row.last is None else self.holdout.forgotten_from(row.last) - 1
 
 
-def view_person(journal: Journal, user: str) -> PersonView:
-    """What a journal holds about one person."""
+def view_person(journal: Journal, user: str, *, whole: bool = False) -> PersonView:
+    """What a journal holds about one person.
+
+    Args:
+        journal: the journal.
+        user: the id.
+        whole: whether to look, too, how they joined, which takes longer the more people did so by themselves.
+    """
     registry = journal.registry
     memberships = tuple(next(iter(registry.histories([user]))))
     queued = tuple(change for change in registry.queued() if change.user == user)
-    by_request = erased_id(user, registry.salt) in registry.joined_by_request()
+    by_request = whole and erased_id(user, registry.salt) in registry.joined_by_request()
     return PersonView(memberships, queued, by_request, holdout_of(journal.epochs(), registry.restores()))
 
 

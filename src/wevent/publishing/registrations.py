@@ -26,8 +26,9 @@ from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
 
+_LONG_QUEUE = 10_000  # changes: what is asked beside them is not looked at together with all of them
 _PUBLISHER_AHEAD = (
-    2  # after the last committed slot comes the open one, whose roster is made; then one that is not begun
+    2  # the slot after the last committed one is open, and its roster made; the one behind it is not begun
 )
 
 
@@ -236,7 +237,8 @@ def _foreseen_by_service(journal: Journal, wish: Change, notes: tuple[str, ...] 
     person = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
     held = person.current
     counted = held.first if held is not None and held.first > slot else None
-    consequences = foresee(journal, [wish], slot=slot)
+    is_short = journal.registry.pending() <= _LONG_QUEUE
+    consequences = foresee(journal, [wish], slot=slot) if is_short else None
     return InForce(slot, wish.user, counted, consequences, notes, person, head.epoch.terms.slot_length_us)
 
 

@@ -16,6 +16,7 @@ from anyio import to_thread
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from wevent.service.body_room import BodyPlace
 from wevent.service.problems import RequestRefused
 
 NDJSON = "application/x-ndjson"
@@ -70,26 +71,35 @@ def media_type(headers: Mapping[str, str], *known: str) -> str:
     return said
 
 
-async def read_body(request: Request, limits: BodyLimits) -> bytes:
+async def read_body(request: Request, limits: BodyLimits, place: BodyPlace | None = None) -> bytes:
     """A whole body, unpacked.
+
+    Args:
+        request: whose body it is.
+        limits: how much it may have.
+        place: what it takes of the room for all bodies; None for a small one.
 
     Raises:
         RequestRefused: if it is too long, sent or unpacked (413), came too slowly (408), is packed in another way than gzip
-            (415), or is no such (400).
+            (415), or is no such (400); or if there is no room for it (503).
     """
     packed = _is_packed(request)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 18 or int(length) > limits.sent):
         raise _too_long(limits.sent, "sent")
-    sent = await _sent(request, limits)
+    sent = await _sent(request, limits, place)
     if not packed:
         return sent
     if len(sent) < _LARGE_BYTES:
-        return unpacked(sent, limits.unpacked)
-    return await to_thread.run_sync(unpacked, sent, limits.unpacked)
+        whole = unpacked(sent, limits.unpacked)
+    else:
+        whole = await to_thread.run_sync(unpacked, sent, limits.unpacked)
+    if place is not None:
+        place.take(len(whole))
+    return whole
 
 
-async def _sent(request: Request, limits: BodyLimits) -> bytes:
+async def _sent(request: Request, limits: BodyLimits, place: BodyPlace | None) -> bytes:
     pieces, number = [], 0
     try:
         async with asyncio.timeout(limits.seconds):
@@ -97,6 +107,8 @@ async def _sent(request: Request, limits: BodyLimits) -> bytes:
                 number += len(piece)
                 if number > limits.sent:
                     raise _too_long(limits.sent, "sent")
+                if place is not None:
+                    place.take(len(piece))
                 pieces.append(piece)
     except TimeoutError:
         raise RequestRefused(

@@ -20,8 +20,10 @@ DRAIN_S = 5.0
 SEND_BUFFER = 256 << 10
 """So many bytes wait in the system for a reader that is slow."""
 
-MOST_HEADER_BYTES = 16 << 10
+MOST_HEADER_BYTES = 64 << 10
 MOST_HEADERS = 100
+MOST_REFUSED = 50
+"""So many connections beyond the limit are told that there are too many; others are dropped."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -39,6 +41,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected: their request begins soon."""
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency + MOST_REFUSED:
+            transport.abort()  # others of this process need files, too
+            return
         super().connection_made(transport)
         opened = transport.get_extra_info("socket")
         if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
@@ -47,6 +52,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """They are gone."""
+        if self.transport is None:  # they were never let in
+            return
         self._free()
         self._moves()
         super().connection_lost(exc)

@@ -100,7 +100,7 @@ def export_of(journal: Journal, user: str) -> ExportReply:
         NotRegistered: if nothing is.
     """
     check_id(user)
-    view = view_person(journal, user)
+    view = view_person(journal, user, whole=True)
     if view.is_empty:
         raise NotRegistered("somebody about whom something is held", "nobody", "Nothing is held under this id.")
     slot_us = journal.head().epoch.terms.slot_length_us

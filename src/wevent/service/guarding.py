@@ -74,8 +74,10 @@ def _headers(message: Message, *, kept: bool) -> list[tuple[bytes, bytes]]:
 def _keep_slashes_of_users(scope: Scope) -> None:
     """Match paths of users as they were sent: in a path that is decoded, a slash in an id would be a part of the path."""
     raw = scope.get("raw_path")
-    if isinstance(raw, bytes) and raw.startswith(_USERS) and raw.isascii():
-        scope["path"] = raw.decode("ascii")
+    if isinstance(raw, bytes) and (raw.startswith(_USERS) or scope["path"].startswith(_USERS.decode())):
+        scope["path"] = raw.decode(
+            "latin-1"
+        )  # one that was only spelt like it matches nothing: it would be decoded twice
 
 
 def _named(scope: Scope) -> str:

@@ -118,9 +118,8 @@ class ReleaseFeed:
             self._news.clear()
             try:
                 await self._catch_up()
-            except WeventError:  # the publisher meets the same, and ends with it
-                _log.exception("releases cannot be read")
-                return
+            except WeventError as error:  # of the journal itself the publisher meets the same, and ends with it
+                _log.error("releases cannot be read, which is tried again with the next one: %s", error)
 
     async def read(self, first: int, last: int) -> Piece:
         """Some releases from a slot on, from here or from the journal."""

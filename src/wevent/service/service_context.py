@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from anyio import CapacityLimiter
 
+from wevent.service.body_room import BodyRoom
 from wevent.service.journal_reader import JournalReader
 from wevent.service.ledger_view import BudgetBoard
 from wevent.service.links import Links
@@ -38,6 +39,7 @@ class ServiceContext:
         feed: of its releases.
         board: the budget left per class.
         columns: what the columns of requirements files are called, where they have names of their own.
+        room: for all bodies.
         batches: how many batches may wait at once.
         changes: how many changes of the registry may be made at once.
     """
@@ -52,6 +54,7 @@ class ServiceContext:
     feed: ReleaseFeed
     board: BudgetBoard
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    room: BodyRoom = field(default_factory=BodyRoom)
     batches: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_BATCHES))
     changes: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_CHANGES))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from wevent.publishing.importing import Difference
 from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import Intent, RunReport, Watch
 from wevent.service.app import make_app
-from wevent.service.connection import BoundedProtocol
+from wevent.service.connection import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publisher_thread import PublisherThread
 from wevent.service.service_context import ServiceContext
@@ -33,6 +34,7 @@ GRACEFUL_S = 10
 """After a signal, answers that are on their way have so many seconds."""
 
 MOST_CONNECTIONS = 2000
+_OWN_FILES = 256  # that the process needs beside its connections
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG = 512
 _log = logging.getLogger("wevent.service")
@@ -191,10 +193,20 @@ def _config(context: ServiceContext) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=_connections(),
         backlog=_BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
+
+
+def _connections() -> int:
+    """How many connections there may be: as many files may be open as the system allows, and some are the process's own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + MOST_REFUSED + _OWN_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(16, min(MOST_CONNECTIONS, soft - MOST_REFUSED - _OWN_FILES))
 
 
 def _bind(place: ListenPlace) -> socket.socket:
@@ -208,8 +220,12 @@ def _bind(place: ListenPlace) -> socket.socket:
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except BaseException:
+            bound.close()
+            raise
     except OSError as error:
         busy = error.errno == errno.EADDRINUSE
         raise InvalidSettings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -38,7 +39,7 @@ def read_cycles(written: Any, slot_us: int | None) -> tuple[float, ...]:
 
 
 def _slots(written: Any, slot_us: int | None) -> float:
-    if isinstance(written, (int, float, Decimal)) and not isinstance(written, bool):
+    if isinstance(written, (int, float, Decimal)) and not isinstance(written, bool) and not _is_nan(written):
         return float(min(max(written, 0), _FAR))  # neither is a cycle, and the message says so
     text = written.strip() if isinstance(written, str) else written
     if isinstance(text, str) and _NUMBER.fullmatch(text):
@@ -60,6 +61,11 @@ def _slots(written: Any, slot_us: int | None) -> float:
             key="cycle",
         )
     return length_us / slot_us
+
+
+def _is_nan(number: float | Decimal) -> bool:
+    """`nan` in a configuration file is a Decimal, which no comparison takes."""
+    return number.is_nan() if isinstance(number, Decimal) else isinstance(number, float) and math.isnan(number)
 
 
 def read_days(written: Any) -> tuple[date, ...]:

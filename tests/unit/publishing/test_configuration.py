@@ -63,6 +63,11 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     assert load_settings(config, {}).cells == Cells.of(["north", "south"])
 
 
+def test_many_labels_are_no_file_with_a_long_name() -> None:
+    labels = [f"cell-{number}" for number in range(1000)]
+    assert load_settings(None, {**OPTIONS, "cells": ",".join(labels)}).cells == Cells.of(labels)
+
+
 def test_options_alone_suffice() -> None:
     settings = load_settings(None, {**OPTIONS, "start": "auto", "max_cells_per_user": "2", "timezone": "+01:00"})
     assert settings.start_auto

@@ -11,8 +11,9 @@ import pytest
 import wevent
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_journal
-from wevent.errors import InvalidInput, InvalidMembership, StaleJournal
+from wevent.errors import InvalidInput, InvalidMembership, NotRegistered, StaleJournal
 from wevent.journal import back_up, open_journal
+from wevent.people.declaring import holdout_of
 from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.importing import AskingFile, requirements_digest
@@ -169,3 +170,55 @@ def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Pat
     assert requirements_digest(AskingFile(users)) == hashlib.sha256(b"null" + content).digest()
     renamed = AskingFile(users, levels, columns={"user": "id"})
     assert requirements_digest(renamed) != requirements_digest(AskingFile(users, levels))
+
+
+# As a service asks, whose publisher has the journal
+
+
+def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path: Path) -> None:
+    with open_journal(path, write=True) as journal:
+        new = registrations.choose(path, "ann", LARGE)
+        assert (new.slot, new.counted) == (7, None)
+        assert new.person is not None
+        assert new.person.current is not None
+        assert (new.person.current.key, new.person.current.first) == (CLASSES[1], 7)
+        changed = registrations.choose(path, "u2", LARGE)
+        assert (changed.slot, changed.counted) == (7, 6 + 8)
+        again = registrations.choose(path, "u2", Asked("4", "1"))  # on top of what is queued
+        assert again.counted == 6 + 4  # what never counted holds nobody out
+        left = registrations.leave(path, "ann")
+        assert left.person is not None
+        assert left.person.memberships == ()  # she never counted
+        erased = registrations.leave(path, "u0", erased=True)
+        assert erased.person is not None
+        assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 8 - 1]
+        assert [change.action for change in journal.registry.queued()] == ["set", "set", "set", "remove", "erase"]
+        assert len(journal.registry.joined_by_request()) == 0  # ann left again
+        with pytest.raises(NotRegistered):
+            registrations.leave(path, "ann")
+        assert registrations.leave(path, "u0", erased=True, dry_run=True).slot == 7  # erasing again is no mistake
+        assert journal.registry.apply(7, holdout_of(journal.epochs(), ())) == 5
+    now = held(path)
+    assert now["u2"] == (CLASSES[0], 6 + 4, None)
+    assert not {"ann", "u0"} & set(now)
+
+
+def test_a_dry_run_of_a_service_stores_nothing(path: Path) -> None:
+    registrations.choose(path, "ann", LARGE, dry_run=True)
+    registrations.leave(path, "u0", dry_run=True)
+    with open_journal(path) as journal:
+        assert journal.registry.queued() == []
+
+
+def test_a_part_of_the_people_may_be_imported(path: Path, tmp_path: Path) -> None:
+    users = tmp_path / "some.csv"
+    users.write_text("user,window,epsilon\nann,8,0.6\nu0,8,0.6\nu1,8,0.6\n")
+    done = registrations.import_file(path, users, partial=True)
+    assert (done.joining, done.changing, done.leaving, done.unchanged) == (1, 1, 0, 1)
+    with open_journal(path) as journal:
+        assert {change.user for change in journal.registry.queued()} == {"ann", "u0"}
+        assert len(journal.registry.joined_by_request()) == 1
+        assert journal.imported() == b""
+    assert registrations.import_file(path, users, partial=True).unchanged == 3  # queued changes count
+    assert registrations.put_in_force(path).slot == 6
+    assert len(held(path)) == 10

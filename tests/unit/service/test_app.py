@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.unit.service.service_parts import Service, make_service, write_journal
@@ -83,7 +84,14 @@ def test_ids_with_slashes_and_signs_are_one_part_of_a_path(service: Service) -> 
     for path in ("%FF", "%00", "erased%3Ax"):
         answer = service.ask("PUT", f"/v1/users/{path}/requirement", json={"level": "High/Small"}, role="enrol")
         assert answer.status_code == 400, path
-    assert service.ask("GET", "/v1/users//requirement").status_code == 404
+    for path in (
+        "/v1/users//requirement",
+        "/v1/%75sers/1/requirement",
+        "/v1/users%2F1/requirement",
+    ):
+        assert (
+            service.ask("GET", httpx.URL(raw_path=path.encode(), scheme="http", host="service")).status_code == 404
+        ), path
 
 
 def test_the_document_describes_every_call(service: Service) -> None:

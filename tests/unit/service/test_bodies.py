@@ -23,6 +23,7 @@ from wevent.service.bodies import (
     read_body,
     unpacked,
 )
+from wevent.service.body_room import BodyRoom
 from wevent.service.problems import RequestRefused
 from wevent.service.replies import RequirementBody
 
@@ -62,6 +63,27 @@ def test_one_that_is_too_long_is_not_read_to_its_end() -> None:
     assert refusal(lambda: read(request(b"never read", content_length="11"), limits)) == 413
     assert refusal(lambda: read(request(b"", content_length="9" * 5000), limits)) == 413
     assert read(request(b"x" * 10, content_length="10"), limits) == b"x" * 10
+
+
+def test_all_bodies_share_one_room() -> None:
+    room, limits = BodyRoom(100), BodyLimits(1000, 1000)
+
+    async def act() -> list[int]:
+        found = []
+        with room.held() as place:
+            await read_body(request(b"x" * 60), limits, place)
+            for body in (b"x" * 60, b"x" * 40):
+                with room.held() as other:
+                    try:
+                        found.append(len(await read_body(request(body), limits, other)))
+                    except RequestRefused as refused:
+                        found.append(refused.status)
+        with room.held() as place:  # it is free again
+            packed = request(gzip.compress(b"x" * 60), content_encoding="gzip")
+            found.append(len(await read_body(packed, limits, place)))
+        return found
+
+    assert asyncio.run(act()) == [503, 40, 60]
 
 
 def test_one_that_comes_too_slowly_is_given_up() -> None:

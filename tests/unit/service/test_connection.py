@@ -41,11 +41,18 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def port(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[int]:
+    """Where a server listens whose times are short; a parameter limits its connections."""
     for name in ("HEADER_S", "STALLED_S", "DRAIN_S"):
         monkeypatch.setattr(connection, name, TIME_S)
     config = uvicorn.Config(
-        application, port=0, http=BoundedProtocol, ws="none", lifespan="off", log_config=None, timeout_keep_alive=1
+        application,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_keep_alive=1,
+        limit_concurrency=getattr(request, "param", None),
     )
     server = uvicorn.Server(config)
     bound = socket.create_server(("127.0.0.1", 0))
@@ -117,10 +124,10 @@ def test_headers_that_trickle_are_cut_off(port: int) -> None:
 @pytest.mark.parametrize(
     "request_head",
     [
-        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 40_000,
-        b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 100_000,
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
-        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
     ],
 )
 def test_headers_that_are_too_long_are_refused(port: int, request_head: bytes) -> None:
@@ -192,3 +199,24 @@ def test_a_reader_that_does_not_read_is_cut_off(port: int) -> None:
         time.sleep(6 * TIME_S)
         assert len(SENT) < 200  # 13 megabytes: what the system keeps on both sides
         assert len(ENDED) == 1
+
+
+@pytest.mark.parametrize("port", [3], indirect=True)
+def test_connections_beyond_the_limit_are_refused_and_then_dropped(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MOST_REFUSED", 2)
+    monkeypatch.setattr(connection, "HEADER_S", 5.0)
+    opened = [connected(port) for _ in range(6)]
+    time.sleep(0.2)
+    assert rest(opened[5]) < (b"", 2.0)
+    assert b"503 " in ask(opened[4])
+    for one in opened[2:]:
+        one.close()
+    time.sleep(0.2)
+    assert b"200 " in ask(opened[0])
+    for one in opened[:2]:
+        one.close()
+
+
+def ask(opened: socket.socket) -> bytes:
+    opened.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    return opened.recv(4096)

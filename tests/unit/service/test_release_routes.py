@@ -228,7 +228,8 @@ def test_what_is_handed_over_at_once_is_bounded(service: Service, monkeypatch: p
         async for text in service.context.feed.events(0):
             pieces.append(text)
             if len(pieces) > SLOTS:
-                return pieces
+                break
+        return pieces
 
     pieces = service.during(act)
     assert all(piece.count(b"id: ") == 1 for piece in pieces[1:])
@@ -242,7 +243,8 @@ def test_silence_is_broken_now_and_then(service: Service, monkeypatch: pytest.Mo
         async for text in service.context.feed.events(SLOTS):
             pieces.append(text)
             if len(pieces) == 3:
-                return pieces
+                break
+        return pieces
 
     assert service.during(act) == [b"retry: 2000\n\n", b": still here\n\n", b": still here\n\n"]
 

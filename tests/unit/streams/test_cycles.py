@@ -37,7 +37,11 @@ def test_cycles_in_slots(written: Any, slots: tuple[float, ...]) -> None:
     assert read_cycles(written, HOUR) == slots
 
 
-@pytest.mark.parametrize("written", ["daily", "1 month", True, None, {}, ["1d", "x"], "-3", "1e3", b"1d"])
+NO_NUMBER = (float("nan"), Decimal("nan"), Decimal("sNaN"))  # `cycle = nan` in a configuration is a Decimal
+NO_CYCLES = ["daily", "1 month", True, None, {}, ["1d", "x"], "-3", "1e3", b"1d", *NO_NUMBER]
+
+
+@pytest.mark.parametrize("written", NO_CYCLES)
 def test_what_is_no_cycle_is_refused_by_name(written: Any) -> None:
     with pytest.raises(InvalidSettings, match="cycle") as caught:
         read_cycles(written, HOUR)

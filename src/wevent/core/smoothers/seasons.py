@@ -125,7 +125,8 @@ class Seasons:
         own = np.einsum("mc,mdec->dec", weights, state.variance)
         own += np.einsum("mdc,mec->dec", weights[:, None] * around, around)
         own += (1.0 - weights.sum(axis=0)) * (mean[:, None] * mean)
-        state.path_variance[:] = own
+        # the same on both sides to the last bit, which sums of products are not: only half of it is stored
+        state.path_variance[:] = 0.5 * (own + own.swapaxes(0, 1))
         higher = np.maximum(state.reach, level)
         growth = higher / state.reach
         if growth.max() > 1.0:  # what was believed was relative to the reach

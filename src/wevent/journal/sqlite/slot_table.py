@@ -16,6 +16,8 @@ from wevent.journal.sqlite.storage import only_row
 
 Row = tuple[Any, ...]
 
+_BESIDE_STATE = 1024  # bytes of a row that are not the state, at most
+
 
 class SlotTable:
     """Writes the tables `slots`, `head` and `states`, inside whatever transaction is open; `SlotChain` reads them.
@@ -54,10 +56,14 @@ class SlotTable:
             " position = coalesce(?, position), pending = ?",
             (last, batch.emitted, link, position, batch.pending),
         )
-        if batch.state is not None:
+        if batch.state is not None and self._holds(batch.state):
             digest = hashlib.sha256(batch.state).digest()
             self._database.execute("DELETE FROM states")
             self._database.execute("INSERT INTO states SELECT committed, ?, ? FROM head", (batch.state, digest))
+
+    def _holds(self, state: bytes) -> bool:
+        """Whether a state fits into a row: where one does not (very many cells, with a cycle), more slots are replayed."""
+        return len(state) + _BESIDE_STATE <= self._database.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def drop_before(self, first: int, anchor: bytes) -> None:
         """Drop the slots before `first`, and what only they point to; `anchor` is the link before it."""

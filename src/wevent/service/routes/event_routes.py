@@ -52,11 +52,13 @@ async def send_events(
     kind = media_type(request.headers, NDJSON, JSON)
     batch = _batch_id(request)
     settings = context.settings
-    body = await read_body(request, BodyLimits(settings.max_body_bytes, settings.max_batch_bytes))
-    lines: bytes = await in_thread_if_large(event_lines, body, kind, settings.max_batch_events)
-    count_events(context, caller, lines.count(b"\n"))
-    taken = functools.partial(receiver.receive, caller.id, batch, lines)
-    answer = await to_thread.run_sync(taken, limiter=context.batches)
+    limits = BodyLimits(settings.max_body_bytes, settings.max_batch_bytes)
+    with context.room.held() as place:
+        body = await read_body(request, limits, place)
+        lines: bytes = await in_thread_if_large(event_lines, body, kind, settings.max_batch_events)
+        count_events(context, caller, lines.count(b"\n"))
+        taken = functools.partial(receiver.receive, caller.id, batch, lines)
+        answer = await to_thread.run_sync(taken, limiter=context.batches)
     return Response(msgspec.json.encode(answer), media_type=JSON)
 
 

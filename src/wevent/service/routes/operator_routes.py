@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Response
 from wevent.service.access import Caller, needs
 from wevent.service.bodies import JSON
 from wevent.service.describing import described, reference
-from wevent.service.service_metrics import CONTENT_TYPE, metrics_text
 from wevent.service.overview import look
 from wevent.service.replies import HealthReply, OverviewReply, ReadyReply
 from wevent.service.routes.answering import Context, json_answer
 from wevent.service.routes.release_routes import ledger_now, levels_now
+from wevent.service.service_metrics import CONTENT_TYPE, metrics_text
 
 router = APIRouter(tags=["operator"])
 Admin = Annotated[Caller, Depends(needs("admin"))]

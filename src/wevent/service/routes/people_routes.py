@@ -97,19 +97,19 @@ async def import_people(
 ) -> Response:
     """Import a requirements file: who is in it joins or changes; with `replace` all others leave."""
     kind = media_type(request.headers, CSV, NDJSON)
-    settings = context.settings
-    body = await read_body(request, BodyLimits(settings.max_body_bytes, settings.max_batch_bytes))
-    asked = functools.partial(
-        enrolment.import_people,
-        context.journal,
-        body,
-        kind,
-        context.columns,
-        replace=replace,
-        allow_removals=allow_removals,
-        dry_run=dry_run,
-    )
-    return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
+    limits = BodyLimits(context.settings.max_body_bytes, context.settings.max_batch_bytes)
+    with context.room.held() as place:
+        asked = functools.partial(
+            enrolment.import_people,
+            context.journal,
+            await read_body(request, limits, place),
+            kind,
+            context.columns,
+            replace=replace,
+            allow_removals=allow_removals,
+            dry_run=dry_run,
+        )
+        return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
 
 
 async def choose(request: Request, context: ServiceContext, user: str, *, dry_run: bool) -> Response:

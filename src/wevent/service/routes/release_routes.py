@@ -102,7 +102,7 @@ async def releases(
         Query(alias="to", description="The last slot: its number, or a time it starts before.", max_length=100),
     ] = None,
     cells: Annotated[
-        str | None, Query(description="Labels of the cells, separated by commas; all of them.", max_length=100_000)
+        str | None, Query(description="Labels of the cells, separated by commas; all of them.", max_length=4000)
     ] = None,
     limit: Annotated[int, Query(description="How many slots at most.", ge=1, le=10_000)] = 500,
 ) -> Response:

@@ -196,11 +196,27 @@ def test_states_are_dumped_bit_for_bit_and_advance_is_pure(calendar: tuple[int, 
         one, two = tracker.advance(state, seen), tracker.advance(again, seen)
         assert tracker.dump(one[0]) == tracker.dump(two[0])
         assert one[1].values.tobytes() == two[1].values.tobytes()
+        assert one[1].std_error is not None
+        assert two[1].std_error is not None
+        assert one[1].std_error.tobytes() == two[1].std_error.tobytes()
         assert tracker.dump(state) == before
     with pytest.raises(ValueError, match="seasonal"):
         Filter().load(before)
     with pytest.raises(ValueError, match="seasonal"):
         tracker.load(Filter().dump(Filter().start(3)))
+
+
+@pytest.mark.parametrize("calendar", [(), (30, 60)])
+def test_what_is_loaded_is_what_was_there(calendar: tuple[int, ...]) -> None:
+    """A state keeps one half of covariances: the other half must be the same to the last bit, or resuming shows."""
+    tracker = Filter(bank_with_cycles([DAY], calendar))
+    for slots in range(1, 60):
+        state = followed(tracker, slots)
+        again = tracker.load(tracker.dump(state))
+        assert state.season is not None
+        assert again.season is not None
+        for name in ("variance", "path_variance"):
+            assert getattr(state.season, name).tobytes() == getattr(again.season, name).tobytes(), name
 
 
 @given(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.support.publications import publish
@@ -47,4 +48,21 @@ def test_what_is_kept_of_a_long_run_is_audited(tmp_path: Path, monkeypatch: pyte
         with SqliteJournal(path, write=True) as journal:
             publish(journal, tmp_path / "o.ndjson", end, batch=32, keep=20)
             assert journal.head().first > end - 300
+        assert audit_journal(path).ok
+
+
+def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A billion bytes are what a row can hold: a stream whose state is larger must not stop for ever at its first one."""
+    monkeypatch.setattr(loop, "state_interval", lambda publisher: 16)
+    path = tmp_path / "run.journal"
+    make_journal(path, mechanism="pft", anchors=True, cycle=(24.0,)).close()
+    for end, most, replayed in ((20, 20_000, 20), (40, 20_000, 40), (60, 1_000_000, 60 - 57)):
+        with SqliteJournal(path, write=True) as journal:
+            journal._database.limit(apsw.SQLITE_LIMIT_LENGTH, most)
+            published = publish(journal, tmp_path / "o.ndjson", end)
+            assert 20_000 < len(published.publisher.state()) < 1_000_000
+            assert journal.head().committed == end
+            assert len(journal.load().since) == replayed
         assert audit_journal(path).ok

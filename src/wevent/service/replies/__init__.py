@@ -1,0 +1,87 @@
+"""What the calls of the API answer: one class each, from which the JSON and the OpenAPI document are made.
+
+Numbers here are public. What is not known is null. Fields may be added; one that goes is in the changelog.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wevent.service.replies.operator_replies import (
+    HealthReply,
+    OverviewReply,
+    ReadyReply,
+)
+from wevent.service.replies.person_replies import (
+    WAYS,
+    ChosenReply,
+    ExportReply,
+    HeldRequirement,
+    HoldoutRow,
+    ImportReply,
+    LeftReply,
+    LinkReply,
+    MembershipRow,
+    QueuedRow,
+    RequirementBody,
+    RequirementReply,
+)
+from wevent.service.replies.stream_replies import (
+    AboutReply,
+    BatchReply,
+    ClassOfPeople,
+    LedgerReply,
+    LedgerRow,
+    LevelsReply,
+    OfferedLevel,
+    ReleaseObject,
+    ReleasesReply,
+)
+
+__all__ = [
+    "REPLIES",
+    "WAYS",
+    "AboutReply",
+    "BatchReply",
+    "ChosenReply",
+    "ClassOfPeople",
+    "ExportReply",
+    "HealthReply",
+    "HeldRequirement",
+    "HoldoutRow",
+    "ImportReply",
+    "LedgerReply",
+    "LedgerRow",
+    "LeftReply",
+    "LevelsReply",
+    "LinkReply",
+    "MembershipRow",
+    "OfferedLevel",
+    "OverviewReply",
+    "QueuedRow",
+    "ReadyReply",
+    "ReleaseObject",
+    "ReleasesReply",
+    "RequirementBody",
+    "RequirementReply",
+]
+
+REPLIES: tuple[type[msgspec.Struct], ...] = (
+    AboutReply,
+    LevelsReply,
+    ReleaseObject,
+    ReleasesReply,
+    LedgerReply,
+    BatchReply,
+    ChosenReply,
+    RequirementReply,
+    LeftReply,
+    ExportReply,
+    LinkReply,
+    ImportReply,
+    OverviewReply,
+    HealthReply,
+    ReadyReply,
+    RequirementBody,
+)
+"""Everything that the OpenAPI document describes by name."""

@@ -1,0 +1,68 @@
+"""What an operator's calls answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wevent.service.replies.reply import Reply
+from wevent.service.replies.stream_replies import LevelsReply
+
+
+class OverviewReply(Reply):
+    """How the service is doing, for its administrator; nothing of it depends on anybody's events.
+
+    Attributes:
+        stream, mechanism, epoch: of the journal.
+        levels: what is offered, and how many hold it.
+        members: how many are registered.
+        waiting: how many of them are not counted yet.
+        pending_changes: how many changes wait for the next slot.
+        committed: the last slot that was released.
+        committed_start: when it began.
+        next_due: when the next release goes out.
+        slots_behind: how many releases are due and not out.
+        fresh_rate: the share of fresh releases among the last `recent_slots`.
+        recent_slots: how many these are.
+        ready: whether the publisher runs and keeps up.
+        unsafe: what weakens the promise.
+        writer_since: since when this service publishes.
+        versions: of what it is made of.
+    """
+
+    stream: str
+    mechanism: str
+    epoch: int
+    levels: LevelsReply
+    members: int
+    waiting: int
+    pending_changes: int
+    committed: int
+    committed_start: str | None
+    next_due: str | None
+    slots_behind: int
+    fresh_rate: float | None
+    recent_slots: int
+    ready: bool
+    unsafe: list[str]
+    writer_since: str | None
+    versions: dict[str, str]
+
+
+class HealthReply(Reply):
+    """Whether the process answers.
+
+    Attributes:
+        status: it does.
+    """
+
+    status: Literal["ok"]
+
+
+class ReadyReply(Reply):
+    """Whether the publisher runs and keeps up.
+
+    Attributes:
+        status: ready; or why it is not.
+    """
+
+    status: Literal["ready", "starting", "behind", "ended", "failed"]
