@@ -28,6 +28,7 @@ KILLS = int(os.environ.get("WEVENT_SERVICE_KILLS", "10"))
 RESULT = os.environ.get("WEVENT_SERVICE_RESULT")
 PER_STREAM = 50  # kills, before a new stream begins
 SENDERS = 2
+GRACE = "3s"  # longer than a restart takes: what is sent again comes while its slot is still open
 STEPS = ("stepped", "due", "committed", "written", "marked", "emitted", "durable")
 STEPS += ("began", "charges stored", "releases stored", "position stored")
 
@@ -41,7 +42,7 @@ class Campaign:
     """
 
     def __init__(self, folder: Path, seed: int = 0) -> None:
-        self.service = Service(folder / "service", people(SENDERS), grace="100ms", time_unit="us")
+        self.service = Service(folder / "service", people(SENDERS), grace=GRACE, time_unit="us")
         self.witness = folder / "witness.ndjson"
         self.killed: dict[str, int] = {}
         self.token = self.service.token("read")
