@@ -661,4 +661,11 @@ MUTANTS = [
         "    if False:\n",
         ("tests/unit/streams/live/test_spool_source.py",),
     ),
+    Mutant(
+        "service: what a killed run wrote is acknowledged before it is on disk",
+        "streams/live/spool.py",
+        "        self.dirty = True  # whoever",
+        "        self.dirty = self.fresh  # whoever",
+        ("tests/unit/streams/live/test_spool_source.py",),
+    ),
 ]

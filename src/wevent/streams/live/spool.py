@@ -89,7 +89,10 @@ class Spool:
             raise _failed(folder, error) from None
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
-        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed."""
+        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed.
+
+        It is on disk when this ends: what a run wrote before it was killed may be acknowledged by the next one.
+        """
         for slot, path in sorted(self._found()):
             if slot <= after:
                 _remove(path)
@@ -97,6 +100,8 @@ class Spool:
             with self._lock:
                 self._files[slot] = _SlotFile(path, self._cells)
             yield from ((slot, spooled) for spooled in self._files[slot].read())
+        self._written += 1
+        self.force(self._written)
         self._sync_folder()
 
     def append(self, slot: int, spooled: Spooled) -> int:
@@ -188,7 +193,8 @@ class _SlotFile:
             self._size = os.fstat(self._file).st_size
         except OSError as error:
             raise _failed(path, error) from None
-        self.dirty = self.fresh = self._size == 0
+        self.fresh = self._size == 0
+        self.dirty = True  # whoever wrote it before may have been killed before it was forced to disk
         if not self._size:
             self.append(msgspec.msgpack.encode([_FORMAT, cells.declaration()], enc_hook=str))
 

@@ -180,6 +180,19 @@ def test_what_was_acknowledged_survives_and_is_counted_once(tmp_path: Path) -> N
     assert [slot.counts.matrix[0].tolist() for slot in second.count(people, 1, 2)] == [[1, 0], [0, 2]]
 
 
+def test_what_a_killed_run_had_not_forced_to_disk_is_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, batch, forced = Clock(3), lines((1, 7, "north")), list[str]()
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module.Spool, "force", lambda spool, number: None)  # killed before
+        told = opened(tmp_path, now).receive("a", "1", batch)
+    force = spool_module._SlotFile.force
+    monkeypatch.setattr(spool_module._SlotFile, "force", lambda file: [forced.append(file.path.name), force(file)])
+    assert opened(tmp_path, now).receive("a", "1", batch) == told
+    assert forced == ["slot-1.events"]
+
+
 def test_a_crash_between_the_parts_of_a_batch_is_repaired_by_sending_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
