@@ -57,6 +57,17 @@ strace: # Power cuts are replayed from what strace records
 	  command -v strace >/dev/null || { \
 	    echo "The fault campaign needs strace to replay power cuts; install it (Debian and Ubuntu: sudo apt-get install strace) and run make again." >&2; exit 2; }; }
 
+.PHONY: chromium
+chromium: # The pages of the service are tested in the system's browser
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Chromium, which the pages of the service are tested in"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
+	  fi; \
+	  command -v chromium >/dev/null || { \
+	    echo "The pages of the service are tested in Chromium; install it (Debian: sudo apt-get install chromium) and run make again." >&2; exit 2; }; }
+
 .PHONY: setup
 setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools
 	@echo "Ready: $(VENV)/bin/wevent --help"
@@ -118,7 +129,7 @@ $(TEST)/.stamp: $(WHEELS)/.stamp
 	@touch $@
 
 .PHONY: test
-test: $(TEST)/.stamp | strace ## Everything: build the wheel, install it, analyse, run the whole suite against it
+test: $(TEST)/.stamp | strace chromium ## Everything: build the wheel, install it, analyse, run the whole suite against it
 	$(call static_analysis,$(TEST))
 	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
 

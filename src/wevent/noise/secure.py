@@ -24,6 +24,11 @@ class SecureNoise:
 
     seeded = False
 
+    @staticmethod
+    def get_ready() -> None:
+        """Load OpenDP, which takes a while, before a slot has to be ready in time; draws nothing."""
+        _laplace_measurement(1.0)
+
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
         """Integer Laplace noise through OpenDP; costs what the permit's θ says for sensitivity Δ."""
         redeem(permit, NoisePermit)

@@ -28,9 +28,13 @@ class DueMoments:
     def __init__(self, clock: SlotClock, offset_us: int, now_us: Callable[[], int] = wall_clock_us) -> None:
         self._clock, self.offset_us, self._now_us = clock, offset_us, now_us
 
+    def own(self, slot: int) -> int:
+        """The moment of a slot that is in time."""
+        return self._clock.start_of(slot + 1) + self.offset_us
+
     def of(self, slot: int) -> int:
         """When the release of a slot may go out that is ready now: its own moment, or else the next one of the grid."""
-        own_us = self._clock.start_of(slot + 1) + self.offset_us
+        own_us = self.own(slot)
         missed = max(0, -((own_us - self._now_us()) // self._clock.length_us))
         return own_us + missed * self._clock.length_us
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -75,6 +76,38 @@ class Summary(NamedTuple):
     interrupted: bool
 
 
+class _Along:
+    """Slots that go out with a late one: it waits for a later moment of the grid, and those due by then are not late with it.
+
+    Args:
+        due: the grid; None: nothing is ever held.
+        first: the first slot of a transaction.
+        most: how many slots it may hold.
+    """
+
+    def __init__(self, due: DueMoments | None, first: int, most: int) -> None:
+        self._due, self._first = due, first
+        self.most = 0 if due is None else most
+        self._moment_us: int | None = None  # known once the first one is ready
+        self._took_s = 0.0
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """While a slot is stepped."""
+        begun = time.monotonic()
+        yield
+        self._took_s = max(self._took_s, time.monotonic() - begun)
+        if self._due is not None and self._moment_us is None:
+            self._moment_us = self._due.of(self._first)
+
+    def takes(self, number: int) -> bool:
+        """Whether one more goes along after so many, and will be ready: it is due no later than what is held."""
+        if self._due is None or self._moment_us is None or number >= self.most:
+            return False
+        in_time = self._due.left_s(self._moment_us) > 2 * self._took_s
+        return in_time and self._due.own(self._first + number) <= self._moment_us
+
+
 class Publication:
     """One run over a journal; made for a journal that has terms and is not stale (see `wevent.publishing.staleness`).
 
@@ -135,14 +168,18 @@ class Publication:
 
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
-        slot, last = self.publisher.slot, self._running.last
-        batch = self._running.batch
+        slot, batch = self.publisher.slot, self._running.batch
         closed = self._source.closed_through()
         if closed is not None:  # none of them waits for one that is still open
             batch = max(batch, min(_BEHIND, closed - slot + 1))
         if self._journal.epoch_waits:  # what comes with an epoch follows at once
             batch = 1
-        return max(0, min(batch, batch if last is None else last - slot + 1))
+        return self._upto(batch)
+
+    def _upto(self, slots: int) -> int:
+        """So many slots, or as many as there are to the last one."""
+        last = self._running.last
+        return max(0, slots if last is None else min(slots, last - self.publisher.slot + 1))
 
     def _portion(self) -> int | None:
         """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
@@ -164,13 +201,17 @@ class Publication:
             if roster.population != self.publisher.population:
                 self.publisher.update(roster.population)
             self._roster, self._group = roster, Group.of(roster.population, roster.unknown_row, barred)
-        counting = self._source.count(roster, slot, min(self._wanted(), most))
-        begun = time.monotonic()
-        while not stop.asked and time.monotonic() - begun < _BATCH_S:
+        wanted = min(self._wanted(), most)
+        along = _Along(self._running.due, slot, 1 if self._journal.epoch_waits else self._upto(min(most, _BEHIND)))
+        counting = self._source.count(roster, slot, max(wanted, along.most))
+        begun, number = time.monotonic(), 0
+        while not stop.asked and (along.takes(number) or (number < wanted and time.monotonic() - begun < _BATCH_S)):
             counted = next(counting, None)
             if counted is None:
                 return
-            yield counted
+            number += 1
+            with along.stepping():
+                yield counted
 
     def _transact(self, slots: Iterator[SlotCounts]) -> bool:
         """Steps 2 to 4 for the slots of one transaction; whether there were any."""

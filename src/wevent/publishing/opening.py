@@ -44,6 +44,19 @@ def keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
     return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
 
 
+def with_levels(settings: Settings, pinned: Terms | None) -> Settings:
+    """Settings that offer levels: the default ones, unless others are declared or the journal has gone without.
+
+    Args:
+        settings: what was asked for.
+        pinned: the terms in force, None for a new journal.
+    """
+    default = Levels.default()
+    if settings.levels is not None or (pinned is not None and pinned.levels != levels_to_plain(default)):
+        return settings
+    return replace(settings, levels=default)
+
+
 def make_terms(
     settings: Settings, clock: tuple[int, int], keys: Iterable[tuple[int, int]], pinned: Terms | None
 ) -> Terms:

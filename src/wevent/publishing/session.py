@@ -31,7 +31,15 @@ from wevent.publishing.importing import (
     wanted_users,
 )
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, keep_pinned, make_terms, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import (
+    begin,
+    keep_pinned,
+    make_terms,
+    must_begin,
+    pinned_terms,
+    refuse_seeded,
+    with_levels,
+)
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, Source, declared_clock, open_source
@@ -122,6 +130,8 @@ def run(
     watch: Watch | None = None,
     output: Output | None = None,
     source_of: SourceFactory = open_source,
+    *,
+    enrolling: bool = False,
 ) -> RunReport:
     """Publish under checked settings.
 
@@ -132,6 +142,8 @@ def run(
         watch: who is told.
         output: where releases go; None: where the settings say.
         source_of: where events come from; the settings say, unless a service receives them.
+        enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
+            declared; a new journal may begin with nobody.
     """
     watch = watch or Watch()
     path = _journal_path(settings)
@@ -143,6 +155,8 @@ def run(
         plan = plan_settlement(journal, intent)
         # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
         settings = keep_pinned(settings, pinned_terms(journal))
+        if enrolling:
+            settings = with_levels(settings, pinned_terms(journal))
         clock, last = declared_clock(settings, pinned_clock(journal))
         wanted, terms = asked_terms(journal, settings, clock, intent)
         must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
@@ -179,7 +193,10 @@ def run(
         batch = 1 if settings.is_live else _FILE_BATCH
         due = due_moments(settings, clock)
         running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=watch.progress)
-        publication = Publication(journal, source, output, running=running, noise=SecureNoise())
+        noise = SecureNoise()
+        if due is not None:
+            noise.get_ready()
+        publication = Publication(journal, source, output, running=running, noise=noise)
         watch.begun(publication.publisher.slot, last)
         try:
             summary = publication.run()

@@ -11,12 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wevent.service.problems import problem
 
 _log = logging.getLogger("wevent.service")
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'{inline}; img-src 'self' data: blob:; connect-src 'self'; "
-    "font-src 'self'; manifest-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+_POLICY = (  # the charts are pictures as data; neither they nor the pages need inline styles
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
 _ALWAYS: list[tuple[bytes, bytes]] = [
-    (b"content-security-policy", _POLICY.format(inline=" 'unsafe-inline'").encode()),  # charts set styles of their own
+    (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
@@ -68,7 +68,8 @@ class GuardedApp:
 
 def _headers(message: Message, *, kept: bool) -> list[tuple[bytes, bytes]]:
     said = {name.lower() for name, _ in message.get("headers", ())}
-    return [*_ALWAYS, *([] if kept or b"cache-control" in said else [(b"cache-control", b"no-store")])]
+    keeping = b"no-cache" if kept else b"no-store"  # what may be kept is asked for again: it changes with the version
+    return [*_ALWAYS, *([] if b"cache-control" in said else [(b"cache-control", keeping)])]
 
 
 def _keep_slashes_of_users(scope: Scope) -> None:

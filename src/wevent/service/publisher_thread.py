@@ -60,7 +60,7 @@ class PublisherThread(threading.Thread):
         output = KeptOutput() if settings.out is None else None
         watch = replace(self._watch, begun=self._begun, progress=self._progress)
         try:
-            report = run(settings, self._intent, self._read, watch, output, source_of=self._open)
+            report = run(settings, self._intent, self._read, watch, output, self._open, enrolling=True)
             summary = report.summary._replace(interrupted=self._asked.is_set())
             self.report = replace(report, summary=summary)
             self._state.phase = "ended"
