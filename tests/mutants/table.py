@@ -664,8 +664,8 @@ MUTANTS = [
     Mutant(
         "service: what a killed run wrote is acknowledged before it is on disk",
         "streams/live/spool.py",
-        "        self.dirty = True  # whoever",
-        "        self.dirty = self.fresh  # whoever",
+        "            self._force([file])\n",
+        "",
         ("tests/unit/streams/live/test_spool_source.py",),
     ),
 ]

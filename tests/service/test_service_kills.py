@@ -79,8 +79,12 @@ class Campaign:
         self.service.kill()
         self._note("anywhere")
 
+    def stopped(self) -> None:
+        """As an operator does, while events come."""
+        assert self.service.stop() == 0
+
     def come_back(self) -> None:
-        """Right after a kill and a restart."""
+        """Right after its end and a restart."""
         self.start()
         self.check_files()
         self.check_releases()
@@ -150,6 +154,8 @@ def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
             else:
                 campaign.killed_at_a_step()
             campaign.come_back()
+        campaign.stopped()
+        campaign.come_back()
         last, events = campaign.finish()
         slots, counted = slots + last, counted + events
         batches += sum(len(sender.batches) for sender in campaign.senders)
