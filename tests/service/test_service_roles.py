@@ -38,14 +38,12 @@ class Call(NamedTuple):
         status: for whom is let through.
         kind: the media type of what is sent.
         body: what is sent; PERSON stands for the person.
-        erased: for the link of somebody who was erased, if that is another status.
     """
 
     access: str
     status: int = 200
     kind: str = ""
     body: str = ""
-    erased: int | None = None
 
 
 REQUIREMENT = f'{{"window":{WINDOW},"epsilon":0.5}}'
@@ -66,10 +64,10 @@ CALLS = {
     "DELETE /v1/users/{user}/links": Call("enrol", 204),
     "POST /v1/users": Call("enrol", 200, CSV, f"user,window,epsilon\n{PERSON},{WINDOW},0.5\n"),
     "PUT /v1/me/requirement": Call("link", 200, JSON, REQUIREMENT),
-    "GET /v1/me/requirement": Call("link", erased=404),
-    "DELETE /v1/me/requirement": Call("link", erased=404),
-    "GET /v1/me": Call("link"),  # that they are being erased is held, too
-    "DELETE /v1/me": Call("link", erased=404),
+    "GET /v1/me/requirement": Call("link"),
+    "DELETE /v1/me/requirement": Call("link"),
+    "GET /v1/me": Call("link"),
+    "DELETE /v1/me": Call("link"),
     "DELETE /v1/me/link": Call("link", 204),
     "GET /healthz": Call("none"),
     "GET /readyz": Call("none"),
@@ -78,10 +76,10 @@ CALLS = {
 }
 """Who may do what."""
 
-BESIDE = {"GET /openapi.json": Call("none"), "GET /static/plotly.min.js": Call("none")}
+BESIDE = {f"GET {path}": Call("none") for path in ("/", "/choose", "/admin", "/static/plotly.min.js", "/openapi.json")}
 """What is served beside the API, and is not in its document."""
 
-PERSONS = ("link", "another's link", "erased person's link")
+PERSONS = ("link", "another's link")
 STRANGERS = (
     "nobody",
     "malformed",
@@ -91,6 +89,7 @@ STRANGERS = (
     "expired link",
     "ended link",
     "all links ended",
+    "erased person's link",
     "another service's link",
     "changed link",
 )
@@ -106,8 +105,6 @@ def expected(call: Call, asks: str, *, public: bool = False) -> int:
         return call.status if asks == "nobody" and public and call.access == "public" else 401
     if call.access == "public":
         return call.status
-    if asks == "erased person's link" and call.access == "link":
-        return call.erased or call.status
     let_through = asks in PERSONS if call.access == "link" else asks in (call.access, "admin")
     return call.status if let_through else 403
 
@@ -354,8 +351,7 @@ def page() -> str:
         "*public*: with `public = true` in `[service]` nobody is answered 200 as well. Like nobody (401) is treated whoever",
         f"sends what is not in force, also where nothing is needed: {', '.join(STRANGERS[1:])}.",
         "",
-        "A link is for `/v1/me` and its own person alone: under `/v1/users` it is refused, whoever's id is in the path. The",
-        "link of somebody who was erased is still theirs: they hold no requirement (404), and may choose one again.",
+        "A link is for `/v1/me` and its own person alone: under `/v1/users` it is refused, whoever's id is in the path.",
         "Who is refused changes nothing.",
         "",
     ]

@@ -17,7 +17,7 @@ import pytest
 
 from tests.service.serving_process import Service
 
-EXAMPLES = int(os.environ.get("WEVENT_SCHEMA_EXAMPLES", "25"))  # per call
+EXAMPLES = int(os.environ.get("WEVENT_SCHEMA_EXAMPLES", "20"))  # per call
 # Requests may be as the document says and still mean nothing, and what is deleted is kept as long as a hold-out needs it. An
 # element of a batch that is no object is counted as such, and the rest of the batch is taken.
 CONFIGURATION = """
