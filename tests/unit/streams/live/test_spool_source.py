@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live import spool as spool_module
+from wevent.streams.live.spool import BatchAnswer
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.stream_settings import StreamSettings
 
@@ -429,6 +431,24 @@ def test_what_is_counted_has_the_shape_that_a_step_wants(tmp_path: Path) -> None
     assert [slot.slot for slot in slots] == [1, 2, 3]
     assert all(slot.counts.matrix.dtype == np.int64 and not slot.counts.matrix.any() for slot in slots)
     assert source.closed_through() == 3
+
+
+def test_a_line_that_is_too_long_is_no_record_however_it_comes(tmp_path: Path) -> None:
+    source = opened(tmp_path, Clock(5.0))
+    padded = json.dumps({"time": 1, "user": 1, "cell": "north", "more": "x" * (1 << 20)}).encode() + b"\n"
+    answer = source.receive("platform", None, padded + lines((1, 2, "south")))
+    assert answer == BatchAnswer(1, {"no_record": 1})
+
+
+@pytest.mark.parametrize(
+    "inside", [b"[" * 1_000_000, b"[]," * 300_000 + b"1", b'["",' * 200_000, b'"' + b"[" * 900_000]
+)
+def test_hostile_nesting_costs_no_more_than_its_bytes(tmp_path: Path, inside: bytes) -> None:
+    source = opened(tmp_path, Clock(5.0))
+    begun = time.process_time()
+    answer = source.receive("platform", None, b'{"time":1,"user":1,"cell":"north","more":[%s]}\n' % inside)
+    assert time.process_time() - begun < 0.5
+    assert answer.accepted == (inside.endswith(b"1"))
 
 
 def test_another_publisher_of_the_journal_leaves_nothing_of_what_it_commits(tmp_path: Path) -> None:
