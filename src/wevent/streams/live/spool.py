@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,7 +33,6 @@ _log = logging.getLogger("wevent.streams.live.spool")
 _FORMAT = 1
 _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-(\d{1,19})\.events")
-_LONGEST = 1 << 30  # of a record: more is damage
 
 
 class BatchAnswer(msgspec.Struct, frozen=True):
@@ -83,20 +82,31 @@ class Spool:
         self._lock = threading.Lock()  # of the table of files and what is written to them
         self._forcing = threading.Lock()  # one thread forces to disk what all have written
         self._written = self._durable = 0
+        self._refused: OSError | None = None  # what the disk said when it was last asked to keep something
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
+            _sync(folder.parent)  # the folder's own name is there after a power failure, too
         except OSError as error:
             raise _failed(folder, error) from None
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
-        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed."""
+        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed.
+
+        All of it is on disk at the end: a run that was killed may have written what it had not forced yet, and whoever sends
+        that again is told that it is kept.
+        """
         for slot, path in sorted(self._found()):
             if slot <= after:
                 _remove(path)
                 continue
             with self._lock:
-                self._files[slot] = _SlotFile(path, self._cells)
-            yield from ((slot, spooled) for spooled in self._files[slot].read())
+                file = self._files[slot] = _SlotFile(path, self._cells)
+            try:
+                yield from ((slot, spooled) for spooled in file.read())
+            except OSError as error:
+                raise _failed(path, error) from None
+        with self._forcing:
+            self._force_all()
         self._sync_folder()
 
     def append(self, slot: int, spooled: Spooled) -> int:
@@ -116,22 +126,11 @@ class Spool:
         """Return once everything up to this number is on disk; many callers share one write.
 
         Raises:
-            StorageFailed: if the disk refused; what is on it then is not known, and nothing may be acknowledged.
+            StorageFailed: if the disk refused, now or ever: what is on it then is not known, and nothing may be acknowledged.
         """
         with self._forcing:
-            if self._durable >= number:
-                return
-            with self._lock:
-                through, files = self._written, [file for file in self._files.values() if file.dirty]
-                fresh = any(file.fresh for file in files)
-            try:
-                for file in files:
-                    file.force()
-                if fresh:
-                    self._sync_folder()
-            except OSError as error:
-                raise _failed(self.folder, error) from None
-            self._durable = through
+            if self._durable < number:
+                self._force_all()
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -149,11 +148,34 @@ class Spool:
             self._sync_folder()
 
     def close(self) -> None:
-        """Close the files; they stay."""
-        with self._forcing, self._lock:
-            for file in self._files.values():
-                file.close()
-            self._files.clear()
+        """Close the files; they stay, and who still waits for `force` finds out whether what they wrote does."""
+        with self._forcing:
+            with suppress(StorageFailed):
+                self._force_all()
+            with self._lock:
+                for file in self._files.values():
+                    file.close()
+                self._files.clear()
+
+    def _force_all(self) -> None:
+        """Force to disk whatever is written, in the one thread that forces.
+
+        A disk that refused once is not asked again: it forgets what it could not keep, and would say yes (fsync(2)).
+        """
+        try:
+            if self._refused is not None:
+                raise self._refused
+            with self._lock:
+                through, files = self._written, [file for file in self._files.values() if file.dirty]
+                fresh = any(file.fresh for file in files)
+            for file in files:
+                file.force()
+            if fresh:
+                _sync(self.folder)
+        except OSError as error:
+            self._refused = error
+            raise _failed(self.folder, error) from None
+        self._durable = through
 
     def _found(self) -> list[tuple[int, Path]]:
         try:
@@ -164,19 +186,18 @@ class Spool:
         return [(int(match[1]), self.folder / name) for match, name in matches if match is not None]
 
     def _sync_folder(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            _sync(self.folder)
+        except OSError as error:
+            raise _failed(self.folder, error) from None
 
 
 class _SlotFile:
     """The file of one slot, open for appending.
 
     Attributes:
-        dirty: whether something was written that is not forced to disk.
-        fresh: whether its name is not forced to disk either.
+        dirty: whether something was written that is not known to be forced to disk.
+        fresh: whether neither is its name.
     """
 
     def __init__(self, path: Path, cells: Cells) -> None:
@@ -188,9 +209,18 @@ class _SlotFile:
             self._size = os.fstat(self._file).st_size
         except OSError as error:
             raise _failed(path, error) from None
-        self.dirty = self.fresh = self._size == 0
+        self.dirty = self.fresh = True  # also of a file that was there: nobody knows what an earlier run had forced
         if not self._size:
-            self.append(msgspec.msgpack.encode([_FORMAT, cells.declaration()], enc_hook=str))
+            try:
+                self._begin()
+            except StorageFailed:
+                self.close()
+                with suppress(OSError):  # with half a header, all that came behind it would be lost
+                    path.unlink()
+                raise
+
+    def _begin(self) -> None:
+        self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
 
     def append(self, data: bytes) -> None:
         text = _FRAME.pack(len(data), zlib.crc32(data)) + data
@@ -219,24 +249,21 @@ class _SlotFile:
         os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
 
     def read(self) -> Iterator[Spooled]:
-        """Every record; an end that a crash has torn is cut off."""
-        data = self.path.read_bytes()
-        records = _records(data)
-        header = next(records, None)
-        try:
-            places = None if header is None else self._places(msgspec.msgpack.decode(header[1]))
-        except (msgspec.DecodeError, ValueError, TypeError):
-            places = None
-        if header is None or places is None:
-            _log.warning("a spool file has no header that this version reads: its events are not counted")
-            self._cut(0)
-            self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
-            return
-        whole = header[0]
-        for place, record in records:
-            whole = place
-            spooled = _decode(record)
-            yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
+        """Every record, one in memory at a time; an end that a crash has torn is cut off."""
+        with self.path.open("rb") as file:
+            records = _records(file, self._size)
+            whole, header = next(records, (0, b""))
+            try:
+                places = self._places(msgspec.msgpack.decode(header))
+            except (msgspec.DecodeError, ValueError, TypeError):
+                _log.warning("a spool file has no header that this version reads: its events are not counted")
+                self._cut(0)
+                self._begin()
+                return
+            for place, record in records:
+                whole = place
+                spooled = _decode(record)
+                yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
         self._cut(whole)
 
     def close(self) -> None:
@@ -257,15 +284,20 @@ class _SlotFile:
         return self._cells.find(Labels.of(list(labels)))
 
 
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whole records, each with the place behind it; ends at the first that is not whole."""
+def _records(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
+    """Whole records of a file, each with the place behind it; ends at the first that is not whole.
+
+    None is empty: a power failure may leave zeros at the end, which would be records of nothing with a good checksum.
+    """
     place = 0
-    while place + _FRAME.size <= len(data):
-        size, checksum = _FRAME.unpack_from(data, place)
-        record = data[place + _FRAME.size : place + _FRAME.size + size]
-        if size > _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
+    while len(frame := file.read(_FRAME.size)) == _FRAME.size:
+        length, checksum = _FRAME.unpack(frame)
+        place += _FRAME.size + length
+        if not length or place > size:
             return
-        place += _FRAME.size + size
+        record = file.read(length)
+        if len(record) < length or zlib.crc32(record) != checksum:
+            return
         yield place, record
 
 
@@ -287,6 +319,15 @@ def _decode(record: bytes) -> Spooled:
 
 def _whole(data: bytes) -> IntArray:
     return np.frombuffer(data, dtype=np.int64).copy()
+
+
+def _sync(folder: Path) -> None:
+    """Force the names in a folder to disk."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _remove(path: Path) -> None:
