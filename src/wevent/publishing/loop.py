@@ -170,8 +170,9 @@ class Publication:
         """How many slots the next transaction may hold."""
         slot, batch = self.publisher.slot, self._running.batch
         closed = self._source.closed_through()
-        if closed is not None:  # none of them waits for one that is still open
-            batch = max(batch, min(_BEHIND, closed - slot + 1))
+        if closed is not None:  # none of them waits for one that is still open, nor for one that is not late
+            ready = closed if self._running.due is None else min(closed, self._running.due.come_through())
+            batch = max(batch, min(_BEHIND, ready - slot + 1))
         if self._journal.epoch_waits:  # what comes with an epoch follows at once
             batch = 1
         return self._upto(batch)

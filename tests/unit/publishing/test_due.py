@@ -86,6 +86,20 @@ def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
     assert seen["late"] == [on_time[0], (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
 
 
+def test_a_release_that_is_in_time_waits_for_no_later_one(tmp_path: Path) -> None:
+    """Slots that closed while an earlier one was held are ready long before their own moments."""
+    wall = Wall()
+    told: list[tuple[int, int]] = []
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(
+            last=8,
+            due=DueMoments(CLOCK, 200 * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, DelayedSource(8, wall, {}), KeptOutput(), running=running).run()
+    assert told == [(slot, 60 * slot + 200) for slot in range(1, 9)]
+
+
 def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
     wall = Wall()
     source = DelayedSource(3, wall, {})
