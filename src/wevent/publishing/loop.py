@@ -1,7 +1,8 @@
 """The loop: read → step → commit → emit. Exactly one release per slot, ever (spec 10).
 
 The order is the guarantee. A slot is computed, a live one is held until it is due (`wevent.publishing.due`), then one
-transaction stores its charges, its release and the input position, then it is emitted. A crash before the transaction ends
+transaction stores its charges, its release and the input position, then it is emitted; last, the source forgets its events:
+how long that takes depends on how many they are. A crash before the transaction ends
 loses a draw that nobody saw, logs included; a crash after it sends the stored release again, byte for byte. Nothing ever
 draws a committed slot again.
 """
@@ -157,7 +158,7 @@ class Publication:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
-        return Summary(first, self.publisher.slot - 1, sent_again, stop.asked)
+        return Summary(first, self._committed, sent_again, stop.asked)
 
     def _send_again(self) -> int:
         """0. What was committed and is missing in the output goes out first; how many releases that was."""
@@ -215,7 +216,7 @@ class Publication:
                 yield counted
 
     def _transact(self, slots: Iterator[SlotCounts]) -> bool:
-        """Steps 2 to 4 for the slots of one transaction; whether there were any."""
+        """Steps 2 to 5 for the slots of one transaction; whether there may be more."""
         records, position = [], None
         for counted in slots:
             records.append(self._step(counted))
@@ -223,10 +224,14 @@ class Publication:
         if not records:
             return False
         self._running.at("stepped")
-        self._hold(records[-1].slot)
+        if not self._hold(records[-1].slot):
+            return False
         self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
-        self._emit(records)
-        self._running.progress(records[-1].slot, self._running.last)
+        try:
+            self._emit(records)
+            self._running.progress(self._committed, self._running.last)
+        finally:
+            self._source.forget(self._committed)  # 5. Forget: no event outlives the commit of its slot
         if self._running.keep is not None and records[-1].slot % 256 < len(records):
             self._journal.compact(self._running.keep)
         return True
@@ -242,23 +247,29 @@ class Publication:
         self._last = record
         return record
 
-    def _hold(self, slot: int) -> None:
-        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere."""
+    def _hold(self, slot: int) -> bool:
+        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere.
+
+        Returns:
+            whether it may; False if the run ends before and the next one counts the slot again: the draw, which nobody saw,
+            is dropped. What ended it knew nothing of what was drawn (spec 10).
+        """
         if self._running.due is None:
-            return
+            return True
         moment_us = self._running.due.of(slot)
         while (left_s := self._running.due.left_s(moment_us)) > 0:
-            self._source.idle(min(left_s, _HOLD_S))
+            if self._source.idle(min(left_s, _HOLD_S)):
+                return False
         self._running.at("due")
+        return True
 
     def _commit(self, batch: Batch) -> None:
         """3. Commit: nothing is public before this returns, and nothing is drawn again after it."""
         self._journal.commit(batch, self._running.at)
         self._running.at("committed")
         self._journal.mark()
+        self._committed = batch.records[-1].slot
         self._running.at("marked")
-        if batch.records:
-            self._source.forget(batch.records[-1].slot)
 
     def _emit(self, records: list[Record]) -> None:
         """4. Emit: idempotent by slot; sent again after a crash."""

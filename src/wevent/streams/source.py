@@ -54,8 +54,12 @@ class Source(Protocol):
         """
         ...
 
-    def idle(self, wait_s: float) -> None:
-        """Wait so long between two slots; a live source may take in what arrives meanwhile."""
+    def idle(self, wait_s: float) -> bool:
+        """Wait so long before a slot that is counted is committed; a live source may take in what arrives meanwhile.
+
+        Returns:
+            whether to give the slot up: `stop` was called, and the next run counts it again.
+        """
         ...
 
     def forget(self, through: int) -> None:

@@ -49,9 +49,10 @@ class DelayedSource(SyntheticSource):
     def closed_through(self) -> int:  # type: ignore[override]
         return CLOCK.slot_of(self.wall.us) - 1
 
-    def idle(self, wait_s: float) -> None:
+    def idle(self, wait_s: float) -> bool:
         assert wait_s > 0
         self.wall.us += max(1, round(wait_s * SECOND))
+        return False
 
     def forget(self, through: int) -> None:
         self.forgotten.append(through)
@@ -107,9 +108,9 @@ def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
         looked: list[tuple[int, int]] = []
         idle = source.idle
 
-        def look(wait_s: float) -> None:
+        def look(wait_s: float) -> bool:
             looked.append((journal.head().committed, wall.us))
-            idle(wait_s)
+            return idle(wait_s)
 
         source.idle = look  # type: ignore[method-assign]
         Publication(
@@ -118,6 +119,40 @@ def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
         assert journal.head().committed == 3
     assert looked
     assert all(committed == 0 or at >= 60 * SECOND * committed + 5 * SECOND for committed, at in looked)
+
+
+def test_a_run_that_is_stopped_drops_what_it_holds_if_the_next_one_counts_it_again(tmp_path: Path) -> None:
+    wall = Wall()
+    source = DelayedSource(3, wall, {})
+    with make_journal(tmp_path / "run.journal") as journal:
+
+        def stopped(wait_s: float) -> bool:
+            return DelayedSource.idle(source, wait_s) or journal.head().committed == 1
+
+        source.idle = stopped  # type: ignore[method-assign]
+        running = Running(last=3, due=DueMoments(CLOCK, 5 * SECOND, wall))
+        done = Publication(journal, source, KeptOutput(), running=running).run()
+        assert (journal.head().committed, source.counted, source.forgotten) == (1, [1, 2], [1])
+        assert (done.first, done.last) == (1, 1), "what was dropped is not reported"
+        again = DelayedSource(3, wall, {})
+        done = Publication(journal, again, KeptOutput(), running=running).run()
+        assert (again.counted, again.forgotten, done.last) == ([2, 3], [2, 3], 3)
+
+
+def test_what_takes_as_long_as_there_are_events_comes_after_the_release(tmp_path: Path) -> None:
+    wall = Wall()
+    source = DelayedSource(1, wall, {})
+    order: list[str] = []
+    source.forget = lambda through: order.append("forgotten")  # type: ignore[method-assign]
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(last=1, progress=lambda slot, last: order.append("told"), at=order.append)
+        Publication(journal, source, KeptOutput(), running=running).run()
+    assert [step for step in order if step in ("committed", "emitted", "told", "forgotten")] == [
+        "committed",
+        "emitted",
+        "told",
+        "forgotten",
+    ]
 
 
 def settings(**changes: Any) -> StreamSettings:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,9 +149,9 @@ class SpoolSource:
         with self._lock:
             return self._closed(self._now())
 
-    def idle(self, wait_s: float) -> None:
-        """Wait; events go on being received by other threads."""
-        time.sleep(wait_s)
+    def idle(self, wait_s: float) -> bool:
+        """Wait; events go on being received by other threads. After `stop` no longer: the files have what was counted."""
+        return self._stopping.wait(wait_s)
 
     def forget(self, through: int) -> None:
         """Slots up to this one are committed: their events, and the ids of batches that came in them, are removed."""

@@ -373,6 +373,7 @@ def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> N
     with pytest.raises(ServiceStopping):
         source.receive("a", "2", lines((1, 7, "north")))
     assert counted(source, 1) == []
+    assert source.idle(3600), "nothing is waited for: the next run counts it again"
 
 
 def test_many_senders_at_once_lose_nothing(tmp_path: Path) -> None:
