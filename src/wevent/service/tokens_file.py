@@ -255,14 +255,16 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _write(path: Path, contents: AccessContents) -> None:
     """Write a file beside its place, force it to disk, and move it in; whoever writes is alone."""
-    made = path.with_name(f".{path.name}.new")
+    made, data = path.with_name(f".{path.name}.new"), _encoded(contents)
+    if len(data) > _MOST_BYTES:  # it would be refused when it is read, and nobody admitted any more
+        raise _failed(path, OSError(errno.EFBIG, "too many links that were ended"))
     try:
         made.unlink(missing_ok=True)  # of a writer that was killed
         file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as opened:
             os.fchmod(opened.fileno(), 0o600)
             _give_to_owner(opened.fileno(), path)
-            opened.write(_encoded(contents))
+            opened.write(data)
             opened.flush()
             os.fsync(opened.fileno())
         os.replace(made, path)
