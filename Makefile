@@ -163,6 +163,8 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 .PHONY: soak
 soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
+	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/unit -m hypothesis -n $(WORKERS) $(ARGS)
+	@WEVENT_SLOTS=300 $(VENV)/bin/python -m pytest tests/contract -n $(WORKERS) $(ARGS)
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
