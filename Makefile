@@ -166,6 +166,9 @@ soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kill
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
+	@WEVENT_SERVICE_KILLS=200 WEVENT_SERVICE_RESULT=docs/results/service-kills.json $(VENV)/bin/python -m pytest tests/service/test_service_kills.py -k load $(ARGS)
+	@WEVENT_SCHEMA_EXAMPLES=1000 $(VENV)/bin/python -m pytest tests/service/test_service_schema.py $(ARGS)
+	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/service/test_service_answers.py $(ARGS)
 	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign
 	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
 	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md

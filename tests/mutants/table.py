@@ -18,6 +18,8 @@ INTEGRITY = ("tests/fault/test_integrity.py",)
 ODD = ("tests/fault/test_odd_arguments.py",)
 CUT = ("tests/unit/journal/sqlite/test_intact.py", "tests/fault/test_cut_files.py")
 REMOVALS = ("tests/fault/test_removals.py",)
+SERVED = ("tests/service/test_service_kills.py",)
+TIMING = ("tests/service/test_service_timing.py",)
 
 
 class Mutant(NamedTuple):
@@ -508,8 +510,8 @@ MUTANTS = [
     Mutant(
         "requirements: a dry run stores what it shows",
         "publishing/importing.py",
-        "    if not dry_run:\n",
-        "    if True:\n",
+        "    if not dry_run:\n        journal.registry.ask(changes, epoch.number)\n",
+        "    if True:\n        journal.registry.ask(changes, epoch.number)\n",
         ("tests/unit/cli/test_levels.py",),
     ),
     Mutant(
@@ -595,5 +597,75 @@ MUTANTS = [
         "    if requirements_digest(file) != digest:\n",
         "    if False:\n",
         ("tests/unit/publishing/test_registrations.py",),
+    ),
+    Mutant(
+        "service: batch ids are forgotten with a crash",
+        "streams/live/spool_source.py",
+        "                seen.answer = spooled.answer or seen.answer\n",
+        "                self._seen.clear()\n",
+        SERVED,
+    ),
+    Mutant(
+        "service: events that were acknowledged are not read again",
+        "streams/live/spool_source.py",
+        "                self._add(slot, spooled.events)\n",
+        "",
+        SERVED,
+    ),
+    Mutant(
+        "service: events outlive their slot",
+        "streams/live/spool_source.py",
+        "        self._spool.forget(through)\n",
+        "",
+        SERVED,
+    ),
+    Mutant(
+        "service: files of committed slots outlive a crash",
+        "streams/live/spool.py",
+        "                _remove(path)\n                continue\n",
+        "                continue\n",
+        SERVED,
+    ),
+    Mutant(
+        "service: a standstill keeps slots open",
+        "streams/live/spool_source.py",
+        "return max(self._done, self._clock.slot_of(now_us - self._settings.grace_us) - 1)",
+        "return self._done",
+        SERVED,
+    ),
+    Mutant(
+        "service: a late release goes out when it is ready",
+        "publishing/due.py",
+        "return own_us + missed * self._clock.length_us",
+        "return own_us",
+        TIMING,
+    ),
+    Mutant(
+        "service: a release goes out when it is ready",
+        "publishing/loop.py",
+        "        if self._running.due is None:\n",
+        "        if True:\n",
+        TIMING,
+    ),
+    Mutant(
+        "service: headers behind a body are gathered without end",
+        "service/connection.py",
+        "        self._between_bytes += len(data) if was_in_body else 0\n",
+        "",
+        ("tests/unit/service/test_connection.py",),
+    ),
+    Mutant(
+        "events: a line of any length is looked at",
+        "streams/records/splitting.py",
+        "    if len(lines) > MAX_LINE_BYTES:\n",
+        "    if False:\n",
+        ("tests/unit/streams/live/test_spool_source.py",),
+    ),
+    Mutant(
+        "service: what a killed run wrote is acknowledged before it is on disk",
+        "streams/live/spool.py",
+        "            self._force([file])\n",
+        "",
+        ("tests/unit/streams/live/test_spool_source.py",),
     ),
 ]

@@ -32,7 +32,8 @@ class QuietSource:
 
     def restore_pending(self, pending: bytes) -> None: ...
 
-    def idle(self, wait_s: float) -> None: ...
+    def idle(self, wait_s: float) -> bool:
+        return True
 
     def forget(self, through: int) -> None: ...
 

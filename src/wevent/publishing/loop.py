@@ -34,6 +34,7 @@ _log = logging.getLogger("wevent.publishing.loop")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
 _AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
 _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
+_PATIENCE_S = 2.0  # who is told to stop still waits so long for a moment
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
@@ -107,6 +108,12 @@ class _Along:
         in_time = self._due.left_s(self._moment_us) > 2 * self._took_s
         return in_time and self._due.own(self._first + number) <= self._moment_us
 
+    def lets(self, number: int) -> bool:
+        """Whether the first one goes out no later if one more that has closed joins it after so many."""
+        if self._due is None or number == 0:
+            return True
+        return self._due.own(self._first + number) <= self._due.of(self._first)
+
 
 class Publication:
     """One run over a journal; made for a journal that has terms and is not stale (see `wevent.publishing.staleness`).
@@ -157,7 +164,7 @@ class Publication:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
-        return Summary(first, self.publisher.slot - 1, sent_again, stop.asked)
+        return Summary(first, self._emitted, sent_again, stop.asked)
 
     def _send_again(self) -> int:
         """0. What was committed and is missing in the output goes out first; how many releases that was."""
@@ -205,7 +212,10 @@ class Publication:
         along = _Along(self._running.due, slot, 1 if self._journal.epoch_waits else self._upto(min(most, _BEHIND)))
         counting = self._source.count(roster, slot, max(wanted, along.most))
         begun, number = time.monotonic(), 0
-        while not stop.asked and (along.takes(number) or (number < wanted and time.monotonic() - begun < _BATCH_S)):
+        while not stop.asked:
+            joins = number < wanted and along.lets(number) and time.monotonic() - begun < _BATCH_S
+            if not (joins or along.takes(number)):
+                return
             counted = next(counting, None)
             if counted is None:
                 return
@@ -222,7 +232,8 @@ class Publication:
         if not records:
             return False
         self._running.at("stepped")
-        self._hold(records[-1].slot)
+        if not self._hold(records[-1].slot):
+            return False
         self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
         self._emit(records)
         self._running.progress(records[-1].slot, self._running.last)
@@ -241,14 +252,21 @@ class Publication:
         self._last = record
         return record
 
-    def _hold(self, slot: int) -> None:
-        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere."""
+    def _hold(self, slot: int) -> bool:
+        """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere.
+
+        Returns:
+            Whether it has come; False if the source is told to stop long before: nobody saw the draw, and the next run
+            draws the slot anew.
+        """
         if self._running.due is None:
-            return
+            return True
         moment_us = self._running.due.of(slot)
         while (left_s := self._running.due.left_s(moment_us)) > 0:
-            self._source.idle(min(left_s, _HOLD_S))
+            if not self._source.idle(min(left_s, _HOLD_S)) and left_s > _PATIENCE_S:
+                return False
         self._running.at("due")
+        return True
 
     def _commit(self, batch: Batch) -> None:
         """3. Commit: nothing is public before this returns, and nothing is drawn again after it."""

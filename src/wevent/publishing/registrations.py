@@ -109,20 +109,20 @@ def choose(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InF
         if not holds:
             check_countable(user)
         wish, epoch, notes = _wish(journal, user, asked)
-        foreseen = _foreseen_by_service(journal, wish, notes)
+        before = _before(journal, wish)
         if not dry_run:
             journal.registry.ask([wish], epoch, by_request=not holds)
-    return foreseen
+        return _left_to_publisher(journal, wish, before)._replace(notes=notes)
 
 
 def leave(path: Path, user: str, *, erased: bool = False, dry_run: bool = False) -> InForce:
     """Queue that somebody leaves, as `remove` or as `erase`; the publisher puts it in force. Returns as `choose`."""
     leaving = Change("erase" if erased else "remove", user)
     with _leaving(path, leaving) as journal:
-        foreseen = _foreseen_by_service(journal, leaving)
+        before = _before(journal, leaving)
         if not dry_run:
             journal.registry.ask([leaving])
-    return foreseen
+        return _left_to_publisher(journal, leaving, before)
 
 
 def import_file(
@@ -230,16 +230,25 @@ def _leaving(path: Path, leaving: Change) -> Iterator[Journal]:
         yield journal
 
 
-def _foreseen_by_service(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
-    """What a wish means, with all that the person asked for before it, if a publisher puts it in force."""
+def _before(journal: Journal, wish: Change) -> tuple[PersonView, Consequences | None]:
+    """What is held about a person before a wish is queued, and what the wish means for others, if that is soon known."""
+    is_short = journal.registry.pending() <= _LONG_QUEUE
+    return view_person(journal, wish.user), foresee(journal, [wish]) if is_short else None
+
+
+def _left_to_publisher(journal: Journal, wish: Change, before: tuple[PersonView, Consequences | None]) -> InForce:
+    """What a wish means, with all that the person asked for before it, when a publisher puts it in force.
+
+    The boundary is that of the slot after the one that is open now, which is looked at after the wish was queued: slots may
+    have been committed while it was.
+    """
+    view, consequences = before
     head = journal.head()
     slot = head.committed + _PUBLISHER_AHEAD
-    person = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
+    person = after_wishes(view, [wish], slot, journal.registry.salt)
     held = person.current
     counted = held.first if held is not None and held.first > slot else None
-    is_short = journal.registry.pending() <= _LONG_QUEUE
-    consequences = foresee(journal, [wish], slot=slot) if is_short else None
-    return InForce(slot, wish.user, counted, consequences, notes, person, head.epoch.terms.slot_length_us)
+    return InForce(slot, wish.user, counted, consequences, (), person, head.epoch.terms.slot_length_us)
 
 
 def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:

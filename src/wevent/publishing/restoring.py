@@ -17,6 +17,7 @@ from wevent.journal.sqlite.lock import WriterLock
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.sqlite.side_mark import lock_path, read_mark
 from wevent.publishing.staleness import plan_settling, settle_stale
+from wevent.streams.live.spool import spool_folder, sweep
 
 
 class Stated(NamedTuple):
@@ -207,6 +208,7 @@ def _settle(
     with SqliteJournal(journal, held=lock) as restored:
         settle_stale(restored, through, widest)
         at("settled")
+        sweep(spool_folder(journal), through)
         members = restored.registry.members()
         waiting = [member.first for member in members if member.first > through + 1]
         return Restored(end, through, len(members), len(waiting), max(waiting, default=None), moved)

@@ -44,6 +44,7 @@ from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settle
 from wevent.publishing.stopping import forbid_core_dumps
 from wevent.streams import SlotClock, Source, declared_clock, open_source
 from wevent.streams.files.inputs import find_files
+from wevent.streams.live.spool import spool_folder, sweep
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 
@@ -157,7 +158,8 @@ def run(
         settings = keep_pinned(settings, pinned_terms(journal))
         if enrolling:
             settings = with_levels(settings, pinned_terms(journal))
-        clock, last = declared_clock(settings, pinned_clock(journal))
+        begun = _begun_clock(journal, settings.slot_us) if enrolling else pinned_clock(journal)
+        clock, last = declared_clock(settings, begun)
         wanted, terms = asked_terms(journal, settings, clock, intent)
         must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
@@ -192,7 +194,8 @@ def run(
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.is_live else _FILE_BATCH
         due = due_moments(settings, clock)
-        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=watch.progress)
+        progress = watch.progress if enrolling else _sweeping(journal, path, watch.progress)
+        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=progress)
         noise = SecureNoise()
         if due is not None:
             noise.get_ready()
@@ -211,6 +214,20 @@ def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Pat
     cells = cells if cells is not None or config is None else read_config(config).get("cells")
     files = [("the configuration file", config), ("the file of cells", cells_file(cells))]
     return [(kind, Path(file)) for kind, file in files if file is not None]
+
+
+def _sweeping(journal: Journal, path: Path, progress: Progress) -> Progress:
+    """Progress that leaves nothing of committed slots where a service kept their events: only a service reads them."""
+    folder = spool_folder(path)
+    if not folder.is_dir():
+        return progress
+    sweep(folder, journal.head().committed)
+
+    def swept(slot: int, last: int | None) -> None:
+        sweep(folder, slot)
+        progress(slot, last)
+
+    return swept
 
 
 def _journal_path(settings: Settings) -> Path:
@@ -263,6 +280,17 @@ def pinned_clock(journal: Journal) -> SlotClock | None:
     """The clock that binds a journal, None before its first slot."""
     pinned = pinned_terms(journal)
     return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
+
+
+def _begun_clock(journal: Journal, length_us: int) -> SlotClock | None:
+    """The clock that a service goes on with: also before the first slot is committed, whose events it may have taken.
+
+    Whether it has taken any does not matter: the clock would tell (spec 1).
+    """
+    if journal.is_new:
+        return None
+    terms = journal.head().epoch.terms
+    return SlotClock(terms.origin_us, terms.length_us) if terms.length_us == length_us else pinned_clock(journal)
 
 
 def asked_terms(

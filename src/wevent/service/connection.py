@@ -36,6 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_headers = False
         self._in_body = False
         self._header_bytes = 0
+        self._between_bytes = 0  # since the last part of a body: heads of its chunks, and headers behind it
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -62,10 +63,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._refused:
             return
         was_in_body = self._in_body
+        self._between_bytes += len(data) if was_in_body else 0
         super().data_received(data)
         if self._in_headers and not was_in_body:
             self._header_bytes += len(data)
-        if self._in_headers and self._header_bytes > MOST_HEADER_BYTES:
+        around = self._header_bytes if self._in_headers else self._between_bytes if self._in_body else 0
+        if around > MOST_HEADER_BYTES:
             self._refuse(431)
         elif self._is_idle() and self._deadline is None and not self.transport.is_closing():
             self._within(HEADER_S)
@@ -78,13 +81,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._within(HEADER_S)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
-        if len(self.headers) <= MOST_HEADERS:
+        """A header; what comes after a body is nobody's."""
+        if self._in_headers and len(self.headers) <= MOST_HEADERS:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """All headers are there: the request can be answered."""
-        self._in_headers, self._in_body = False, True
+        self._in_headers, self._in_body, self._between_bytes = False, True, 0
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MOST_HEADER_BYTES or len(self.headers) > MOST_HEADERS:
             self._refuse(431)
@@ -94,6 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
+        self._between_bytes = 0
         if not self._refused:
             super().on_body(body)
 

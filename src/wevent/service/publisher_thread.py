@@ -12,12 +12,8 @@ from wevent.publishing.configuration import Settings
 from wevent.publishing.session import Intent, RunReport, Watch, run
 from wevent.service.publisher_state import PublisherState
 from wevent.streams.clock import SlotClock
+from wevent.streams.live.spool import spool_folder
 from wevent.streams.live.spool_source import SpoolSource
-
-
-def spool_folder(journal: Path) -> Path:
-    """Where the events of open slots are kept."""
-    return journal.with_name(f"{journal.name}.spool")
 
 
 class PublisherThread(threading.Thread):

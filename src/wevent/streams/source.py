@@ -54,8 +54,12 @@ class Source(Protocol):
         """
         ...
 
-    def idle(self, wait_s: float) -> None:
-        """Wait so long between two slots; a live source may take in what arrives meanwhile."""
+    def idle(self, wait_s: float) -> bool:
+        """Wait so long between two slots; a live source may take in what arrives meanwhile.
+
+        Returns:
+            Whether to wait on: False after `stop`, if the slot that is held could be counted again by another run.
+        """
         ...
 
     def forget(self, through: int) -> None:

@@ -39,6 +39,7 @@ class DelayedSource(SyntheticSource):
         super().__init__(end)
         self.wall, self.delays = wall, delays
         self.forgotten: list[int] = []
+        self.stopped_us = 1 << 62
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for counted in super().count(roster, first, most):
@@ -49,9 +50,10 @@ class DelayedSource(SyntheticSource):
     def closed_through(self) -> int:  # type: ignore[override]
         return CLOCK.slot_of(self.wall.us) - 1
 
-    def idle(self, wait_s: float) -> None:
+    def idle(self, wait_s: float) -> bool:
         assert wait_s > 0
         self.wall.us += max(1, round(wait_s * SECOND))
+        return self.wall.us < self.stopped_us
 
     def forget(self, through: int) -> None:
         self.forgotten.append(through)
@@ -86,6 +88,20 @@ def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
     assert seen["late"] == [on_time[0], (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
 
 
+@pytest.mark.parametrize("offset_s", [5, 60, 65, 150, 600])
+def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path: Path, offset_s: int) -> None:
+    wall = Wall()
+    told: list[tuple[int, int]] = []
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(
+            last=12,
+            due=DueMoments(CLOCK, offset_s * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, DelayedSource(12, wall, {}), KeptOutput(), running=running).run()
+    assert told == [(slot, 60 * slot + offset_s) for slot in range(1, 13)]
+
+
 def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
     wall = Wall()
     source = DelayedSource(3, wall, {})
@@ -93,9 +109,9 @@ def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
         looked: list[tuple[int, int]] = []
         idle = source.idle
 
-        def look(wait_s: float) -> None:
+        def look(wait_s: float) -> bool:
             looked.append((journal.head().committed, wall.us))
-            idle(wait_s)
+            return idle(wait_s)
 
         source.idle = look  # type: ignore[method-assign]
         Publication(
@@ -104,6 +120,24 @@ def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
         assert journal.head().committed == 3
     assert looked
     assert all(committed == 0 or at >= 60 * SECOND * committed + 5 * SECOND for committed, at in looked)
+
+
+@pytest.mark.parametrize(("stopped_s", "published"), [(0, 0), (607, 0), (659, 1), (700, 1)])
+def test_who_is_told_to_stop_waits_for_no_far_moment_and_the_slot_is_drawn_by_the_next_run(
+    tmp_path: Path, stopped_s: int, published: int
+) -> None:
+    wall = Wall()
+    moments = DueMoments(CLOCK, 600 * SECOND, wall)
+    with make_journal(tmp_path / "run.journal") as journal:
+        source = DelayedSource(3, wall, {})
+        source.stopped_us = stopped_s * SECOND
+        summary = Publication(journal, source, KeptOutput(), running=Running(last=3, due=moments)).run()
+        assert (summary.first, summary.last) == (1, published)
+        assert journal.head().committed == published
+        assert wall.us <= max(61, stopped_s + 3) * SECOND, "it ends soon"
+        source = DelayedSource(3, wall, {})
+        summary = Publication(journal, source, KeptOutput(), running=Running(last=3, due=moments)).run()
+        assert (summary.first, summary.last) == (published + 1, 3)
 
 
 def settings(**changes: Any) -> StreamSettings:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -159,6 +160,25 @@ def test_what_is_left_of_a_body_has_little_time(port: int) -> None:
         assert b"done" in opened.recv(4096)
         opened.sendall(b"a body")
         opened.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"done" in opened.recv(4096)
+
+
+@pytest.mark.parametrize("behind", [b"0\r\nX: ", b"5;x="])
+@pytest.mark.parametrize("path", [b"/", b"/read"])
+def test_what_comes_beside_the_body_is_bounded(port: int, path: bytes, behind: bytes) -> None:
+    with connected(port) as opened:
+        opened.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + behind)
+        sent = 0
+        with suppress(OSError):
+            while sent < 1 << 27:
+                sent += opened.send(b"x" * (1 << 16))
+        assert sent < 1 << 24  # what the system keeps on both sides
+
+
+def test_small_chunks_and_a_few_headers_behind_them_are_fine(port: int) -> None:
+    with connected(port) as opened:
+        opened.sendall(b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        opened.sendall(b"1;some=thing\r\nx\r\n" * 20_000 + b"0\r\nX-Sum: 1\r\n\r\n")
         assert b"done" in opened.recv(4096)
 
 

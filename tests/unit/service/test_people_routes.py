@@ -196,12 +196,18 @@ def test_a_person_with_a_link_does_the_same_for_themselves(service: Service) -> 
     assert told.json()["waits"]
     assert me("GET").json() == service.ask("GET", "/v1/users/4", "enrol").json()
     assert me("DELETE", "/requirement").json()["kept_until"]
-    assert me("DELETE").status_code == 200
     assert me("PUT", "/requirement", json={"level": "High/Large"}).status_code == 200  # who left may come back
     assert service.ask("GET", "/v1/users/5", None, headers=mine).status_code == 403
     assert service.ask("GET", "/v1/about", None, headers=mine).status_code == 200
-    assert me("DELETE", "/link").status_code == 204
-    assert me("GET").status_code == 401
+    assert me("DELETE").status_code == 200
+    assert me("GET").status_code == 401, "erased, and the link with them"
+
+
+def test_a_link_ends_when_its_person_says_so(service: Service) -> None:
+    text = service.ask("POST", "/v1/users/4/link", "enrol").json()["url"].partition("#")[2]
+    mine = {"Authorization": f"Bearer {text}"}
+    assert service.ask("DELETE", "/v1/me/link", None, headers=mine).status_code == 204
+    assert service.ask("GET", "/v1/me", None, headers=mine).status_code == 401
 
 
 def test_all_links_of_a_person_end_together(service: Service) -> None:
@@ -210,6 +216,14 @@ def test_all_links_of_a_person_end_together(service: Service) -> None:
     for text in texts:
         assert service.ask("GET", "/v1/me", None, headers={"Authorization": f"Bearer {text}"}).status_code == 401
     assert service.ask("GET", "/v1/me", "admin").status_code == 403  # an administrator is no person here
+
+
+def test_whoever_is_erased_has_no_link_left(service: Service) -> None:
+    text = service.ask("POST", "/v1/users/4/link", "enrol").json()["url"].partition("#")[2]
+    assert service.ask("DELETE", "/v1/users/4", "enrol").status_code == 200
+    mine = {"Authorization": f"Bearer {text}"}
+    again = service.ask("PUT", "/v1/me/requirement", None, headers=mine, json={"level": "High/Large"})
+    assert again.status_code == 401, "an old link enrols nobody who is erased"
 
 
 def test_links_begin_with_the_address_that_is_declared(tmp_path: Path) -> None:

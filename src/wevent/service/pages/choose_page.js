@@ -158,7 +158,6 @@ export class ChoosePage {
   async #erase() {
     await this.#trying(async () => {
       const answer = await this.#send("DELETE", "/v1/me");
-      await this.#send("DELETE", "/v1/me/link").catch(() => null); // nobody is left who could need it
       this.link.value = null;
       this.#end(
         "Your id is erased",

@@ -121,6 +121,9 @@ async def choose(request: Request, context: ServiceContext, user: str, *, dry_ru
 
 
 async def leave(context: ServiceContext, user: str, *, erased: bool) -> Response:
-    """Let a person leave."""
+    """Let a person leave; whoever is erased has no use for links, which could enrol them again."""
     asked = functools.partial(enrolment.leave, context.journal, user, erased=erased)
-    return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
+    left = await to_thread.run_sync(asked, limiter=context.changes)
+    if erased:
+        await to_thread.run_sync(context.links.end_all, user, limiter=context.changes)
+    return json_answer(left)

@@ -116,9 +116,10 @@ class FileSource:
     def restore_pending(self, pending: bytes) -> None:
         """Nothing to restore."""
 
-    def idle(self, wait_s: float) -> None:
+    def idle(self, wait_s: float) -> bool:
         """Nothing arrives."""
         time.sleep(wait_s)
+        return True
 
     def forget(self, through: int) -> None:
         """Nothing is kept of slots that are counted; the files are the operator's."""

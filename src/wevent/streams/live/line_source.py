@@ -160,13 +160,14 @@ class LineSource:
         self._open.update({slot: events for slot, events in opened.items() if slot > self._closed})
         self._begun = max(self._begun, begun)
 
-    def idle(self, wait_s: float) -> None:
+    def idle(self, wait_s: float) -> bool:
         """Take in what arrives for so long; slots that close meanwhile are closed when they do."""
         if self._ended:
             time.sleep(wait_s)
-            return
-        self._take(self._inbox.get(wait_s))
-        self._look_at_the_clock()
+        else:
+            self._take(self._inbox.get(wait_s))
+            self._look_at_the_clock()
+        return True  # of a slot that was counted no event is left
 
     def forget(self, through: int) -> None:
         """Nothing is kept of slots that are counted."""

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -27,13 +27,33 @@ from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.errors import StorageFailed
+from wevent.streams.clock import SlotClock
 from wevent.streams.records.decoding import EventColumns
 
 _log = logging.getLogger("wevent.streams.live.spool")
-_FORMAT = 1
+_FORMAT = 2
 _FRAME = Struct("<II")  # length and checksum of what follows
-_NAME = re.compile(r"slot-(\d{1,19})\.events")
+_NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
+_KEPT_OPEN = 16  # files: those of the slots that batches come for
 _LONGEST = 1 << 30  # of a record: more is damage
+
+
+def spool_folder(journal: Path) -> Path:
+    """Where a service keeps the events of open slots of a journal."""
+    return journal.with_name(f"{journal.name}.spool")
+
+
+def sweep(folder: Path, through: int) -> None:
+    """Remove what a service left of slots up to this one, which somebody else has committed; a folder there need not be.
+
+    Raises:
+        StorageFailed: if a file cannot be removed: events may not outlive their slot.
+    """
+    gone = [path for slot, path in _found(folder) if slot <= through] if folder.is_dir() else []
+    for path in gone:
+        _remove(path)
+    if gone:
+        _sync(folder)
 
 
 class BatchAnswer(msgspec.Struct, frozen=True):
@@ -71,14 +91,15 @@ class Spool:
     Args:
         folder: made if it is not there; nobody else may read it.
         cells: the declared cells; events of a file that was begun under other cells are found by their labels.
+        clock: when slots begin; a file of another clock is of another stream, and is removed.
 
     Raises:
         StorageFailed: if the folder cannot be made or read.
     """
 
-    def __init__(self, folder: Path, cells: Cells) -> None:
+    def __init__(self, folder: Path, cells: Cells, clock: SlotClock) -> None:
         self.folder = folder
-        self._cells = cells
+        self._cells, self._clock = cells, clock
         self._files: dict[int, _SlotFile] = {}
         self._lock = threading.Lock()  # of the table of files and what is written to them
         self._forcing = threading.Lock()  # one thread forces to disk what all have written
@@ -89,15 +110,28 @@ class Spool:
             raise _failed(folder, error) from None
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
-        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed."""
-        for slot, path in sorted(self._found()):
+        """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed.
+
+        A run that was killed may not have forced it to disk; after this it is there, and may be acknowledged again.
+
+        Raises:
+            StorageFailed: if files cannot be read, removed or forced to disk.
+        """
+        for slot, path in sorted(_found(self.folder)):
             if slot <= after:
                 _remove(path)
                 continue
-            with self._lock:
-                self._files[slot] = _SlotFile(path, self._cells)
-            yield from ((slot, spooled) for spooled in self._files[slot].read())
-        self._sync_folder()
+            file = self._open(slot)
+            if not file.is_of_this_stream():
+                _log.warning(
+                    "a spool file is damaged at its beginning, or of another stream: its events are not counted"
+                )
+                self._drop(slot)
+                continue
+            yield from ((slot, spooled) for spooled in file.read())
+            self._force([file])
+            self._rest()
+        _sync(self.folder)
 
     def append(self, slot: int, spooled: Spooled) -> int:
         """Write what a batch has for a slot; returns the number to `force`.
@@ -106,9 +140,7 @@ class Spool:
             StorageFailed: if it could not be written; then nothing of it is there.
         """
         with self._lock:
-            if slot not in self._files:
-                self._files[slot] = _SlotFile(self.folder / f"slot-{slot}.events", self._cells)
-            self._files[slot].append(_encode(spooled))
+            (self._files.get(slot) or self._open(slot)).append(_encode(spooled))
             self._written += 1
             return self._written
 
@@ -124,14 +156,11 @@ class Spool:
             with self._lock:
                 through, files = self._written, [file for file in self._files.values() if file.dirty]
                 fresh = any(file.fresh for file in files)
-            try:
-                for file in files:
-                    file.force()
-                if fresh:
-                    self._sync_folder()
-            except OSError as error:
-                raise _failed(self.folder, error) from None
+            self._force(files)
+            if fresh:
+                _sync(self.folder)
             self._durable = through
+            self._rest()
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -142,11 +171,32 @@ class Spool:
         with self._forcing, self._lock:
             gone = [slot for slot in self._files if slot <= through]
             for slot in gone:
-                file = self._files.pop(slot)
-                file.close()
-                _remove(file.path)
+                self._drop(slot)
         if gone:
-            self._sync_folder()
+            _sync(self.folder)
+
+    def _force(self, files: Iterable[_SlotFile]) -> None:
+        try:
+            for file in files:
+                file.force()
+        except OSError as error:
+            raise _failed(self.folder, error) from None
+
+    def _rest(self) -> None:
+        """Keep the latest files open: who is far behind has many, and a process may have so many only."""
+        with self._lock:
+            for slot in list(self._files)[:-_KEPT_OPEN]:
+                self._files[slot].rest()
+
+    def _open(self, slot: int) -> _SlotFile:
+        path = self.folder / f"slot-{slot}.events"
+        self._files[slot] = _SlotFile(path, self._cells, self._clock.start_of(slot))
+        return self._files[slot]
+
+    def _drop(self, slot: int) -> None:
+        file = self._files.pop(slot)
+        file.close()
+        _remove(file.path)
 
     def close(self) -> None:
         """Close the files; they stay."""
@@ -155,42 +205,42 @@ class Spool:
                 file.close()
             self._files.clear()
 
-    def _found(self) -> list[tuple[int, Path]]:
-        try:
-            names = os.listdir(self.folder)
-        except OSError as error:
-            raise _failed(self.folder, error) from None
-        matches = ((_NAME.fullmatch(name), name) for name in names)
-        return [(int(match[1]), self.folder / name) for match, name in matches if match is not None]
-
-    def _sync_folder(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
 
 class _SlotFile:
     """The file of one slot, open for appending.
+
+    Args:
+        path: where it is.
+        cells: the declared cells.
+        start_us: when the slot begins.
 
     Attributes:
         dirty: whether something was written that is not forced to disk.
         fresh: whether its name is not forced to disk either.
     """
 
-    def __init__(self, path: Path, cells: Cells) -> None:
+    def __init__(self, path: Path, cells: Cells, start_us: int) -> None:
         self.path = path
-        self._cells = cells
+        self._cells, self._start_us = cells, start_us
         self._torn = False
+        self._file: int | None = None
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._size = os.fstat(self._file).st_size
+            self._size = os.fstat(self._opened(os.O_CREAT)).st_size
         except OSError as error:
             raise _failed(path, error) from None
         self.dirty = self.fresh = self._size == 0
         if not self._size:
-            self.append(msgspec.msgpack.encode([_FORMAT, cells.declaration()], enc_hook=str))
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write the header of a new file; if that fails, neither the file nor its descriptor stays."""
+        try:
+            self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration(), self._start_us], enc_hook=str))
+        except StorageFailed:
+            self.close()
+            with suppress(StorageFailed):
+                _remove(self.path)
+            raise
 
     def append(self, data: bytes) -> None:
         text = _FRAME.pack(len(data), zlib.crc32(data)) + data
@@ -200,7 +250,7 @@ class _SlotFile:
             written = 0
             while written < len(text):
                 self._torn = True
-                written += os.write(self._file, text[written:] if written else text)
+                written += os.write(self._opened(), text[written:] if written else text)
             self._torn = False
         except OSError as error:
             with suppress(OSError):
@@ -211,59 +261,75 @@ class _SlotFile:
 
     def _cut_torn(self) -> None:
         """Half a record would hide those behind it."""
-        os.ftruncate(self._file, self._size)
+        os.ftruncate(self._opened(), self._size)
         self._torn = False
 
     def force(self) -> None:
         self.dirty = self.fresh = False  # before: what is written meanwhile is dirty again
-        os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
+        os.fdatasync(self._opened()) if hasattr(os, "fdatasync") else os.fsync(self._opened())
+
+    def is_of_this_stream(self) -> bool:
+        """Whether it begins as this version writes it, for a slot that begins when this one does."""
+        return self._header() is not None
 
     def read(self) -> Iterator[Spooled]:
-        """Every record; an end that a crash has torn is cut off."""
-        data = self.path.read_bytes()
-        records = _records(data)
-        header = next(records, None)
-        try:
-            places = None if header is None else self._places(msgspec.msgpack.decode(header[1]))
-        except (msgspec.DecodeError, ValueError, TypeError):
-            places = None
-        if header is None or places is None:
-            _log.warning("a spool file has no header that this version reads: its events are not counted")
-            self._cut(0)
-            self.append(msgspec.msgpack.encode([_FORMAT, self._cells.declaration()], enc_hook=str))
-            return
-        whole = header[0]
-        for place, record in records:
+        """Every record of a file of this stream; an end that a crash has torn is cut off."""
+        header = self._header()
+        assert header is not None
+        whole, declared = header
+        places = self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
+        for place, record in _records(self._contents(), whole):
             whole = place
             spooled = _decode(record)
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
         self._cut(whole)
 
+    def rest(self) -> None:
+        """Close it until it is needed again, unless something waits to be forced."""
+        if not self.dirty:
+            self.close()
+
     def close(self) -> None:
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _opened(self, how: int = 0) -> int:
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | how, 0o600)
+        return self._file
 
     def _cut(self, size: int) -> None:
         if size < self._size:
-            os.ftruncate(self._file, size)
+            os.ftruncate(self._opened(), size)
             self._size = size
             self.dirty = True
 
-    def _places(self, header: Any) -> IntArray:
-        """Where the cells of the file are among those that are declared now; -1 for one that is no longer."""
-        form, declared = header
-        if form != _FORMAT:
-            raise ValueError("another format")
-        labels = range(declared) if isinstance(declared, int) else declared
-        return self._cells.find(Labels.of(list(labels)))
+    def _header(self) -> tuple[int, Any] | None:
+        """Where the header ends, and the cells it declares."""
+        place, header = next(_records(self._contents()), (0, b""))
+        try:
+            form, declared, start_us = msgspec.msgpack.decode(header)
+        except (msgspec.DecodeError, ValueError, TypeError):
+            return None
+        return (place, declared) if (form, start_us) == (_FORMAT, self._start_us) else None
+
+    def _contents(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise _failed(self.path, error) from None
 
 
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whole records, each with the place behind it; ends at the first that is not whole."""
-    place = 0
+def _records(data: bytes, place: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Whole records, each with the place behind it; ends at the first that is not whole.
+
+    A power failure may leave zeros where nothing was written yet: they look like an empty record, which there is none of.
+    """
     while place + _FRAME.size <= len(data):
         size, checksum = _FRAME.unpack_from(data, place)
         record = data[place + _FRAME.size : place + _FRAME.size + size]
-        if size > _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
+        if not 0 < size <= _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
             return
         place += _FRAME.size + size
         yield place, record
@@ -287,6 +353,27 @@ def _decode(record: bytes) -> Spooled:
 
 def _whole(data: bytes) -> IntArray:
     return np.frombuffer(data, dtype=np.int64).copy()
+
+
+def _found(folder: Path) -> list[tuple[int, Path]]:
+    """The files of slots in a folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise _failed(folder, error) from None
+    matches = ((_NAME.fullmatch(name), name) for name in names)
+    return [(int(match[1]), folder / name) for match, name in matches if match is not None]
+
+
+def _sync(folder: Path) -> None:
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        raise _failed(folder, error) from None
 
 
 def _remove(path: Path) -> None:

@@ -77,7 +77,7 @@ class SpoolSource:
     ) -> None:
         self._settings, self._clock, self._last = settings, clock, last
         self._now_us = now_us
-        self._spool = Spool(folder, settings.cells)
+        self._spool = Spool(folder, settings.cells, clock)
         self._decoders = threading.local()
         self._lock = threading.Lock()  # of everything below
         self._stopping = threading.Event()
@@ -150,9 +150,10 @@ class SpoolSource:
         with self._lock:
             return self._closed(self._now())
 
-    def idle(self, wait_s: float) -> None:
-        """Wait; events go on being received by other threads."""
+    def idle(self, wait_s: float) -> bool:
+        """Wait; events go on being received by other threads. After `stop` the files keep what is not committed."""
         time.sleep(wait_s)
+        return not self._stopping.is_set()
 
     def forget(self, through: int) -> None:
         """Slots up to this one are committed: their events, and the ids of batches that came in them, are removed."""

@@ -26,7 +26,9 @@ _MANY = 32  # lines that are worth looking for shapes
 _SAMPLES = 4  # lines that shapes are learnt from, and shapes that are remembered
 _NOTHING = np.empty(0, dtype=np.int64)
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STEPS = np.zeros(256, dtype=np.int8)  # into arrays and objects, and out of them
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 class ObjectDecoder:
@@ -150,12 +152,5 @@ def _too_deep(rows: Sequence[bytes]) -> list[int]:
 
 
 def _depth(row: bytes) -> int:
-    depth = deepest = 0
-    for token in _BRACKETS.finditer(row):
-        first = row[token.start()]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in b"]}":
-            depth -= 1
-    return deepest
+    steps = _STEPS[np.frombuffer(_STRINGS.sub(b"", row), dtype=np.uint8)]
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))

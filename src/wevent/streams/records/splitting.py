@@ -63,7 +63,7 @@ def line_ends(lines: bytes) -> IntArray:
 
 
 def spoiled_lines(lines: bytes, ends: IntArray) -> IntArray:
-    """Numbers of the lines with a NUL, a carriage return before the line end, or bytes that are no UTF-8."""
+    """Numbers of lines that are too long, or with a NUL, a carriage return before the line end, or bytes not in UTF-8."""
     characters = np.frombuffer(lines, dtype=np.uint8)
     found = []
     if b"\0" in lines:
@@ -72,6 +72,8 @@ def spoiled_lines(lines: bytes, ends: IntArray) -> IntArray:
         returns = np.flatnonzero(characters == ord("\r"))
         found.append(returns[characters[returns + 1] != ord("\n")])
     spoiled = [ends.searchsorted(places) for places in found]
+    if len(lines) > MAX_LINE_BYTES:
+        spoiled.append(np.flatnonzero(np.diff(ends, prepend=-1) - 1 > MAX_LINE_BYTES))
     if not lines.isascii() and not _is_text(lines):
         suspects = np.unique(ends.searchsorted(np.flatnonzero(characters >= 0x80)))
         starts = np.concatenate(([0], ends[:-1] + 1))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live import spool as spool_module
+from wevent.streams.live.spool import BatchAnswer
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.stream_settings import StreamSettings
 
@@ -218,6 +222,40 @@ def test_a_torn_end_was_acknowledged_to_nobody_and_is_cut_off(tmp_path: Path, cu
     assert counted(again, 1) == [[2, 0]]
 
 
+@pytest.mark.parametrize("zeros", [1, 8, 16, 4096])
+def test_zeros_that_a_power_failure_left_are_cut_off(tmp_path: Path, zeros: int) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    whole = path.read_bytes()
+    path.write_bytes(whole + bytes(zeros))
+    again = opened(tmp_path, now)
+    assert path.read_bytes() == whole
+    now.seconds = 10
+    assert counted(again, 1) == [[1, 0]]
+
+
+def test_what_a_killed_run_did_not_force_is_forced_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """As SIGKILL between writing and forcing."""
+
+    def kill(file: int) -> None:
+        raise Killed
+
+    batch = lines((1, 7, "north"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", kill)
+        killed = opened(tmp_path, Clock(3))
+        with pytest.raises(Killed):
+            killed.receive("a", "1", batch)
+    forced: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: forced.append(os.readlink(f"/proc/self/fd/{file}")))
+    assert opened(tmp_path, Clock(3)).receive("a", "1", batch).accepted == 1
+    assert forced == [str(tmp_path / "spool" / "slot-1.events")]
+
+
 def test_files_of_committed_slots_are_removed_at_the_start(tmp_path: Path) -> None:
     now = Clock(3)
     opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
@@ -233,6 +271,33 @@ def test_cells_of_an_epoch_are_found_by_their_labels(tmp_path: Path) -> None:
     now.seconds = 10
     assert counted(source, 1) == [[0, 1]]
     assert source.totals()["unknown_cell"] == 1
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda data: b"", lambda data: data[9:], lambda data: data[:20] + b"!" + data[21:]]
+)
+def test_a_file_that_does_not_begin_as_it_should_is_removed(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    path.write_bytes(changed(path.read_bytes()))
+    again = opened(tmp_path, now)
+    assert again.receive("a", "1", lines((2, 8, "north"))).accepted == 1
+    now.seconds = 10
+    assert counted(opened(tmp_path, now), 1) == [[1, 0]]
+
+
+def test_a_file_of_another_clock_is_of_another_stream(tmp_path: Path) -> None:
+    now = Clock(33)
+    first = opened(tmp_path, now, committed=2)
+    assert first.receive("a", "1", lines((31, 7, "north"))).accepted == 1
+    assert list(files(tmp_path)) == ["slot-4.events"]
+    later = SlotClock(30 * SECOND, 10 * SECOND)  # the journal was taken away, and another one begun
+    source = SpoolSource(settings(), later, None, folder=tmp_path / "spool", now_us=now)
+    source.resume({"slot": 0})
+    assert files(tmp_path) == {}
+    now.seconds = 71
+    assert counted(source, 1, 4) == [[0, 0]] * 4
 
 
 def test_a_full_disk_refuses_the_batch_and_keeps_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +318,56 @@ def test_a_full_disk_refuses_the_batch_and_keeps_the_others(tmp_path: Path, monk
     assert source.receive("a", "2", lines((1, 8, "north"))).accepted == 1
     now.seconds = 10
     assert counted(opened(tmp_path, now), 1) == [[2, 0]]
+
+
+def test_a_disk_that_is_full_when_a_slot_begins_costs_neither_files_nor_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = opened(tmp_path, Clock(3))
+
+    def refuse(file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", refuse)
+        for number in range(10):
+            with pytest.raises(StorageFailed):
+                source.receive("a", str(number), lines((1, 7, "north")))
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert files(tmp_path) == {}, "its name would outlive the slot: only files that were begun are removed"
+    assert source.receive("a", "1", lines((1, 7, "north"))).accepted == 1
+
+
+def test_who_is_far_behind_keeps_few_files_open(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    before = len(os.listdir("/proc/self/fd"))
+    for slot in range(200):
+        now.seconds = 10 * slot + 3
+        assert source.receive("a", str(slot), lines((10 * slot + 1, 7, "north"))).accepted == 1
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    source.close()
+    again = opened(tmp_path, now)
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    assert len(files(tmp_path)) == 200
+    now.seconds = 2000
+    assert counted(again, 1, 200) == [[1, 0]] * 200
+    again.forget(200)
+    assert files(tmp_path) == {}
+
+
+def test_a_folder_that_was_taken_away_is_told_in_a_sentence(tmp_path: Path) -> None:
+    now = Clock(3)
+    source = opened(tmp_path, now)
+    source.receive("a", "1", lines((1, 7, "north")))
+    shutil.rmtree(tmp_path / "spool")
+    now.seconds = 11
+    with pytest.raises(StorageFailed):
+        source.receive("a", "2", lines((11, 7, "north")))
+    assert counted(source, 1) == [[1, 0]]
+    with pytest.raises(StorageFailed):
+        source.forget(1)
 
 
 def test_a_disk_that_does_not_force_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,3 +431,36 @@ def test_what_is_counted_has_the_shape_that_a_step_wants(tmp_path: Path) -> None
     assert [slot.slot for slot in slots] == [1, 2, 3]
     assert all(slot.counts.matrix.dtype == np.int64 and not slot.counts.matrix.any() for slot in slots)
     assert source.closed_through() == 3
+
+
+def test_a_line_that_is_too_long_is_no_record_however_it_comes(tmp_path: Path) -> None:
+    source = opened(tmp_path, Clock(5.0))
+    padded = json.dumps({"time": 1, "user": 1, "cell": "north", "more": "x" * (1 << 20)}).encode() + b"\n"
+    answer = source.receive("platform", None, padded + lines((1, 2, "south")))
+    assert answer == BatchAnswer(1, {"no_record": 1})
+
+
+@pytest.mark.parametrize(
+    "inside", [b"[" * 1_000_000, b"[]," * 300_000 + b"1", b'["",' * 200_000, b'"' + b"[" * 900_000]
+)
+def test_hostile_nesting_costs_no_more_than_its_bytes(tmp_path: Path, inside: bytes) -> None:
+    source = opened(tmp_path, Clock(5.0))
+    begun = time.process_time()
+    answer = source.receive("platform", None, b'{"time":1,"user":1,"cell":"north","more":[%s]}\n' % inside)
+    assert time.process_time() - begun < 0.5
+    assert answer.accepted == (inside.endswith(b"1"))
+
+
+def test_another_publisher_of_the_journal_leaves_nothing_of_what_it_commits(tmp_path: Path) -> None:
+    journal = tmp_path / "run.journal"
+    spool_module.sweep(spool_module.spool_folder(journal), 5)  # no service ever ran
+    now = Clock(12)
+    source = SpoolSource(
+        settings(grace_us=5 * SECOND), CLOCK, None, folder=spool_module.spool_folder(journal), now_us=now
+    )
+    source.resume({"slot": 0})
+    source.receive("a", "1", lines((9, 7, "north"), (11, 8, "south")))
+    source.close()
+    (source_folder := spool_module.spool_folder(journal)).joinpath("slot-01.events").touch()  # not one of ours
+    spool_module.sweep(source_folder, 1)
+    assert sorted(path.name for path in source_folder.iterdir()) == ["slot-01.events", "slot-2.events"]

@@ -1,0 +1,383 @@
+"""Whatever is sent, the answer is a prompt refusal or a closed connection: no error of the service, no room taken, and
+whoever asks next is served."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from tests.service.raw_requests import Outcome, chunks, connect, exchange, head
+from tests.service.serving_process import WITNESSED, Service, event_line
+
+HASTE_S = 1.0  # instead of the 10 and 30 seconds that headers and bodies have
+PROMPT_S = 8.0  # on a busy machine
+BODY, BATCH = 1 << 20, 4 << 20  # the limits
+JSON, NDJSON = "application/json", "application/x-ndjson"
+MIB = 1 << 20
+
+
+class Target(NamedTuple):
+    """A service, and a token for everything."""
+
+    service: Service
+    token: str
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    people = [(f"person-{number}", 4, 0.5) for number in range(50)]
+    limits = {"max_body_bytes": BODY, "max_batch_bytes": BATCH, "max_batch_events": 10_000}
+    service = Service(tmp_path_factory.mktemp("hostile") / "service", people, slot="1h", service=limits)
+    token = service.token("admin")
+    service.start("--log", "debug", module=WITNESSED, told={"WEVENT_HASTE": str(HASTE_S)})
+    yield Target(service, token)
+    service.close()
+
+
+@pytest.fixture(autouse=True)
+def _stays_well(target: Target) -> Iterator[None]:
+    """After every test: alive, no error in the log, no more memory than before."""
+    before = target.service.memory_kib()
+    yield
+    begun = time.monotonic()
+    assert httpx.get(target.service.url + "/healthz", timeout=PROMPT_S).json() == {"status": "ok"}
+    assert time.monotonic() - begun < PROMPT_S
+    log = target.service.log
+    assert "Traceback" not in log
+    assert "nobody foresaw" not in log
+    assert not re.search(r"wevent\.service: .* 5\d\d$", log, re.MULTILINE)
+    assert target.service.memory_kib() - before < 160 * 1024
+    assert target.service.memory_kib("VmHWM") < 400 * 1024
+
+
+def is_refused(outcome: Outcome, *statuses: int) -> bool:
+    """A prompt refusal, or a closed connection."""
+    if outcome.seconds > PROMPT_S:
+        return False
+    wanted = statuses or range(400, 500)
+    return all(status in wanted for status in outcome.statuses) if outcome.statuses else outcome.is_closed
+
+
+def post(target: Target, body: Any, kind: str = NDJSON, **headers: str) -> httpx.Response:
+    """A batch of events."""
+    with target.service.asker(target.token) as client:
+        begun = time.monotonic()
+        answer = client.post("/v1/events", content=body, headers={"Content-Type": kind, **headers})
+        assert time.monotonic() - begun < PROMPT_S
+        return answer
+
+
+def event(**changes: object) -> bytes:
+    return event_line("person-1", 1, **changes)  # type: ignore[arg-type]
+
+
+BOMB = gzip.compress(bytes(512 * MIB), 9)
+BODIES: dict[str, tuple[int, Any, str, dict[str, str]]] = {
+    "declared too long": (413, b"x" * (BODY + 1), NDJSON, {}),
+    "too long in chunks": (413, [b"x" * 65_536] * 40, NDJSON, {}),
+    "too many events": (413, b"{}\n" * 10_001, NDJSON, {}),
+    "too many events in an array": (413, b"[" + b"1," * 10_000 + b"1]", JSON, {}),
+    "a comma bomb": (413, b"[" + b"," * 500_000 + b"]", JSON, {}),
+    "a bomb": (413, BOMB, NDJSON, {"Content-Encoding": "gzip"}),
+    "a bomb in a bomb": (200, gzip.compress(BOMB), NDJSON, {"Content-Encoding": "gzip"}),
+    "many bombs": (413, gzip.compress(bytes(MIB)) * 60, NDJSON, {"Content-Encoding": "gzip"}),
+    "many parts": (400, gzip.compress(b"") * 100, NDJSON, {"Content-Encoding": "gzip"}),
+    "a bomb of lines": (413, gzip.compress(b"\n" * BATCH), NDJSON, {"Content-Encoding": "gzip"}),
+    "cut gzip": (400, gzip.compress(event())[:-6], NDJSON, {"Content-Encoding": "gzip"}),
+    "gzip and garbage": (400, gzip.compress(event()) + b"garbage", NDJSON, {"Content-Encoding": "gzip"}),
+    "gzip with a wrong sum": (400, gzip.compress(event())[:-8] + bytes(8), NDJSON, {"Content-Encoding": "gzip"}),
+    "no gzip": (400, event(), NDJSON, {"Content-Encoding": "gzip"}),
+    "another packing": (415, event(), NDJSON, {"Content-Encoding": "br"}),
+    "packed twice": (415, gzip.compress(gzip.compress(event())), NDJSON, {"Content-Encoding": "gzip, gzip"}),
+    "deep": (400, b"[" * 900_000, JSON, {}),
+    "deep and whole": (400, b"[" * 200_000 + b"]" * 200_000, JSON, {}),
+    "deep in an event": (400, b'[{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}]", JSON, {}),
+    "deep, over lines": (400, b"[\n" + b"[" * 200_000 + b"]" * 200_000 + b"]", JSON, {}),
+    "cut JSON": (400, b'[{"time": 1', JSON, {}),
+    "no array": (400, b'{"time": 1}', JSON, {}),
+    "no JSON": (400, b"\x00\xff\xfe", JSON, {}),
+    "nothing as JSON": (400, b"", JSON, {}),
+    "no type": (415, event(), "", {}),
+    "a form": (415, b"a=b", "application/x-www-form-urlencoded", {}),
+    "parts": (415, b"--x--", "multipart/form-data; boundary=x", {}),
+    "text": (415, event(), "text/plain", {}),
+    "a type that only begins so": (415, event(), "application/x-ndjsonx", {}),
+    "an id that is too long": (400, event(), NDJSON, {"Idempotency-Key": "x" * 201}),
+    "an id with a blank": (400, event(), NDJSON, {"Idempotency-Key": "a b"}),
+    "an empty id": (400, event(), NDJSON, {"Idempotency-Key": ""}),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(name: str, target: Target) -> None:
+    status, body, kind, headers = BODIES[name]
+    answer = post(target, iter(body) if isinstance(body, list) else body, kind, **headers)
+    assert answer.status_code == status, answer.text
+    if status != 200:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["status"] == status
+        assert re.fullmatch(r"Expected .+; received .+\. .+\.", answer.json()["detail"])
+
+
+LINES = {
+    b"[" * 900_000: "no_record",
+    b'{"a":' * 150_000: "no_record",
+    b'{"time":1,"user":1,"cell":1,"x":' + b"[" * 100 + b"]" * 100 + b"}": "no_record",
+    b"\x00": "no_record",
+    b"\xff\xfe": "no_record",
+    b'"text"': "no_record",
+    b'{"time":%d,"user":"\\ud800","cell":1}': "no_record",
+    b'{"time":%d,"user":"\\u0000","cell":1}': "no_user",
+    b'{"time":%d,"user":"' + b"x" * 300 + b'","cell":1}': "no_user",
+    b'{"time":%d,"user":"' + "ü".encode() * 200 + b'","cell":1}': "no_user",
+    b'{"time":%d,"user":"","cell":1}': "no_user",
+    b'{"time":%d,"user":{},"cell":1}': "no_record",
+    b'{"time":%d,"user":1,"cell":"' + b"x" * 300 + b'"}': "no_cell",
+    b'{"time":%d,"user":1,"cell":1e400}': "no_record",
+    b'{"time":%d,"user":1,"cell":99999999999999999999}': "unknown_cell",
+    b'{"time":1e308,"user":1,"cell":1}': "no_time",
+    b'{"time":99999999999999999999,"user":1,"cell":1}': "after",
+    b'{"time":-99999999999999999999,"user":1,"cell":1}': "before",
+    b'{"time":"yesterday","user":1,"cell":1}': "no_time",
+    b'{"time":NaN,"user":1,"cell":1}': "no_record",
+}
+
+
+def test_lines(target: Target) -> None:
+    """Each is one event that is not accepted, for its reason; those around it are."""
+    for line, reason in LINES.items():
+        made = line.replace(b"%d", b"%d" % time.time())
+        answer = post(target, event(extra=1) + made + b"\n" + event(extra=2))
+        assert answer.json() == {"accepted": 2, "rejected": {reason: 1}}, line[:80]
+    odd = ("😀", "\u202e", "a\tb", "../../etc", "' OR 1=1 --", "<script>", "0" * 200, 10**40)
+    answer = post(target, b"".join(event_line(user, 1) for user in odd))
+    assert answer.json() == {"accepted": len(odd), "rejected": {}}
+
+
+HEADS = {
+    "nothing": b"\r\n" * 100 + b"\x00",
+    "no HTTP": b"hello\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/9": b"GET /healthz HTTP/9.9\r\n\r\n",
+    "two lengths": b"POST /v1/events HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+    "a length and chunks": b"POST /v1/events HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a length below 0": b"POST /v1/events HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    "a length beyond all": b"POST /v1/events HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+    "a length with a sign": b"POST /v1/events HTTP/1.1\r\nContent-Length: +5\r\n\r\nhello",
+    "chunks of no number": b"POST /v1/events HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "a chunk beyond all": b"POST /v1/events HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffffff\r\n",
+    "another transfer": b"POST /v1/events HTTP/1.1\r\nTransfer-Encoding: gzip, identity\r\n\r\n",
+    "a header without a colon": b"GET /v1/about HTTP/1.1\r\nHost\r\n\r\n",
+    "a folded header": b"GET /v1/about HTTP/1.1\r\nHost: x\r\n y\r\n\r\n",
+    "a NUL in a header": b"GET /v1/about HTTP/1.1\r\nHost: x\0y\r\n\r\n",
+    "a bare return": b"GET /v1/about HTTP/1.1\rHost: x\r\n\r\n",
+    "many headers": b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * 500 + b"\r\n",
+    "a long header": b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    "a header without end": b"GET /healthz HTTP/1.1\r\nX: " + b"x" * (4 * MIB),
+    "a path without end": b"GET /" + b"x" * (4 * MIB),
+    "another method": b"BREW /v1/about HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a tunnel": b"CONNECT elsewhere:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two tokens": b"GET /v1/about HTTP/1.1\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_heads(name: str, target: Target) -> None:
+    assert is_refused(exchange(target.service, HEADS[name]), 400, 401, 405, 431)
+
+
+PATHS = (
+    *("/%2e%2e/run.journal", "/..%2frun.journal", "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py"),
+    *(
+        "/static/%2e%2e%2f%2e%2e%2fapp.py",
+        "/static/..%5capp.py",
+        "/static//etc/passwd",
+        "/static/%00",
+        "/static/a%00.js",
+    ),
+    *("/static/" + "a" * 5000, "//v1/about", "/v1//about", "/v1/about/", "/V1/ABOUT", "/v1/about%00", "/v1/%61bout/x"),
+    *("/run.journal", "/run.journal.tokens", "/wevent.toml", "/v1/users//requirement", "/v1/users/a/b/requirement"),
+    *(
+        "/v1/users/%00/requirement",
+        "/v1/users/%ff",
+        "/v1/users/%ed%a0%80",
+        "/v1/users/..",
+        "/v1/users/%2e%2e/requirement",
+    ),
+    *("/v1/users/" + "a" * 4000, "/v1/users/%F0%9F%98%80", "/v1/users/person-1%2Frequirement", "/v1/admin/../me"),
+    *("/v1/releases?from=-1", "/v1/releases?from=%00", "/v1/releases?from=1&to=x", "/v1/releases?limit=0"),
+    *("/v1/releases?limit=1e9", "/v1/releases?cells=%00", "/v1/releases?cells=nowhere", "/v1/releases/stream?after=x"),
+    *(
+        "/v1/releases?from=2&to=1",
+        "/v1/releases?from=9999-99-99",
+        "/v1/releases?from=" + "9" * 90 + "T",
+        "*",
+        "http://",
+    ),
+    *("/v1/releases?from=" + "%31" * 200, "/metrics/", "/openapi.json/", "/v1/about\xe9"),
+)
+
+
+def test_paths(target: Target) -> None:
+    service, token = target
+    for path in PATHS:
+        outcome = exchange(service, head("GET", path, token))
+        assert is_refused(outcome, 400, 403, 404), (path, outcome.statuses)
+        assert b"wev_" not in outcome.text
+    absolute = exchange(service, head("GET", "http://elsewhere/v1/users/nobody", token))
+    assert absolute.statuses == [404]
+    for method in ("POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"):
+        assert is_refused(exchange(service, head(method, "/v1/about", token)), 405), method
+
+
+def test_odd_headers_are_read_as_one_would(target: Target) -> None:
+    service, token = target
+    taken = head(
+        "POST", "/v1/events", token, "Content-Type: APPLICATION/X-NDJSON; charset=utf-8", "Expect: 100-continue"
+    )
+    body = event()
+    assert exchange(service, taken[:-2] + b"Content-Length: %d\r\n\r\n" % len(body), body).statuses == [200]
+    twice = head("POST", "/v1/events", token, "Content-Type: application/x-ndjson", *["Idempotency-Key: a"] * 2)
+    assert exchange(service, twice[:-2] + b"Content-Length: 0\r\n\r\n").statuses == [400]
+    for accept in (
+        "*/*;q=nan",
+        ",,,;;;q=,",
+        "a/b;q=" + "9" * 400,
+        "text/html, */*;q=0.1",
+        "text/csv;q=2" + ",x/y" * 500,
+    ):
+        outcome = exchange(service, head("GET", "/v1/releases", token, f"Accept: {accept}"))
+        assert outcome.statuses[0] in (200, 406), accept
+    upgrade = head("GET", "/v1/about", token, "Upgrade: websocket", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+    assert exchange(service, upgrade).statuses == [200]  # no upgrade
+
+
+def test_headers_behind_a_body_take_no_room(target: Target) -> None:
+    begin = b"POST /v1/events HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: "
+    assert is_refused(exchange(target.service, begin, *[b"x" * MIB] * 64, wanted=2))
+
+
+def test_slow_senders_are_cut_off(target: Target) -> None:
+    service, token = target
+    started = head("POST", "/v1/events", token, f"Content-Type: {NDJSON}")[:-2]
+    slow = {
+        "nothing at all": b"",
+        "half a first line": b"GET /heal",
+        "half a head": b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+        "half a body": started + b"Content-Length: 1000\r\n\r\n{",
+        "half a chunk": started + b"Transfer-Encoding: chunked\r\n\r\nff\r\n{",
+        "no token and half a body": b"POST /v1/events HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{",
+    }
+
+    def outlasts(begin: bytes, drip: bytes) -> float:
+        """How long a connection lives that gets a byte now and then."""
+        begun = time.monotonic()
+        with connect(service) as opened:
+            try:
+                opened.sendall(begin)
+                opened.settimeout(0.1)
+                while time.monotonic() - begun < PROMPT_S:
+                    try:
+                        if drip:
+                            opened.sendall(drip)
+                        if not opened.recv(4096):
+                            break
+                    except TimeoutError:
+                        continue
+            except ConnectionError:
+                pass
+        return time.monotonic() - begun
+
+    with ThreadPoolExecutor(20) as pool:
+        lives = {
+            (name, drip): pool.submit(outlasts, begin, drip) for name, begin in slow.items() for drip in (b"", b"x")
+        }
+        assert all(life.result() < PROMPT_S for life in lives.values()), {
+            name: life.result() for name, life in lives.items()
+        }
+
+
+def test_idle_connections_keep_nobody_out(target: Target) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(connect(target.service)) for _ in range(300)]
+        for number, one in enumerate(opened):
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " if number % 2 else b"")
+        begun = time.monotonic()
+        assert post(target, event(extra=secrets.token_hex(4))).status_code == 200
+        assert time.monotonic() - begun < PROMPT_S
+        for one in opened:
+            one.settimeout(max(0.1, HASTE_S + PROMPT_S - (time.monotonic() - begun)))
+            while one.recv(4096):  # until it is closed
+                pass
+
+
+def test_half_closed_connections_are_answered_or_closed(target: Target) -> None:
+    service, token = target
+    begun = head("POST", "/v1/events", token, f"Content-Type: {NDJSON}")[:-2]
+    assert exchange(service, head("GET", "/healthz"), half_close=True).statuses == [200]
+    for cut in (b"", b"GET /hea", head("GET", "/healthz")[:-2], begun + b"Content-Length: 100\r\n\r\n{"):
+        assert is_refused(exchange(service, cut, half_close=True))
+
+
+def test_pipelined_requests_are_answered_in_order(target: Target) -> None:
+    service, token = target
+    alternating = [head("GET", "/healthz"), head("GET", "/nowhere")] * 50
+    kept = b"".join(alternating).replace(b"Connection: close\r\n", b"")
+    assert exchange(service, kept, wanted=100).statuses == [200, 404] * 50
+    smuggled = head("POST", "/v1/events", token, f"Content-Type: {NDJSON}").replace(b"Connection: close\r\n", b"")
+    body = event(extra="p")
+    parts = smuggled[:-2] + b"Content-Length: %d\r\n\r\n" % len(body) + body + head("GET", "/v1/me", token)
+    assert exchange(service, parts, wanted=2).statuses == [200, 403]
+    assert is_refused(exchange(service, b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n" * 5000, wanted=5000))
+
+
+def test_bodies_that_nobody_reads_are_let_go(target: Target) -> None:
+    """A refusal comes before the body is there; the rest of it is thrown away, for a while."""
+    service = target.service
+    large = b"x" * (16 * MIB)
+    length = b"Content-Length: %d\r\n\r\n" % len(large)
+    assert is_refused(exchange(service, head("POST", "/v1/events", "wev_no")[:-2] + length, large), 401)
+    assert is_refused(exchange(service, head("DELETE", "/v1/me", target.token)[:-2] + length, large), 403)
+    endless = head("POST", "/v1/users", target.token, "Content-Type: text/csv", "Transfer-Encoding: chunked")
+    assert is_refused(exchange(service, endless, *chunks([b"x" * 65_536] * 64)), 413)
+
+
+def test_many_bombs_at_once_take_no_more_than_a_few(target: Target) -> None:
+    def sent(_: int) -> int:
+        return post(target, BOMB, **{"Content-Encoding": "gzip"}).status_code
+
+    most = [target.service.memory_kib("VmHWM")]
+    with ThreadPoolExecutor(16) as pool:
+        for _ in range(2):
+            assert set(pool.map(sent, range(32))) == {413}
+            most.append(target.service.memory_kib("VmHWM"))
+    assert most[1] - most[0] < 160 * 1024
+    assert most[2] - most[1] < 48 * 1024
+
+
+def test_a_request_that_is_broken_off_leaves_nothing_behind(target: Target) -> None:
+    service, token = target
+    begun = head("POST", "/v1/events", token, f"Content-Type: {NDJSON}")[:-2] + b"Content-Length: 100000\r\n\r\n"
+
+    def broken_off(number: int) -> None:
+        with connect(service) as opened:
+            opened.sendall(begun + b"x" * (number * 500))
+
+    threads = [threading.Thread(target=broken_off, args=(number,)) for number in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert json.loads(post(target, event(extra="after")).text)["accepted"] == 1

@@ -1,0 +1,126 @@
+"""The OpenAPI document against the running service: schemathesis makes requests of it, valid and not, and every answer is
+one that the document has, with its status, type, headers and schema; no call fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from tests.service.serving_process import Service
+
+EXAMPLES = int(os.environ.get("WEVENT_SCHEMA_EXAMPLES", "20"))  # per call
+# Requests may be as the document says and still mean nothing, and what is deleted is kept as long as a hold-out needs it. An
+# element of a batch that is no object is counted as such, and the rest of the batch is taken.
+CONFIGURATION = """
+[checks]
+positive_data_acceptance.enabled = false
+use_after_free.enabled = false
+ensure_resource_availability.enabled = false
+[[operations]]
+include-path = "/v1/events"
+checks.negative_data_rejection.enabled = false
+"""
+STREAM = "/v1/releases/stream"
+LABELS = ["north", "south", "o'brien \u00fc"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    people = [(str(number), 4, 0.5) for number in range(20)] + [("somebody", 8, 0.5)]
+    made = Service(tmp_path_factory.mktemp("schema") / "service", people, slot="500ms", cells=LABELS)
+    made.start("--log", "info")
+    made.wait_until_committed(2, made.token("read"))
+    yield made
+    made.close()
+
+
+def fuzz(service: Service, folder: Path, token: str, *more: str) -> None:
+    """Let schemathesis ask."""
+    (folder / "schemathesis.toml").write_text(CONFIGURATION)
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run"]
+    command += [
+        f"{service.url}/openapi.json",
+        "--header",
+        f"Authorization: Bearer {token}",
+    ]
+    command += ["--max-examples", str(EXAMPLES), "--phases", "examples,coverage,fuzzing", "--request-timeout", "30"]
+    command += ["--generation-database", "none", "--warnings", "off", "--no-color", "--continue-on-failure", *more]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    asked = re.search(r"(\d+) generated", done.stdout)
+    assert asked is not None
+    assert int(asked[1]) > EXAMPLES
+
+
+def test_every_call_answers_as_the_document_says(service: Service, tmp_path: Path) -> None:
+    fuzz(service, tmp_path, service.token("admin"), "--exclude-path", STREAM)
+    is_well(service)
+
+
+def test_a_person_is_answered_as_the_document_says(service: Service, tmp_path: Path) -> None:
+    """The last call would end the link that all the others are made with."""
+    fuzz(service, tmp_path, service.link("7"), "--include-path-regex", "^/v1/me", "--exclude-path", "/v1/me/link")
+    is_well(service)
+
+
+def is_well(service: Service) -> None:
+    assert not re.search(r" 5\d\d$|Traceback|nobody foresaw", service.log, re.MULTILINE)
+    assert service.is_ready()
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.parquet"]
+)
+def test_releases_come_in_every_format_that_is_documented(service: Service, kind: str) -> None:
+    with service.asker(service.token("read")) as client:
+        document = client.get("/openapi.json").json()
+        answer = client.get("/v1/releases", headers={"Accept": kind})
+    assert kind in document["paths"]["/v1/releases"]["get"]["responses"]["200"]["content"]
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].partition(";")[0] == kind
+    if kind == "application/x-ndjson":
+        release = validator(document, "ReleaseObject")
+        assert all(release.is_valid(line) for line in parsed(answer.content.splitlines()))
+
+
+def test_the_stream_answers_as_the_document_says(service: Service) -> None:
+    """It has no end, so schemathesis cannot read it."""
+    with service.asker(service.token("read")) as client:
+        document = client.get("/openapi.json").json()
+        responses = document["paths"][STREAM]["get"]["responses"]
+        release = validator(document, "ReleaseObject")
+        asked: list[tuple[dict[str, str], dict[str, str], int]] = [
+            ({"after": "0"}, {}, 200),
+            ({"after": "9" * 18}, {}, 200),
+            ({}, {"Last-Event-ID": "1"}, 200),
+            ({"after": "x"}, {}, 400),
+            ({"after": "9" * 19}, {}, 400),
+            ({"after": "-1"}, {}, 400),
+            ({}, {"Last-Event-ID": "x"}, 400),
+            ({}, {"Accept": "application/json"}, 406),
+        ]
+        for query, headers, status in asked:
+            with client.stream("GET", STREAM, params=query, headers=headers) as answer:
+                assert answer.status_code == status
+                assert answer.headers["content-type"].partition(";")[0] in responses[str(status)]["content"]
+                if query == {"after": "0"}:
+                    data = next(line for line in answer.iter_lines() if line.startswith("data: "))
+                    assert release.is_valid(parsed([data[6:]])[0])
+
+
+def validator(document: dict[str, Any], name: str) -> Any:
+    """Whether something is one of the objects of the document."""
+    return jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+
+
+def parsed(lines: list[Any]) -> list[Any]:
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,115 @@
+"""`wevent` with a witness in it: the same command, which also tells the test what only the process knows.
+
+Told by the environment:
+
+WEVENT_WITNESS      a file outside the service's folder: before every step a line with the slot, every event that is handed to
+                    it (before the last one of each person wins) and the matrix that is made of them.
+WEVENT_SENTENCE     a file outside the folder, too: from when it says `STEP:N`, SIGKILL at the N-th time that this labelled
+                    step is reached. Steps of the loop as in `tests.fault.killing` and "due"; and of ingestion: "written"
+                    (in the file, not forced to disk), "durable" (forced, not acknowledged).
+WEVENT_HASTE        seconds that headers, bodies and stalled readers have, instead of the minutes of real life.
+WEVENT_STEP_S       how long every step takes at least.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wevent.cli import main
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
+from wevent.publishing import session
+from wevent.publishing.loop import Publication, Running
+from wevent.service import bodies, connection
+from wevent.service.routes import people_routes
+from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.live.spool import Spool
+
+
+class Executioner:
+    """Kills this process at a labelled step.
+
+    Args:
+        sentence: the file that says so.
+    """
+
+    def __init__(self, sentence: Path) -> None:
+        self._sentence = sentence
+        self._reached = 0
+        self._guard = threading.Lock()
+
+    def __call__(self, reached: str) -> None:
+        if not self._sentence.exists():
+            return
+        step, _, number = self._sentence.read_text().partition(":")
+        with self._guard:
+            self._reached += reached == step
+            if self._reached >= int(number):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def obey(sentence: Path) -> None:
+    """Die when told."""
+    at = Executioner(sentence)
+    session.Running = lambda **settings: replace(Running(**settings), at=at)  # type: ignore[assignment,misc]
+    append, force = Spool.append, Spool.force
+
+    def appended(self: Spool, *arguments: Any) -> int:
+        number = append(self, *arguments)
+        at("written")
+        return number
+
+    def forced(self: Spool, number: int) -> None:
+        force(self, number)
+        at("durable")
+
+    Spool.append, Spool.force = appended, forced  # type: ignore[method-assign]
+
+
+def witness(path: str) -> None:
+    """Write down what is handed to every step."""
+    events: list[tuple[str, int]] = []
+    count, step = OpenSlot.count, Publication._step
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def counted(self: OpenSlot, roster: Roster, cells: int) -> Counts:
+        events[:] = [
+            (str(user), int(cell))
+            for part in self._parts
+            for user, cell in zip(part.users.values(), part.cells.tolist(), strict=True)
+        ]
+        return count(self, roster, cells)
+
+    def stepped(self: Publication, counts: Any) -> Any:
+        classes = [[one.window, one.epsilon] for one in self.publisher.population.classes]
+        told = {"slot": counts.slot, "events": events, "classes": classes, "matrix": counts.counts.matrix.tolist()}
+        os.write(file, json.dumps(told).encode() + b"\n")
+        time.sleep(float(os.environ.get("WEVENT_STEP_S", "0")))
+        return step(self, counts)
+
+    OpenSlot.count, Publication._step = counted, stepped  # type: ignore[method-assign]
+
+
+def hurry(seconds: float) -> None:
+    connection.HEADER_S = connection.STALLED_S = connection.DRAIN_S = seconds
+    bodies.BodyLimits.__init__.__defaults__ = (seconds,)
+    for small in (bodies.SMALL, people_routes.SMALL):
+        object.__setattr__(small, "seconds", seconds)
+
+
+if __name__ == "__main__":
+    if "WEVENT_SENTENCE" in os.environ:
+        obey(Path(os.environ["WEVENT_SENTENCE"]))
+    if "WEVENT_WITNESS" in os.environ:
+        witness(os.environ["WEVENT_WITNESS"])
+    if "WEVENT_HASTE" in os.environ:
+        hurry(float(os.environ["WEVENT_HASTE"]))
+    main(sys.argv[1:])
