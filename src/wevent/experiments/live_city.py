@@ -31,19 +31,19 @@ cells = "cells.txt"
 requirements = "requirements.csv"
 journal = "run.journal"
 out = "releases.ndjson"
-stream = "city"
+stream = "Invented city"
 nonnegative = true
 
-# High: a small epsilon, much noise. Large: a long window, 4 minutes here.
+# High: a small epsilon, much noise. Large: a long window; minutes are hours in this city.
 [levels.privacy]
 High = 0.1
 Medium = 0.5
 Low = 0.9
 
 [levels.window]
-Small = 40
-Medium = 80
-Large = 120
+Small = "1m"
+Medium = "2m"
+Large = "4m"
 
 [service]
 listen = "127.0.0.1:{port}"
