@@ -94,18 +94,25 @@ class Service:
         """All that it ever wrote to standard output and error."""
         return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("life-*.log")))
 
-    def start(self, *arguments: str, module: str = "wevent.cli", told: Mapping[str, str] | None = None) -> Service:
+    def start(
+        self,
+        *arguments: str,
+        module: str = "wevent.cli",
+        told: Mapping[str, str] | None = None,
+        under: Iterable[str] = (),
+    ) -> Service:
         """Start it, and wait until it is ready.
 
         Args:
             *arguments: more of the command line.
             module: what runs the command.
             told: more of its environment.
+            under: a command that becomes this one and watches it.
         """
         self._lives += 1
         log = self.folder / f"life-{self._lives:04d}.log"
         path = os.pathsep.join((str(Path(wevent.__file__).parents[1]), str(ROOT)))
-        command = [sys.executable, "-m", module, "serve", "--listen", "127.0.0.1:0", *arguments]
+        command = [*under, sys.executable, "-m", module, "serve", "--listen", "127.0.0.1:0", *arguments]
         with log.open("wb") as output:
             self._child = subprocess.Popen(
                 command,

@@ -1,0 +1,93 @@
+"""What is acknowledged is on disk before: the system calls of the running service, in their order, as strace saw them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.service.serving_process import Service, event_line
+from tests.support.commands import wait_for
+
+BATCHES = 40
+SENDERS = 4
+_LINE = re.compile(r"(?P<thread>\d+) +(?:<\.\.\. (?P<resumed>\w+) resumed>|(?P<name>\w+)\()(?P<rest>.*)")
+
+
+class Call(NamedTuple):
+    """A system call.
+
+    Attributes:
+        name: of it.
+        begun, done: its places in the order of all beginnings and ends.
+        text: its arguments, with the names of files.
+    """
+
+    name: str
+    begun: int
+    done: int
+    text: str
+
+
+def calls_of(record: Path) -> list[Call]:
+    """All calls that succeeded; one that another thread interrupted has two lines."""
+    found, open_calls = [], {}
+    for place, line in enumerate(record.read_text(errors="replace").splitlines()):
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        begun, text = place, match["rest"]
+        if match["resumed"]:
+            begun, text = open_calls.pop((match["thread"], match["resumed"]), (place, ""))
+            text += match["rest"]
+        elif text.endswith("<unfinished ...>"):
+            open_calls[match["thread"], match["name"]] = place, text.removesuffix("<unfinished ...>")
+            continue
+        if not re.search(r"= -\d", text):
+            found.append(Call(match["name"] or match["resumed"], begun, place, text))
+    return found
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace; make test installs it")
+def test_an_answer_comes_after_its_events_are_on_disk(tmp_path: Path) -> None:
+    record, run = tmp_path / "calls", secrets.token_hex(4)
+    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", grace="10s")
+    token = service.token("ingest")
+    watch = ("strace", "-D", "-f", "-q", "-y", "-s", "160", "-o", str(record))
+    try:
+        service.start(under=(*watch, "-e", "trace=write,writev,sendmsg,sendto,fsync,fdatasync"))
+
+        def send(number: int) -> None:
+            """A batch that is told apart by how many events it has."""
+            headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"{run}-{number}-"}
+            lines = b"".join(event_line(f"p{place}", 1) for place in range(number))
+            with service.asker(token) as client:
+                assert client.post("/v1/events", content=lines, headers=headers).json()["accepted"] == number
+
+        with ThreadPoolExecutor(SENDERS) as pool:
+            list(pool.map(send, range(1, BATCHES + 1)))
+        assert service.stop() == 0
+    finally:
+        service.close()
+    wait_for(lambda: "+++ exited" in record.read_text(errors="replace"), "the end of the record")
+    calls = calls_of(record)
+    files = set()
+    for number in range(1, BATCHES + 1):
+        (told,) = [call for call in calls if re.search(rf'\{{\\"accepted\\":{number},', call.text)]
+        written = [call for call in calls if call.name == "write" and f"{run}-{number}-" in call.text]
+        assert written, number
+        for part in written:
+            file = re.search(r"<(\S+\.events)>", part.text)
+            assert file is not None
+            files.add(file[1])
+            forced = [call for call in calls if call.name in ("fdatasync", "fsync") and f"<{file[1]}>" in call.text]
+            named = [call for call in calls if call.name == "fsync" and f"<{Path(file[1]).parent}>" in call.text]
+            assert any(part.done < call.begun and call.done < told.begun for call in forced), number
+            first = min(call.begun for call in calls if call.name == "write" and f"<{file[1]}>" in call.text)
+            assert any(first < call.begun and call.done < told.begun for call in named), number
+    assert len(files) > 1, "files of several slots, each new once"
