@@ -191,6 +191,48 @@ class Sender(threading.Thread):
             time.sleep(0.05)
 
 
+class Enroller(threading.Thread):
+    """Registers somebody new now and then, each until it is answered.
+
+    Attributes:
+        acknowledged: who was told that they are registered.
+    """
+
+    def __init__(self, service: Service, token: str) -> None:
+        super().__init__(name="enroller", daemon=True)
+        self._service, self._headers = service, {"Authorization": f"Bearer {token}"}
+        self._over = threading.Event()
+        self.acknowledged: list[str] = []
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with httpx.Client(timeout=_PATIENCE_S, headers=self._headers) as client:
+                while not self._over.is_set():
+                    self._register(client, f"newcomer-{len(self.acknowledged)}")
+                    time.sleep(0.1)
+        except BaseException as error:  # noqa: BLE001  told to the test
+            self.failure = error
+
+    def finish(self) -> None:
+        self._over.set()
+        self.join(60)
+        if self.failure is not None:
+            raise self.failure
+
+    def _register(self, client: httpx.Client, user: str) -> None:
+        window, epsilon = CLASSES[0]
+        while not self._over.is_set():
+            with suppress(httpx.TransportError):
+                path = f"{self._service.url}/v1/users/{user}/requirement"
+                answer = client.put(path, json={"window": window, "epsilon": epsilon})
+                if answer.status_code != 503:
+                    answer.raise_for_status()
+                    self.acknowledged.append(user)
+                    return
+            time.sleep(0.05)
+
+
 class StreamReader(threading.Thread):
     """Reads the stream of releases through all lives of a service, from where it was.
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.service.leftovers import leftovers
-from tests.service.sending import Books, Clock, Sender, StreamReader, now_us, people
+from tests.service.sending import Books, Clock, Enroller, Sender, StreamReader, now_us, people
 from tests.service.serving_process import WITNESSED, Service, event_line
 from tests.support.commands import wait_for
 from wevent.journal import open_journal
@@ -54,8 +54,9 @@ class Campaign:
             Sender(number, self.service, self.service.token("ingest"), self.clock, self._run)
             for number in range(SENDERS)
         ]
+        self.enroller = Enroller(self.service, self.service.token("enrol"))
         self.reader = StreamReader(self.service, self.token)
-        for thread in (*self.senders, self.reader):
+        for thread in (*self.senders, self.enroller, self.reader):
             thread.start()
 
     def start(self) -> None:
@@ -105,8 +106,8 @@ class Campaign:
 
     def finish(self) -> tuple[int, int]:
         """Nobody kills any more: everything is answered, released and adds up. Slots, and events that were counted."""
-        for sender in self.senders:
-            sender.finish()
+        for thread in (*self.senders, self.enroller):
+            thread.finish()
         batches = [batch for sender in self.senders for batch in sender.batches]
         self.service.wait_until_committed(max(event.slot for batch in batches for event in batch.events), self.token)
         self.check_files()
@@ -122,6 +123,8 @@ class Campaign:
         assert self.reader.seen.items() <= stored.items(), "what was read is what is stored"
         audit = self.service.command("audit", "run.journal")
         assert audit.code == 0, audit
+        listed = json.loads(self.service.command("users", "run.journal", "list", "--json").out)["users"]
+        assert {row["user"] for row in listed} >= set(self.enroller.acknowledged), "who was told is registered"
         counted = Books(batches).check(self.witness, last)
         found = leftovers(self.service.folder, self._run, batches, self.clock, last)
         assert not found, found[:5]
@@ -141,7 +144,7 @@ def campaigns(tmp_path: Path) -> Iterator[list[Campaign]]:
 
 
 def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
-    begun, slots, counted, batches = time.time(), 0, 0, 0
+    begun, slots, counted, batches, registered = time.time(), 0, 0, 0, 0
     parts = max(1, KILLS // PER_STREAM)
     for part in range(parts):
         folder = tmp_path / str(part)
@@ -159,6 +162,7 @@ def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
         last, events = campaign.finish()
         slots, counted = slots + last, counted + events
         batches += sum(len(sender.batches) for sender in campaign.senders)
+        registered += len(campaign.enroller.acknowledged)
     killed = {step: sum(one.killed.get(step, 0) for one in campaigns) for step in ("anywhere", *STEPS)}
     assert sum(killed.values()) == KILLS // parts * parts
     assert counted > 100 * KILLS
@@ -171,10 +175,11 @@ def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
             "slots": slots,
             "batches": batches,
             "events_counted": counted,
+            "people_registered": registered,
             "seconds": round(time.time() - begun, 1),
             "python": platform.python_version(),
-            "outcome": "no acknowledged event lost, none counted twice, every slot once, nothing of committed slots in any"
-            " file, every audit clean",
+            "outcome": "no acknowledged event or choice lost, no event counted twice, every slot once, nothing of committed"
+            " slots in any file, every audit clean",
         }
         Path(RESULT).write_text(json.dumps(result, indent=2) + "\n")
 
