@@ -16,7 +16,7 @@ from wevent.counting.cells import split_labels
 from wevent.journal import Journal
 from wevent.journal.contents import Head
 from wevent.outputs import ParquetOutput
-from wevent.outputs.excerpt import Excerpt
+from wevent.outputs.excerpt import Excerpt, cell_labels
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
 from wevent.service.bodies import CSV, JSON, NDJSON
@@ -26,6 +26,7 @@ PARQUET = "application/vnd.apache.parquet"
 _PIECE = 50  # slots that are read at once, fewer if they are large
 _PIECE_BYTES = 1 << 20
 _CHUNK = 1 << 16  # bytes
+_FILE_VALUES = 2_000_000  # slots × cells of one Parquet file, which is on disk while it is sent
 
 
 class Range(NamedTuple):
@@ -63,10 +64,11 @@ class ReleaseRange:
         context: of the service.
         asked: what was asked for.
         slots: the first and the last slot, and the last one that was asked for and is there.
+        cells: how many cells each has.
     """
 
-    def __init__(self, context: ServiceContext, asked: Range, slots: tuple[int, int, int]) -> None:
-        self._context, self._asked = context, asked
+    def __init__(self, context: ServiceContext, asked: Range, slots: tuple[int, int, int], cells: int) -> None:
+        self._context, self._asked, self._cells = context, asked, cells
         self._first, self._last, self._there = slots
         self._labels = None if asked.cells is None else split_labels(asked.cells)
 
@@ -81,12 +83,16 @@ class ReleaseRange:
         """
         committed = context.feed.committed
 
-        def look(journal: Journal) -> tuple[int, int, int]:
+        def look(journal: Journal) -> tuple[tuple[int, int, int], int]:
+            head = journal.head()
+            cells = len(list(cell_labels(head.epoch.terms)))
             if asked.cells is not None:
-                Excerpt(journal, None, split_labels(asked.cells))
-            return asked.slots(journal.head(), committed)
+                labels = split_labels(asked.cells)
+                Excerpt(journal, None, labels)
+                cells = len(labels)
+            return asked.slots(head, committed), cells
 
-        return cls(context, asked, await context.reader.ask(look))
+        return cls(context, asked, *await context.reader.ask(look))
 
     @property
     def next(self) -> int | None:
@@ -94,7 +100,9 @@ class ReleaseRange:
         return self._last + 1 if self._first <= self._last < self._there else None
 
     async def response(self, kind: str) -> Response:
-        """All of it, in a format."""
+        """All of it, in a format; of a Parquet file as many slots as it may hold, and where to go on."""
+        if kind == PARQUET:
+            self._last = min(self._last, self._first + max(1, _FILE_VALUES // max(1, self._cells)) - 1)
         headers = {} if self.next is None else {"Link": f'<{self._next_address()}>; rel="next"'}
         if kind == PARQUET:
             return await self._parquet(headers)

@@ -74,6 +74,17 @@ def test_every_format_has_the_same_releases(service: Service, folder: Path) -> N
     assert found == [(int(row["slot"]), row["cell"], float(row["value"]) if row["value"] else None) for row in rows]
 
 
+def test_a_parquet_file_is_bounded_and_says_where_to_go_on(
+    service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wevent.service.release_range._FILE_VALUES", 9)  # of four cells a slot
+    part = service.ask("GET", "/v1/releases", role=None, headers={"Accept": PARQUET})
+    assert "from=3" in part.headers["link"]
+    (folder / "part.parquet").write_bytes(part.content)
+    found = duckdb.execute(f"SELECT DISTINCT slot FROM '{folder / 'part.parquet'}' ORDER BY slot").fetchall()
+    assert found == [(1,), (2,)]
+
+
 def test_slots_are_chosen_by_number_or_time(service: Service) -> None:
     assert slots(service, "from=2&to=3") == [2, 3]
     assert slots(service, "limit=2") == [5, 6]
