@@ -11,10 +11,12 @@ unexport PYTHONHOME
 
 PYTHON ?= python3
 WORKERS ?= 2
+PORT ?= 8080
 ARGS ?=
 
 VENV := .venv
 DEMO := .venv-demo
+SERVE := .venv-serve
 TEST := .venv-test
 WHEELS := .build/wheel
 PIP := -m pip --disable-pip-version-check --quiet
@@ -29,7 +31,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
 	  | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  ARGS= (passed on by demo, bench, test and soak)"
+	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  PORT=$(PORT) (of serve)  ARGS= (passed on by demo, serve, bench, test and soak)"
 
 .PHONY: system
 system: ## Check Python, and on Debian as root install python3-venv if it is missing
@@ -56,6 +58,17 @@ strace: # Power cuts are replayed from what strace records
 	  fi; \
 	  command -v strace >/dev/null || { \
 	    echo "The fault campaign needs strace to replay power cuts; install it (Debian and Ubuntu: sudo apt-get install strace) and run make again." >&2; exit 2; }; }
+
+.PHONY: nginx
+nginx: # The documented reverse proxy is run for real, and the how-to with curl; no service is started
+	@PATH="$$PATH:/usr/sbin"; has_all() { command -v nginx && command -v curl && command -v openssl; } >/dev/null; has_all || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing nginx, curl and openssl, which the tests of the service use"; \
+	    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx curl openssl >/dev/null; \
+	  fi; \
+	  has_all || { \
+	    echo "The tests of the service need nginx, curl and openssl; install them (Debian and Ubuntu: sudo apt-get install nginx curl openssl) and run make again." >&2; exit 2; }; }
 
 .PHONY: chromium
 chromium: # The pages of the service are tested in the system's browser
@@ -96,6 +109,16 @@ demo: $(DEMO)/.stamp ## Publish an example stream into demo/, audit it, compare 
 	@echo && echo "4. Every mechanism against the truth of an invented city:  wevent demo --plot demo/demo.png"
 	@$(DEMO)/bin/wevent demo --plot demo/demo.png $(ARGS)
 
+$(SERVE)/.stamp: pyproject.toml | system
+	@echo "Installing wevent and what the service needs into $(SERVE)"
+	@[ -x $(SERVE)/bin/python ] || "$(PYTHON)" -m venv $(SERVE)
+	@$(SERVE)/bin/python $(PIP) install --editable '.[client,serve]'
+	@touch $@
+
+.PHONY: serve
+serve: $(SERVE)/.stamp ## Serve an invented city until Ctrl-C: the page is at http://127.0.0.1:8080/ (PORT= another one)
+	@$(SERVE)/bin/python -m wevent.experiments.live_city --port "$(PORT)" $(ARGS)
+
 # `check` and `test` run the same analysis; the argument is the environment that has the tools.
 define static_analysis
 	@echo "ruff check" && $(1)/bin/python -m ruff check --quiet .
@@ -129,7 +152,7 @@ $(TEST)/.stamp: $(WHEELS)/.stamp
 	@touch $@
 
 .PHONY: test
-test: $(TEST)/.stamp | strace chromium ## Everything: build the wheel, install it, analyse, run the whole suite against it
+test: $(TEST)/.stamp | strace nginx chromium ## Everything: build the wheel, install it, analyse, run the whole suite against it
 	$(call static_analysis,$(TEST))
 	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
 
@@ -140,6 +163,8 @@ bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 .PHONY: soak
 soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
+	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/unit -m hypothesis -n $(WORKERS) $(ARGS)
+	@WEVENT_SLOTS=300 $(VENV)/bin/python -m pytest tests/contract -n $(WORKERS) $(ARGS)
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
@@ -152,5 +177,5 @@ soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kill
 
 .PHONY: clean
 clean: ## Remove environments, wheels and caches
-	@rm -rf $(VENV) $(DEMO) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

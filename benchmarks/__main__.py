@@ -9,6 +9,7 @@ NAMES = (
     "memory",
     "throughput",
     "load",
+    "service",
     "endless",
     "accuracy",
     "correlation",

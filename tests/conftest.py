@@ -1,4 +1,4 @@
-"""What every test run needs: the right wevent, and hypothesis profiles."""
+"""What every test run needs: the right wevent, quick files, and hypothesis profiles."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 import wevent
-from tests.support import profiles  # noqa: F401  registers and loads the hypothesis profile
+from tests.support import (
+    profiles,  # noqa: F401  registers and loads the hypothesis profile
+    quick_disk,
+)
+
+quick_disk.use()
 
 
 def pytest_configure(config: pytest.Config) -> None:

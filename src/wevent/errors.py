@@ -6,6 +6,7 @@ shape, type, class and cell index, never a value: a message may end up in a log,
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -148,3 +149,27 @@ class InvalidSettings(WeventError, ValueError):
 
 class InvalidInput(WeventError, ValueError):
     """An input file that is missing, empty, or lacks a column or a field. Facts: `path`, `column` or `place` at fault."""
+
+
+class ServiceRefused(WeventError):
+    """A service said no; the message is its own sentence. Facts: `status`, `title`, `problem` (the whole answer).
+
+    Args:
+        sentence: what the service said.
+        status: of HTTP.
+        title: what kind of problem it is, in a few words.
+        problem: all fields of the answer.
+    """
+
+    def __init__(self, sentence: str, status: int, title: str = "", problem: dict[str, Any] | None = None) -> None:
+        parts = re.fullmatch(r"Expected (.*?); received (.*?)\. (.*)", sentence, re.DOTALL)
+        expected, received, remedy = parts.groups() if parts else ("a request that is granted", title, sentence)
+        super().__init__(expected, received, remedy, status=status, title=title, problem=problem or {})
+        self.args = (sentence,)  # the service's own words, also where they are not in three parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], *(self.facts[name] for name in ("status", "title", "problem")))
+
+
+class ServiceUnreachable(WeventError):
+    """A service gave no answer for as long as its client had patience. Facts: `reason`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import wevent
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.checks import CHECKS, check_mechanism
 
+SLOTS = int(os.environ.get("WEVENT_SLOTS", "60"))
 EVERYONE = Population({Requirement(1, "0.3"): 300, Requirement(7, 2): 100})
 
 
@@ -20,7 +22,9 @@ def publisher(mechanism: str) -> Publisher:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_it_keeps_the_contract(mechanism: str, check: str) -> None:
-    assert check_mechanism(mechanism, only=[check]) == (check,)
+    long = check == "memory" and not mechanism.startswith("pft")  # 200 times as many; what pft keeps grows for longer
+    slots = SLOTS // 3 if long else SLOTS
+    assert check_mechanism(mechanism, only=[check], slots=slots) == (check,)
 
 
 def test_a_registered_mechanism_appears_everywhere() -> None:

@@ -5,6 +5,7 @@ Comments that mean something, each on a line of its own right before a block (se
     <!-- setup: NAME -->        prepare the page's folder first (see `setups`)
     <!-- not run: WHY -->       leave the block out; WHY is said where these are listed
     <!-- file: NAME -->         write the block to this file instead of running it
+    <!-- background: WORDS -->  start the block's one command and go on once it has said this; it is ended with the page
     <!-- numbers differ -->     of the output compare everything but the numbers
     <!-- column differs: X -->  leave the numbers in the column with this heading out of the comparison
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _FENCE = re.compile(r"^( *)```(\w*)\s*$")
-_MARK = re.compile(r"^ *<!-- (setup|not run|file|numbers differ|column differs)(?:: (.*?))? -->$")
+_MARK = re.compile(r"^ *<!-- (setup|not run|file|background|numbers differ|column differs)(?:: (.*?))? -->$")
 RUNNABLE = ("console", "python")
 KNOWN = (*RUNNABLE, "toml", "ini", "text", "sh", "json", "nginx", "csv", "sql", "html", "bibtex")
 

@@ -6,10 +6,14 @@ import io
 import multiprocessing
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+import time
 import traceback
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +21,12 @@ from typing import Any
 
 import wevent
 from tests.docs.blocks import Block, Command, commands
-from tests.docs.setups import SETUPS
+from tests.docs.setups import BACKGROUND, PLACE, SETUPS
 
 _PROGRESS = re.compile(r"\S+: \d+ of \d+ runs done")  # said once a minute: by a busy machine only
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 _SECONDS = 300
+_READY_S = 60
 
 
 class Failed(AssertionError):
@@ -38,6 +43,8 @@ class PageRun:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._python: tuple[Any, Connection] | None = None
+        self._begun: list[subprocess.Popen[bytes]] = []
+        self._place = _free_place()
         tools = folder.parent / f"{folder.name}-tools"
         tools.mkdir()
         for name, what in (("wevent", "-m wevent.cli"), ("python", "")):
@@ -57,6 +64,10 @@ class PageRun:
         if self._python is not None:
             self._python[0].kill()
             self._python[0].join()
+        for process in self._begun:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def run(self, block: Block) -> None:
         """Do what a block says.
@@ -64,12 +75,16 @@ class PageRun:
         Raises:
             Failed: if it ends otherwise than its page says.
         """
+        block = replace(block, text=block.text.replace(PLACE, self._place))
         if "setup" in block.marks:
-            SETUPS[block.marks["setup"]](self._folder)
+            self._set_up(block, block.marks["setup"])
         if "file" in block.marks:
             (self._folder / block.marks["file"]).write_text(block.text, encoding="utf-8")
         elif "not run" in block.marks:
             return
+        elif "background" in block.marks:
+            (command,) = commands(block)
+            self._begin(block, command.text, block.marks["background"])
         elif block.language == "python":
             self._run_python(block)
         elif block.language == "console":
@@ -77,6 +92,28 @@ class PageRun:
                 came = self._run_command(block, command.text)
                 if command.shown is not None:
                     self._compare(block, command, came)
+
+    def _set_up(self, block: Block, name: str) -> None:
+        SETUPS[name](self._folder)
+        for file in self._folder.glob("*.toml"):
+            file.write_text(file.read_text(encoding="utf-8").replace(PLACE, self._place), encoding="utf-8")
+        if name in BACKGROUND:
+            self._begin(block, *BACKGROUND[name])
+
+    def _begin(self, block: Block, text: str, words: str) -> None:
+        """Start a command and wait for what it says."""
+        said = self._folder.parent / f"{self._folder.name}-{len(self._begun)}.log"
+        with said.open("wb") as file:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen(
+                ["bash", "-c", text], cwd=self._folder, env=self._environment, start_new_session=True, **streams
+            )
+        self._begun.append(process)
+        deadline = time.monotonic() + _READY_S
+        while words not in said.read_text(encoding="utf-8"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"{block.place}: {text!r} did not say {words!r} but\n{said.read_text(encoding='utf-8')}")
+            time.sleep(0.05)
 
     def _compare(self, block: Block, command: Command, came: str) -> None:
         compare(block, command.text, command.shown or "", came)
@@ -112,6 +149,13 @@ class PageRun:
         failure = connection.recv()
         if failure is not None:
             raise Failed(f"{block.place}:\n{failure}")
+
+
+def _free_place() -> str:
+    """A place on loopback where nobody listens."""
+    with socket.socket() as trying:
+        trying.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{trying.getsockname()[1]}"
 
 
 def compare(block: Block, command: str, shown: str, came: str) -> None:

@@ -72,6 +72,24 @@ def _odd_columns(folder: Path) -> None:
     (folder / "rides.csv").write_text("\n".join(lines) + "\n")
 
 
+def _service(folder: Path) -> None:
+    """A service with two levels and short slots, that everybody may read, and a token for everything else."""
+    (folder / "wevent.toml").write_text(
+        'slot = "1s"\ngrace = "4s"\ncells = ["Harbour", "Old Town", "Station"]\njournal = "run.journal"\nout = "out.ndjson"\n'
+        "[levels.privacy]\nHigh = 0.1\nLow = 0.9\n[levels.window]\nSmall = 10\nLarge = 60\n"
+        f'[service]\nlisten = "{PLACE}"\npublic = true\n'
+    )
+    done = run(folder, "token", "run.journal", "create", "--role", "admin")
+    assert done.code == 0, done
+    (folder / "service.token").write_text(done.out)
+
+
+PLACE = "127.0.0.1:8080"
+"""Where services of pages listen, as pages show it; what runs has a port of its own."""
+
+BACKGROUND = {"service": ("wevent serve --config wevent.toml", "Serving")}
+"""What goes on running after a setup: the command, and what it says when it is ready."""
+
 SETUPS: dict[str, Callable[[Path], None]] = {
     "minutes": _minutes,
     "visits": _visits,
@@ -79,4 +97,5 @@ SETUPS: dict[str, Callable[[Path], None]] = {
     "lost journal": _lost_journal,
     "lost side file": _lost_side_file,
     "odd columns": _odd_columns,
+    "service": _service,
 }

@@ -73,6 +73,20 @@ class TestTheRunner:
         with pytest.raises(Failed, match="ZeroDivisionError"):
             self.run(tmp_path, self.block("x = 0\n", "python"), self.block("1 / x\n", "python"))
 
+    def test_what_goes_on_running_is_ended_with_the_page(self, tmp_path: Path) -> None:
+        serve = self.block("echo Serving; sleep 100\n", background="Serving")
+        folder = tmp_path / "page"
+        folder.mkdir()
+        with PageRun(folder) as run:
+            run.run(serve)
+            (process,) = run._begun
+            assert process.poll() is None
+        assert process.poll() is not None
+
+    def test_what_does_not_come_up(self, tmp_path: Path) -> None:
+        with pytest.raises(Failed, match="did not say 'ready' but\nno\n"):
+            self.run(tmp_path, self.block("echo no\n", background="ready"))
+
     def test_files_and_continued_lines(self, tmp_path: Path) -> None:
         script = self.block("print('said', 7)\n", "python", file="say.py")
         self.run(tmp_path, script, self.block("$ python \\\n  say.py\nsaid 7\n$ wevent --version >/dev/null\n"))

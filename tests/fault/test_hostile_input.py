@@ -11,7 +11,7 @@ import pytest
 
 from tests.fault.fuzzing import campaign
 
-INPUTS = int(os.environ.get("WEVENT_FUZZ", "10000"))
+INPUTS = int(os.environ.get("WEVENT_FUZZ", "2500"))
 SEED = int(os.environ.get("WEVENT_FUZZ_SEED", "1"))
 
 _LIVE = """

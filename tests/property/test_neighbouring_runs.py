@@ -30,7 +30,7 @@ from tests.support.neighbours.runs import Ended, as_a_process, command_runs, in_
 from tests.support.neighbours.seen import differences
 from wevent.streams import LineSource
 
-PAIRS = int(os.environ.get("WEVENT_PAIRS", "200"))
+PAIRS = int(os.environ.get("WEVENT_PAIRS", "80"))
 ONE = os.environ.get("WEVENT_PAIR_SEED")
 RESULT = os.environ.get("WEVENT_PAIRS_RESULT")
 SEEDS = [int(ONE)] if ONE else list(range(PAIRS))
@@ -77,7 +77,7 @@ def test_neighbouring_runs_differ_in_nothing(seeds: list[int], tmp_path: Path, f
 
 def test_processes_differ_in_nothing(tmp_path: Path, figures: Counter[str]) -> None:
     pairs = map(make_pair, count())
-    chosen = list(islice((pair for pair in pairs if pair.way != "clock"), max(6, PAIRS // 50)))
+    chosen = list(islice((pair for pair in pairs if pair.way != "clock"), max(4, PAIRS // 50)))
     for pair in chosen:
         run = partial(command_runs, run=as_a_process)
         _, found = compare(pair, tmp_path, run)

@@ -165,3 +165,15 @@ def test_a_kill_before_the_first_slot_moves_no_slot_under_what_was_acknowledged(
                 service.stop(signal.SIGKILL)
                 time.sleep(2.5)
     assert origins[0] == origins[1]
+
+
+def test_an_erased_id_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
+    """While the process runs, pages live on in the write-ahead log: a known limitation."""
+    configure(tmp_path)
+    with running(tmp_path) as service:
+        told = service.ask("PUT", "/v1/users/needle/requirement", "enrol", json={"level": "Low/Small"}).json()
+        service.wait_for(told["in_force_from"])
+        told = service.ask("DELETE", "/v1/users/needle", "enrol").json()
+        service.wait_for(told["in_force_from"] + 1)
+        service.stop()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file() and b"needle" in path.read_bytes()] == []

@@ -118,8 +118,9 @@ class MemoryRegistry:
         return (self._history(user) for user in users)
 
     def sizes(self, slot: int) -> dict[Key, ClassSize]:
-        rows = list(self._current())
-        held = {row.key: [one.first > slot for one in rows if one.key == row.key] for row in rows}
+        held: dict[Key, list[bool]] = {}
+        for row in self._current():
+            held.setdefault(row.key, []).append(row.first > slot)
         return {key: ClassSize(len(waits), sum(waits)) for key, waits in held.items()}
 
     def joined_by_request(self) -> frozenset[str]:

@@ -33,7 +33,7 @@ class QuietSource:
     def restore_pending(self, pending: bytes) -> None: ...
 
     def idle(self, wait_s: float) -> bool:
-        return True
+        return False
 
     def forget(self, through: int) -> None: ...
 

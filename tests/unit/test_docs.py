@@ -39,7 +39,7 @@ def test_named_modules_and_names_exist(page: Path) -> None:
 def test_examples_import_public_names_only(page: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     imports = [line for block in blocks for line in block.splitlines() if re.match(r"\s*(from|import) wevent\.", line)]
-    public = ("wevent.experiments ", "wevent.checks ", "wevent.errors ")
+    public = ("wevent.client ", "wevent.experiments ", "wevent.checks ", "wevent.errors ")
     assert [line for line in imports if not line.split(None, 1)[1].startswith(public)] == []
 
 

@@ -253,13 +253,15 @@ def test_errors_survive_pickling(case: str) -> None:
         assert repr(getattr(again, name)) == repr(getattr(error, name))
 
 
-CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams
+CASES_ELSEWHERE = {  # tests/unit/journal, tests/fault, tests/unit/streams, tests/unit/client
     wevent.InvalidInput,
     wevent.InvalidSettings,
     wevent.InvalidJournal,
     wevent.InvalidMembership,
     wevent.InvalidOutput,
     wevent.JournalLocked,
+    wevent.ServiceRefused,
+    wevent.ServiceUnreachable,
     wevent.SettingsDiffer,
     wevent.StaleJournal,
     wevent.StorageFailed,

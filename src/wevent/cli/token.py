@@ -21,13 +21,13 @@ from wevent.cli.printing import new_table, print_table
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.publishing.configuration import read_config
+from wevent.publishing.service_table import LISTEN, NUMBERS, check_table
 from wevent.service.access_records import TokenRecord
-from wevent.service.links import Links
+from wevent.service.links import Links, choosing_address
 from wevent.service.tokens import ROLES, Tokens
 from wevent.service.tokens_file import TokensFile, tokens_path
 from wevent.streams.clock import SECOND_US, format_time, parse_length, parse_time
 
-_LISTEN, _LINK_HOURS = "127.0.0.1:8080", 72  # as of the configuration
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")
 _URL = re.compile(r"https?://[^\s?#]+", re.ASCII)
 _FURTHEST_S = 100 * 366 * 86_400
@@ -56,6 +56,7 @@ def command(context: click.Context, journal: Path | None, config: Path | None) -
         return
     used = FOUND if config is None else config
     settings = read_config(used).get("service", {})
+    check_table(settings)
     place = tokens_path(path, settings.get("tokens"), used.parent)
     context.obj = _Service(TokensFile(place, logs=False), settings)
 
@@ -137,11 +138,11 @@ def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
 @click.pass_obj
 def link(service: _Service, user: str, url: str | None, expires: str | None, wants_json: bool) -> None:
     """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
-    address = _address(url or service.settings.get("url") or f"http://{service.settings.get('listen', _LISTEN)}")
-    hours = service.settings.get("link_hours", _LINK_HOURS)
-    life_s = int(hours * 3600) if expires is None else _moment(expires) - int(time.time())
+    address = _address(url or service.settings.get("url") or f"http://{service.settings.get('listen', LISTEN)}")
+    hours = service.settings.get("link_hours", NUMBERS["link_hours"][0])
+    life_s = hours * 3600 if expires is None else _moment(expires) - int(time.time())
     made = Links(service.file).make(user, life_s)
-    answer = PersonalLinkAnswer(url=f"{address}/choose#{made.text}", expires=_time(made.link.expires) or "")
+    answer = PersonalLinkAnswer(url=choosing_address(address, made), expires=_time(made.link.expires) or "")
     click.echo(as_json(answer) if wants_json else answer.url)
     if not wants_json and not is_quiet():
         click.echo(f"It expires at {answer.expires}. Whoever has it can choose for this person.", err=True)

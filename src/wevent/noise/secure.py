@@ -136,9 +136,12 @@ def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
     """OpenDP's discrete Laplace for 64-bit integer vectors; OpenDP is loaded at the first use."""
     if not np.finfo(np.float64).tiny <= scale <= MAX_SCALE:
         raise ValueError("a noise scale must be positive, normal and at most 2^52: other noise is none or is cut off")
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # not its prelude, which loads Polars where there is one
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    measurement: Any = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale)
+    enable_features("contrib")
+    measurement: Any = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale)
     invoke: Callable[[list[int]], list[int]] = measurement
     return invoke

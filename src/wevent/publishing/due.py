@@ -38,6 +38,10 @@ class DueMoments:
         missed = max(0, -((own_us - self._now_us()) // self._clock.length_us))
         return own_us + missed * self._clock.length_us
 
+    def come_through(self) -> int:
+        """The last slot whose own moment has come; below 1 if none has."""
+        return self._clock.slot_of(self._now_us() - self.offset_us) - 1
+
     def left_s(self, moment_us: int) -> float:
         """How long it is until a moment, in seconds; none or less if it has come."""
         return (moment_us - self._now_us()) / SECOND_US

@@ -1,7 +1,8 @@
 """The loop: read → step → commit → emit. Exactly one release per slot, ever (spec 10).
 
 The order is the guarantee. A slot is computed, a live one is held until it is due (`wevent.publishing.due`), then one
-transaction stores its charges, its release and the input position, then it is emitted. A crash before the transaction ends
+transaction stores its charges, its release and the input position, then it is emitted; last, the source forgets its events:
+how long that takes depends on how many they are. A crash before the transaction ends
 loses a draw that nobody saw, logs included; a crash after it sends the stored release again, byte for byte. Nothing ever
 draws a committed slot again.
 """
@@ -34,7 +35,6 @@ _log = logging.getLogger("wevent.publishing.loop")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
 _AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
 _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
-_PATIENCE_S = 2.0  # who is told to stop still waits so long for a moment
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
@@ -77,19 +77,22 @@ class Summary(NamedTuple):
     interrupted: bool
 
 
-class _Along:
-    """Slots that go out with a late one: it waits for a later moment of the grid, and those due by then are not late with it.
+class _Gathering:
+    """Which slots share a transaction: as many as are there within a moment, or those that go out at the same moment.
+
+    A slot that missed its moment is held until the next one of the grid; slots that are due by then go out with it, or they
+    would miss theirs because of it, and so on for ever.
 
     Args:
-        due: the grid; None: nothing is ever held.
-        first: the first slot of a transaction.
+        due: the grid; None: nothing is held.
+        first: the first slot of the transaction.
         most: how many slots it may hold.
     """
 
     def __init__(self, due: DueMoments | None, first: int, most: int) -> None:
-        self._due, self._first = due, first
-        self.most = 0 if due is None else most
-        self._moment_us: int | None = None  # known once the first one is ready
+        self._due, self._first, self._most = due, first, most
+        self._begun = time.monotonic()
+        self._moment_us = 0  # at which the first one goes out, known once it is ready
         self._took_s = 0.0
 
     @contextmanager
@@ -98,21 +101,17 @@ class _Along:
         begun = time.monotonic()
         yield
         self._took_s = max(self._took_s, time.monotonic() - begun)
-        if self._due is not None and self._moment_us is None:
+        if self._due is not None and not self._moment_us:
             self._moment_us = self._due.of(self._first)
 
     def takes(self, number: int) -> bool:
-        """Whether one more goes along after so many, and will be ready: it is due no later than what is held."""
-        if self._due is None or self._moment_us is None or number >= self.most:
-            return False
+        """Whether there is room for one more after so many."""
+        if number == 0 or number >= self._most:
+            return number < self._most
+        if self._due is None:
+            return time.monotonic() - self._begun < _BATCH_S
         in_time = self._due.left_s(self._moment_us) > 2 * self._took_s
         return in_time and self._due.own(self._first + number) <= self._moment_us
-
-    def lets(self, number: int) -> bool:
-        """Whether the first one goes out no later if one more that has closed joins it after so many."""
-        if self._due is None or number == 0:
-            return True
-        return self._due.own(self._first + number) <= self._due.of(self._first)
 
 
 class Publication:
@@ -164,7 +163,7 @@ class Publication:
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
-        return Summary(first, self._emitted, sent_again, stop.asked)
+        return Summary(first, self._committed, sent_again, stop.asked)
 
     def _send_again(self) -> int:
         """0. What was committed and is missing in the output goes out first; how many releases that was."""
@@ -177,16 +176,14 @@ class Publication:
         """How many slots the next transaction may hold."""
         slot, batch = self.publisher.slot, self._running.batch
         closed = self._source.closed_through()
-        if closed is not None:  # none of them waits for one that is still open
+        if self._running.due is not None:  # which of them go out together is a matter of their moments
+            batch = _BEHIND
+        elif closed is not None:  # none of them waits for one that is still open
             batch = max(batch, min(_BEHIND, closed - slot + 1))
         if self._journal.epoch_waits:  # what comes with an epoch follows at once
             batch = 1
-        return self._upto(batch)
-
-    def _upto(self, slots: int) -> int:
-        """So many slots, or as many as there are to the last one."""
         last = self._running.last
-        return max(0, slots if last is None else min(slots, last - self.publisher.slot + 1))
+        return max(0, batch if last is None else min(batch, last - slot + 1))
 
     def _portion(self) -> int | None:
         """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
@@ -208,23 +205,19 @@ class Publication:
             if roster.population != self.publisher.population:
                 self.publisher.update(roster.population)
             self._roster, self._group = roster, Group.of(roster.population, roster.unknown_row, barred)
-        wanted = min(self._wanted(), most)
-        along = _Along(self._running.due, slot, 1 if self._journal.epoch_waits else self._upto(min(most, _BEHIND)))
-        counting = self._source.count(roster, slot, max(wanted, along.most))
-        begun, number = time.monotonic(), 0
-        while not stop.asked:
-            joins = number < wanted and along.lets(number) and time.monotonic() - begun < _BATCH_S
-            if not (joins or along.takes(number)):
-                return
+        most = min(self._wanted(), most)
+        gathering, number = _Gathering(self._running.due, slot, most), 0
+        counting = self._source.count(roster, slot, most)
+        while not stop.asked and gathering.takes(number):
             counted = next(counting, None)
             if counted is None:
                 return
             number += 1
-            with along.stepping():
+            with gathering.stepping():
                 yield counted
 
     def _transact(self, slots: Iterator[SlotCounts]) -> bool:
-        """Steps 2 to 4 for the slots of one transaction; whether there were any."""
+        """Steps 2 to 5 for the slots of one transaction; whether there may be more."""
         records, position = [], None
         for counted in slots:
             records.append(self._step(counted))
@@ -235,8 +228,11 @@ class Publication:
         if not self._hold(records[-1].slot):
             return False
         self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
-        self._emit(records)
-        self._running.progress(records[-1].slot, self._running.last)
+        try:
+            self._emit(records)
+            self._running.progress(self._committed, self._running.last)
+        finally:
+            self._source.forget(self._committed)  # 5. Forget: no event outlives the commit of its slot
         if self._running.keep is not None and records[-1].slot % 256 < len(records):
             self._journal.compact(self._running.keep)
         return True
@@ -256,14 +252,14 @@ class Publication:
         """Wait for the moment at which the slot may go out: how long it took to count and draw shows nowhere.
 
         Returns:
-            Whether it has come; False if the source is told to stop long before: nobody saw the draw, and the next run
-            draws the slot anew.
+            whether it may; False if the run ends before and the next one counts the slot again: the draw, which nobody saw,
+            is dropped. What ended it knew nothing of what was drawn (spec 10).
         """
         if self._running.due is None:
             return True
         moment_us = self._running.due.of(slot)
         while (left_s := self._running.due.left_s(moment_us)) > 0:
-            if not self._source.idle(min(left_s, _HOLD_S)) and left_s > _PATIENCE_S:
+            if self._source.idle(min(left_s, _HOLD_S)):
                 return False
         self._running.at("due")
         return True
@@ -273,9 +269,8 @@ class Publication:
         self._journal.commit(batch, self._running.at)
         self._running.at("committed")
         self._journal.mark()
+        self._committed = batch.records[-1].slot
         self._running.at("marked")
-        if batch.records:
-            self._source.forget(batch.records[-1].slot)
 
     def _emit(self, records: list[Record]) -> None:
         """4. Emit: idempotent by slot; sent again after a crash."""

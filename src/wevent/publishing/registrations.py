@@ -16,6 +16,7 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
 from wevent.journal import Journal, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
+from wevent.journal.contents import Head
 from wevent.people.declaring import holdout_of
 from wevent.people.histories import current_of
 from wevent.people.holdout import Key
@@ -27,9 +28,6 @@ from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
 
 _LONG_QUEUE = 10_000  # changes: what is asked beside them is not looked at together with all of them
-_PUBLISHER_AHEAD = (
-    2  # the slot after the last committed one is open, and its roster made; the one behind it is not begun
-)
 
 
 class Asked(NamedTuple):
@@ -155,6 +153,14 @@ def import_file(
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
+def boundary_ahead(head: Head) -> int:
+    """The first slot that a running publisher can put a change in force at which is asked for now.
+
+    The slot after the last committed one is open, and its roster made; the one behind it is not begun.
+    """
+    return head.committed + 2
+
+
 def put_in_force(path: Path, user: str | None = None) -> InForce:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
@@ -244,7 +250,7 @@ def _left_to_publisher(journal: Journal, wish: Change, before: tuple[PersonView,
     """
     view, consequences = before
     head = journal.head()
-    slot = head.committed + _PUBLISHER_AHEAD
+    slot = boundary_ahead(head)
     person = after_wishes(view, [wish], slot, journal.registry.salt)
     held = person.current
     counted = held.first if held is not None and held.first > slot else None

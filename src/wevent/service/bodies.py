@@ -90,9 +90,9 @@ async def read_body(request: Request, limits: BodyLimits, place: BodyPlace | Non
     sent = await _sent(request, limits, place)
     if not packed:
         return sent
-    if len(sent) < _LARGE_BYTES:
+    if limits.unpacked < _LARGE_BYTES:
         whole = unpacked(sent, limits.unpacked)
-    else:
+    else:  # a few bytes may become many
         whole = await to_thread.run_sync(unpacked, sent, limits.unpacked)
     if place is not None:
         place.take(len(whole))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from wevent.service.problems import RequestRefused
 
 ROOM_BYTES = 256 << 20
+"""One body of the largest that settings allow, packed and unpacked, has room (`wevent.publishing.service_table`)."""
 
 
 class BodyRoom:

@@ -34,8 +34,6 @@ from wevent.service.replies import (
 )
 from wevent.streams.windows import span_text
 
-_SEEN_FROM = 2  # slots after the last committed one: that is the open slot, whose roster is made
-
 
 def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
     """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
@@ -81,7 +79,7 @@ def requirement_of(journal: Journal, user: str) -> RequirementReply:
     view = view_person(journal, user)
     queued = bool(view.queued)
     if queued:
-        view = after_wishes(view, (), head.committed + _SEEN_FROM, journal.registry.salt)
+        view = after_wishes(view, (), registrations.boundary_ahead(head), journal.registry.salt)
     held = view.current
     if held is None:
         raise NotRegistered("a registered user", "one who is not", "Check the id, letter by letter.")

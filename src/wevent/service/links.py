@@ -170,6 +170,16 @@ class Links:
         self._file.change(ended)
 
 
+def choosing_address(service: str, made: NewLink) -> str:
+    """Where somebody with a link chooses; what is behind # is sent to no server, and is in no log.
+
+    Args:
+        service: the address that people reach it at, without a slash at its end.
+        made: the link.
+    """
+    return f"{service}/choose#{made.text}"
+
+
 def _prepared(contents: AccessContents, life_s: int) -> AccessContents:
     """With a key, and knowing how long links last."""
     return msgspec.structs.replace(

@@ -26,6 +26,7 @@ from wevent.errors import (
     WeventError,
 )
 from wevent.service.access import AccessRefused
+from wevent.service.tokens_file import InvalidTokens
 
 PROBLEM = "application/problem+json"
 RETRY_S = 5
@@ -69,6 +70,10 @@ _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
     JournalLocked: (503, "Expected a journal that can be used; received one that is busy. Try again later."),
     StaleJournal: (503, "Expected the journal; received a copy of it. The operator has to settle it first."),
     InvalidJournal: (503, "Expected a whole journal; received a damaged one. The operator has to restore it first."),
+    InvalidTokens: (
+        503,
+        "Expected a tokens file; received one that cannot be used. The operator has to put it right first.",
+    ),
     InvalidState: (503, "Expected a whole journal; received a damaged one. The operator has to restore it first."),
 }
 """Errors that are not the caller's, and what the caller is told instead of paths and holders."""

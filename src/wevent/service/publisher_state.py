@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from wevent.publishing.due import DueMoments
 from wevent.service.problems import NotReady
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.live.spool import BatchAnswer
 
 MOST_BEHIND = 3
 """So many releases may be due and not out while a service still counts as ready."""
@@ -16,22 +18,10 @@ MOST_BEHIND = 3
 Condition = Literal["ready", "starting", "behind", "ended", "failed"]
 
 
-class BatchAnswerLike(Protocol):
-    """What became of a batch."""
-
-    @property
-    def accepted(self) -> int:
-        """How many events were taken."""
-
-    @property
-    def rejected(self) -> dict[str, int]:
-        """How many were not, by reason."""
-
-
 class Receiver(Protocol):
     """Where batches of events go."""
 
-    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswerLike:
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
         """Take a batch; returns once it is durable."""
 
 
@@ -64,7 +54,7 @@ class PublisherState:
         """How many releases are due and not out; a function of the clock and of what was released."""
         if self.clock is None:
             return 0
-        due = self.clock.slot_of(self.now_us() - self.due_us) - 1
+        due = self._moments(self.clock).come_through()
         due = due if self.last is None else min(due, self.last)
         return max(0, due - self.committed)
 
@@ -80,10 +70,12 @@ class PublisherState:
         """When the next release goes out; None if none will."""
         if self.clock is None or self.phase in ("ended", "failed"):
             return None
-        coming = max(self.committed + 1, self.clock.slot_of(self.now_us() - self.due_us))
         if self.last is not None and self.committed >= self.last:
             return None
-        return format_time(self.clock.start_of(coming + 1) + self.due_us)
+        return format_time(self._moments(self.clock).of(self.committed + 1))
+
+    def _moments(self, clock: SlotClock) -> DueMoments:
+        return DueMoments(clock, self.due_us, self.now_us)
 
     def take(self) -> Receiver:
         """Where batches go.

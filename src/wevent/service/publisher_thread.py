@@ -64,12 +64,14 @@ class PublisherThread(threading.Thread):
             self.error = error
             self._state.phase = "failed"
         finally:
-            if self._source is not None:
-                self._source.close()
-            self._over()
+            try:
+                if self._source is not None:
+                    self._source.close()
+            finally:
+                self._over()  # whoever waits for the end would wait for ever
 
     def stop(self) -> None:
-        """Let it end: what is due is committed, and what is not stays in the files of open slots. From any thread."""
+        """Let it end: the events of slots that are not committed stay in their files. From any thread."""
         self._asked.set()
         if self._source is not None:
             self._source.stop()

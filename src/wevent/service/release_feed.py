@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
-from itertools import islice
 from typing import NamedTuple
 
 from wevent.errors import WeventError
@@ -25,7 +24,8 @@ HEARTBEAT_S = 15.0
 MOST_READERS = 1000
 _KEPT = 1000  # releases
 _KEPT_BYTES = 32 << 20
-_PIECE = 100  # slots that are read from the journal at once
+_PIECE = 100  # slots that are read from the journal at once, fewer if they are large
+_PIECE_BYTES = 1 << 20  # after so much a piece ends: a release of a million cells has a hundred times that
 _SENT_BYTES = 1 << 16  # about so much is handed to a connection at once: whoever does not read it, costs no more
 _DATA = b"data: "
 _STILL_HERE = b": still here\n\n"
@@ -126,7 +126,7 @@ class ReleaseFeed:
         last = min(last, self.committed, first + _PIECE - 1)
         if first >= self._from:
             return Piece([self._kept[slot] for slot in range(first, last + 1) if slot in self._kept], last)
-        return Piece(await self._reader.ask(lambda journal: _rendered(journal, first, last)), last)
+        return await self._reader.ask(lambda journal: _piece(journal, first, last))
 
     async def events(self, after: int | None) -> AsyncIterator[bytes]:
         """Server-sent events of the releases after a slot, as they come, until `close`.
@@ -190,12 +190,13 @@ class ReleaseFeed:
     async def _catch_up(self) -> None:
         while self.committed < self._wanted and not self._closed:
             first, last = self.committed + 1, min(self._wanted, self.committed + _PIECE)
-            for one in await self._reader.ask(lambda journal, a=first, b=last: _rendered(journal, a, b)):  # type: ignore[misc]
+            piece = await self._reader.ask(lambda journal, a=first, b=last: _piece(journal, a, b))  # type: ignore[misc]
+            for one in piece.releases:
                 self._kept[one.slot] = one
                 self._bytes += len(one.event)
                 self.recent.append(one.fresh)
                 self.fresh += one.fresh
-            self.committed = last
+            self.committed = piece.through
             self._drop()
             self._tell()
 
@@ -210,6 +211,15 @@ class ReleaseFeed:
         moved.set()
 
 
-def _rendered(journal: Journal, first: int, last: int) -> list[Rendered]:
-    found = islice(journal.releases(first), last - first + 1)
-    return [Rendered.of(one) for one in found if one.slot <= last and one.shown is not None]
+def _piece(journal: Journal, first: int, last: int) -> Piece:
+    releases, size = [], 0
+    for record in journal.releases(first):
+        if record.slot > last:
+            break
+        if record.shown is not None:
+            one = Rendered.of(record)
+            releases.append(one)
+            size += len(one.event)
+            if size >= _PIECE_BYTES:
+                return Piece(releases, one.slot)
+    return Piece(releases, last)

@@ -23,7 +23,8 @@ from wevent.service.bodies import CSV, JSON, NDJSON
 from wevent.service.service_context import ServiceContext
 
 PARQUET = "application/vnd.apache.parquet"
-_PIECE = 50  # slots that are read at once
+_PIECE = 50  # slots that are read at once, fewer if they are large
+_PIECE_BYTES = 1 << 20
 _CHUNK = 1 << 16  # bytes
 
 
@@ -115,8 +116,11 @@ class ReleaseRange:
 
     async def _csv(self) -> AsyncIterator[bytes]:
         yield CSV_HEADER
-        for first in range(self._first, self._last + 1, _PIECE):
-            yield b"".join(await self._read(first, as_csv=True))
+        first = self._first
+        while first <= self._last:
+            lines, through = await self._read(first, as_csv=True)
+            yield b"".join(lines)
+            first = through + 1
 
     async def _lines(self) -> AsyncIterator[list[bytes]]:
         """The JSON lines of a few slots at a time; whole ones are rendered once for everybody."""
@@ -127,15 +131,23 @@ class ReleaseRange:
                 yield [one.line for one in piece.releases]
                 first = piece.through + 1
             else:
-                yield await self._read(first, as_csv=False)
-                first += _PIECE
+                lines, through = await self._read(first, as_csv=False)
+                yield lines
+                first = through + 1
 
-    async def _read(self, first: int, *, as_csv: bool) -> list[bytes]:
+    async def _read(self, first: int, *, as_csv: bool) -> tuple[list[bytes], int]:
+        """What some slots from one on say, and the last of them."""
         last, render = min(self._last, first + _PIECE - 1), csv_lines if as_csv else ndjson_line
 
-        def rendered(journal: Journal) -> list[bytes]:
-            found = Excerpt(journal, last, self._labels).releases(first)
-            return [render(record) for record in found if record.shown is not None]
+        def rendered(journal: Journal) -> tuple[list[bytes], int]:
+            lines, size = [], 0
+            for record in Excerpt(journal, last, self._labels).releases(first):
+                if record.shown is not None:
+                    lines.append(render(record))
+                    size += len(lines[-1])
+                if size >= _PIECE_BYTES:
+                    return lines, record.slot
+            return lines, last
 
         return await self._context.reader.ask(rendered)
 

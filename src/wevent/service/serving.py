@@ -131,26 +131,31 @@ class _Process:
             settings, intent, read, self._context.state, watch=watch, over=lambda: told(self._over)
         )
         publisher.start()
-        await _first(self._begun, self._over)
-        if self._begun.is_set() and publisher.error is None:
-            await self._serve(publisher)
-        publisher.stop()
-        await to_thread.run_sync(publisher.join)
+        try:
+            await _first(self._begun, self._over, self._stop)
+            if self._begun.is_set() and publisher.error is None:
+                await self._serve(publisher)
+        finally:
+            publisher.stop()
+            await to_thread.run_sync(publisher.join)
         if publisher.error is not None:
             raise publisher.error
         assert publisher.report is not None, "a publisher that ended without an error has a report"
         return publisher.report
 
     async def _serve(self, publisher: PublisherThread) -> None:
-        """Answer until a signal comes, or the publisher has failed."""
+        """Answer until a signal comes, or the publisher or one of the two tasks here has failed."""
         feed = self._context.feed
         await feed.open()
         following = asyncio.create_task(feed.follow())
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
+        for task in (following, serving):  # without one of them it only looks like a service
+            task.add_done_callback(lambda _: self._stop.set())
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        self._announcing.listening(f"http://{self._context.settings.listen}")
+        if server.started:
+            self._announcing.listening(f"http://{self._context.settings.listen}")
         await self._until_over(publisher)
         feed.close()
         server.should_exit = True
@@ -181,9 +186,8 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 def _config(context: ServiceContext) -> uvicorn.Config:
-    logging.getLogger("uvicorn").setLevel(
-        logging.ERROR
-    )  # it names addresses, and says less than the service's own lines
+    # It names addresses, and says less than the service's own lines.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     return uvicorn.Config(
         make_app(context),
         http=BoundedProtocol,

@@ -45,7 +45,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     contents: msgspec.Raw
 
 
-class _Seen(NamedTuple):
+class _FileLook(NamedTuple):
     """What a file looked like when it was read."""
 
     device: int
@@ -55,7 +55,7 @@ class _Seen(NamedTuple):
     changed_ns: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> _Seen:
+    def of(cls, found: os.stat_result) -> _FileLook:
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -71,7 +71,7 @@ class TokensFile:
         self.path = path
         self._logs = logs
         self._guard = threading.Lock()
-        self._seen: _Seen | None = None
+        self._seen: _FileLook | None = None
         self._contents = AccessContents()
         self._known: dict[str, TokenRecord] = {}
         self._told = ""
@@ -130,7 +130,7 @@ class TokensFile:
         if self._seen is None:
             return False
         try:
-            return _Seen.of(os.stat(self.path)) == self._seen
+            return _FileLook.of(os.stat(self.path)) == self._seen
         except OSError:
             return False
 
@@ -146,7 +146,7 @@ def tokens_path(journal: Path, named: str | None = None, folder: Path = Path()) 
     return journal.with_name(f"{journal.name}.tokens") if named is None else folder / named
 
 
-def _load(path: Path) -> tuple[AccessContents, _Seen | None]:
+def _load(path: Path) -> tuple[AccessContents, _FileLook | None]:
     """What a file says, and what it looked like; without a file nothing."""
     read = _bytes_of(path)
     if read is None:
@@ -157,7 +157,7 @@ def _load(path: Path) -> tuple[AccessContents, _Seen | None]:
     return contents, read[1]
 
 
-def _bytes_of(path: Path) -> tuple[bytes, _Seen] | None:
+def _bytes_of(path: Path) -> tuple[bytes, _FileLook] | None:
     """The bytes of a file that only its owner can read, None if there is none."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -169,7 +169,7 @@ def _bytes_of(path: Path) -> tuple[bytes, _Seen] | None:
         found = os.fstat(file)
         _refuse_unfit(path, found)
         with os.fdopen(file, "rb", closefd=False) as opened:
-            return opened.read(), _Seen.of(found)
+            return opened.read(), _FileLook.of(found)
     except OSError as error:
         raise _unreadable(path, error) from None
     finally:
@@ -255,14 +255,16 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _write(path: Path, contents: AccessContents) -> None:
     """Write a file beside its place, force it to disk, and move it in; whoever writes is alone."""
-    made = path.with_name(f".{path.name}.new")
+    made, data = path.with_name(f".{path.name}.new"), _encoded(contents)
+    if len(data) > _MOST_BYTES:  # it would be refused when it is read, and nobody admitted any more
+        raise _failed(path, OSError(errno.EFBIG, "too many links that were ended"))
     try:
         made.unlink(missing_ok=True)  # of a writer that was killed
         file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as opened:
             os.fchmod(opened.fileno(), 0o600)
             _give_to_owner(opened.fileno(), path)
-            opened.write(_encoded(contents))
+            opened.write(data)
             opened.flush()
             os.fsync(opened.fileno())
         os.replace(made, path)

@@ -55,10 +55,10 @@ class Source(Protocol):
         ...
 
     def idle(self, wait_s: float) -> bool:
-        """Wait so long between two slots; a live source may take in what arrives meanwhile.
+        """Wait so long before a slot that is counted is committed; a live source may take in what arrives meanwhile.
 
         Returns:
-            Whether to wait on: False after `stop`, if the slot that is held could be counted again by another run.
+            whether to give the slot up: `stop` was called, and the next run counts it again.
         """
         ...
 

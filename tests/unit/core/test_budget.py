@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from wevent.core.budget import MAX_EPSILON, NANO, noise_scale, parse_nano, response_probability, sampling_probability
 
 TOP = MAX_EPSILON * NANO
@@ -105,7 +106,7 @@ def budgets_below_thresholds(draw: st.DrawFn) -> tuple[int, int]:
     return draw(st.one_of(st.integers(1, threshold - 1), near)), threshold
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(budgets_below_thresholds(), st.integers(1, 5))
 @example((1, TOP), 1)
 @example((TOP - 1, TOP), 1)
@@ -138,7 +139,7 @@ def test_no_budget_samples_nobody_and_a_full_one_is_a_separate_case() -> None:
             sampling_probability(budget, 5)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(st.integers(1, TOP), st.integers(1, 1000)), st.one_of(st.integers(1, 20), st.integers(1, 10**6)))
 @example(TOP, 1)
 @example(TOP, 281)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from wevent import InsufficientBudget, InvalidState, Population, Requirement
 from wevent.core.ledger import Ledger
 from wevent.core.permit import NoisePermit, Permit, PermitMisused, Reservation, ResponsePermit, SamplingPermit
@@ -272,7 +273,7 @@ def ledger_scripts(draw: st.DrawFn) -> tuple[list[Requirement], list[list[tuple[
     return rows, draw(st.lists(slot, min_size=1, max_size=30))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(ledger_scripts())
 def test_the_sums_are_those_of_a_plain_list_and_no_window_is_overspent(script) -> None:
     rows, slots = script
@@ -364,7 +365,7 @@ def test_pinned_classes_are_charged_without_members() -> None:
     assert ledger.spent().tolist() == [9, 9]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_windows_hold_across_any_sequence_of_populations(data: st.DataObject) -> None:
     pool = [Requirement(1, 1), Requirement(2, 1), Requirement(3, 1), Requirement(5, 1), Requirement(5, 2)]

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from tests.unit.scripted import permit_for
 from wevent.core.budget import NANO
 from wevent.core.threshold import Threshold, choose_threshold, reporting_errors
@@ -62,7 +63,7 @@ def classes(draw: st.DrawFn, most: int) -> tuple[list[int], list[int]]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(classes(80), st.integers(1, 6), st.integers(1, 3))
 def test_prefix_sums_and_formula_agree(case: tuple[list[int], list[int]], sensitivity: int, k: int) -> None:
     """Few classes take the plain path, more than 32 the vectorised one: both must find the least error."""

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from wevent import Cells, Levels, Population, Requirement, Roster
 
 USERS, WINDOWS, EPSILONS = ["ann", "bob", "cat", "dan"], [40, 120, 40, 40], [1.0, 0.6, 1.0, 0.5]
@@ -156,7 +157,7 @@ def plain_count(
     return matrix, rejected
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from([5, 5, 5, 8, 8, 11, 20, 6, 3]), st.integers(-1, 5)), max_size=40),

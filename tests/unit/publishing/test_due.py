@@ -39,7 +39,6 @@ class DelayedSource(SyntheticSource):
         super().__init__(end)
         self.wall, self.delays = wall, delays
         self.forgotten: list[int] = []
-        self.stopped_us = 1 << 62
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for counted in super().count(roster, first, most):
@@ -53,7 +52,7 @@ class DelayedSource(SyntheticSource):
     def idle(self, wait_s: float) -> bool:
         assert wait_s > 0
         self.wall.us += max(1, round(wait_s * SECOND))
-        return self.wall.us < self.stopped_us
+        return False
 
     def forget(self, through: int) -> None:
         self.forgotten.append(through)
@@ -102,6 +101,20 @@ def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path:
     assert told == [(slot, 60 * slot + offset_s) for slot in range(1, 13)]
 
 
+def test_a_release_that_is_in_time_waits_for_no_later_one(tmp_path: Path) -> None:
+    """Slots that closed while an earlier one was held are ready long before their own moments."""
+    wall = Wall()
+    told: list[tuple[int, int]] = []
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(
+            last=8,
+            due=DueMoments(CLOCK, 200 * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, DelayedSource(8, wall, {}), KeptOutput(), running=running).run()
+    assert told == [(slot, 60 * slot + 200) for slot in range(1, 9)]
+
+
 def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
     wall = Wall()
     source = DelayedSource(3, wall, {})
@@ -122,22 +135,38 @@ def test_nothing_is_in_the_journal_before_it_is_due(tmp_path: Path) -> None:
     assert all(committed == 0 or at >= 60 * SECOND * committed + 5 * SECOND for committed, at in looked)
 
 
-@pytest.mark.parametrize(("stopped_s", "published"), [(0, 0), (607, 0), (659, 1), (700, 1)])
-def test_who_is_told_to_stop_waits_for_no_far_moment_and_the_slot_is_drawn_by_the_next_run(
-    tmp_path: Path, stopped_s: int, published: int
-) -> None:
+def test_a_run_that_is_stopped_drops_what_it_holds_if_the_next_one_counts_it_again(tmp_path: Path) -> None:
     wall = Wall()
-    moments = DueMoments(CLOCK, 600 * SECOND, wall)
+    source = DelayedSource(3, wall, {})
     with make_journal(tmp_path / "run.journal") as journal:
-        source = DelayedSource(3, wall, {})
-        source.stopped_us = stopped_s * SECOND
-        summary = Publication(journal, source, KeptOutput(), running=Running(last=3, due=moments)).run()
-        assert (summary.first, summary.last) == (1, published)
-        assert journal.head().committed == published
-        assert wall.us <= max(61, stopped_s + 3) * SECOND, "it ends soon"
-        source = DelayedSource(3, wall, {})
-        summary = Publication(journal, source, KeptOutput(), running=Running(last=3, due=moments)).run()
-        assert (summary.first, summary.last) == (published + 1, 3)
+
+        def stopped(wait_s: float) -> bool:
+            return DelayedSource.idle(source, wait_s) or journal.head().committed == 1
+
+        source.idle = stopped  # type: ignore[method-assign]
+        running = Running(last=3, due=DueMoments(CLOCK, 5 * SECOND, wall))
+        done = Publication(journal, source, KeptOutput(), running=running).run()
+        assert (journal.head().committed, source.counted, source.forgotten) == (1, [1, 2], [1])
+        assert (done.first, done.last) == (1, 1), "what was dropped is not reported"
+        again = DelayedSource(3, wall, {})
+        done = Publication(journal, again, KeptOutput(), running=running).run()
+        assert (again.counted, again.forgotten, done.last) == ([2, 3], [2, 3], 3)
+
+
+def test_what_takes_as_long_as_there_are_events_comes_after_the_release(tmp_path: Path) -> None:
+    wall = Wall()
+    source = DelayedSource(1, wall, {})
+    order: list[str] = []
+    source.forget = lambda through: order.append("forgotten")  # type: ignore[method-assign]
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(last=1, progress=lambda slot, last: order.append("told"), at=order.append)
+        Publication(journal, source, KeptOutput(), running=running).run()
+    assert [step for step in order if step in ("committed", "emitted", "told", "forgotten")] == [
+        "committed",
+        "emitted",
+        "told",
+        "forgotten",
+    ]
 
 
 def settings(**changes: Any) -> StreamSettings:

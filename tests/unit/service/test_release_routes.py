@@ -17,7 +17,8 @@ from tests.support import commands
 from tests.unit.service.service_parts import SLOTS, Service, make_service, write_journal
 from wevent.journal import open_journal
 from wevent.outputs.lines import ndjson_line
-from wevent.service import release_feed
+from wevent.service import release_feed, release_range
+from wevent.service.journal_reader import JournalReader
 from wevent.service.release_feed import ReleaseFeed
 
 PARQUET = "application/vnd.apache.parquet"
@@ -157,6 +158,24 @@ def test_without_public_a_token_is_needed(tmp_path: Path, folder: Path) -> None:
     for path in ("/v1/about", "/v1/levels", "/v1/releases", "/v1/releases/stream", "/v1/ledger", "/v1/statement"):
         assert closed.ask("GET", path, role=None).status_code == 401, path
     assert closed.ask("GET", "/v1/about", role="read").status_code == 200
+
+
+def test_large_releases_are_read_one_by_one_and_none_is_lost(
+    service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_feed, "_KEPT", 2)
+    for module in (release_feed, release_range):
+        monkeypatch.setattr(module, "_PIECE_BYTES", 1)
+    asked = []
+    ask = JournalReader.ask
+    monkeypatch.setattr(JournalReader, "ask", lambda reader, question: asked.append(question) or ask(reader, question))
+    for accept, cells in (("application/x-ndjson", None), ("application/x-ndjson", "0,2"), ("text/csv", None)):
+        asked.clear()
+        options = ("--format", "csv" if accept == "text/csv" else "ndjson", *(("--cells", cells) if cells else ()))
+        said = commands.call(folder, "releases", "run.journal", *options).out
+        path = "/v1/releases" if cells is None else f"/v1/releases?cells={cells}"
+        assert service.ask("GET", path, role=None, headers={"Accept": accept}).text == said
+        assert len(asked) >= SLOTS - 2, "each of those that are not kept"
 
 
 # The stream

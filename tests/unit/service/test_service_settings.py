@@ -9,12 +9,17 @@ import pytest
 
 from tests.unit.service.service_parts import stream_settings
 from wevent.errors import InvalidSettings
-from wevent.publishing.service_table import ListenPlace
+from wevent.publishing.service_table import NUMBERS, ListenPlace
+from wevent.service.body_room import ROOM_BYTES
 from wevent.service.service_settings import ServiceSettings
 
 
 def settings(place: str | None = None, **table: Any) -> ServiceSettings:
     return ServiceSettings.of(stream_settings(Path("data/run.journal"), table), Path("etc"), place)
+
+
+def test_the_largest_body_that_may_be_allowed_has_room() -> None:
+    assert NUMBERS["max_body_bytes"][2] + NUMBERS["max_batch_bytes"][2] <= ROOM_BYTES
 
 
 def test_everything_has_a_default() -> None:

@@ -215,6 +215,23 @@ def test_a_folder_that_cannot_be_written(service: Parts, monkeypatch: pytest.Mon
     assert len(list(service.file.path.parent.iterdir())) == 1
 
 
+def test_nothing_is_written_that_would_be_refused_when_it_is_read(
+    service: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = service.tokens.create(["read"])
+    monkeypatch.setattr(tokens_file, "_MOST_BYTES", service.file.path.stat().st_size + 10)
+    with pytest.raises(StorageFailed, match="too many"):
+        service.tokens.create(["read"])
+    assert service.tokens.admit(made.text) == made.record, "all others are still admitted"
+
+
+def test_a_mistake_in_the_configuration_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "wevent.toml").write_text('journal = "run.journal"\n[service]\nlink_hours = "72"\n')
+    done = call(tmp_path, "token", "--config", "wevent.toml", "link", "ann")
+    assert done.code == 2
+    assert "link_hours in [service] to be a whole number" in done.err
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="no such file or directory"):
         parts(tmp_path / "nowhere").tokens.create(["read"])

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json, known
+from wevent.cli.answers.credentials import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 from wevent.cli.answers.journals import (
     AuditAnswer,
     BackupAnswer,
@@ -62,7 +63,6 @@ from wevent.cli.answers.simulations import (
     PlannedLevel,
     ReproduceAnswer,
 )
-from wevent.cli.answers.tokens import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 
 __all__ = [
     "ANSWERS",

@@ -13,6 +13,7 @@ from wevent.service import enrolment
 from wevent.service.access import needs
 from wevent.service.bodies import CSV, JSON, NDJSON, SMALL, BodyLimits, decoded, media_type, read_body
 from wevent.service.describing import described, reference
+from wevent.service.links import choosing_address
 from wevent.service.replies import (
     ChosenReply,
     ExportReply,
@@ -72,11 +73,8 @@ async def make_link(context: Context, user: User) -> Response:
     made = await to_thread.run_sync(
         context.links.make, user, context.settings.link_hours * _HOUR_S, limiter=context.changes
     )
-    settings = context.settings
-    address = settings.url or f"http://{settings.listen}"
-    return json_answer(
-        LinkReply(url=f"{address}/choose#{made.text}", expires=format_time(made.link.expires * SECOND_US)), 201
-    )
+    url = choosing_address(context.settings.url or f"http://{context.settings.listen}", made)
+    return json_answer(LinkReply(url=url, expires=format_time(made.link.expires * SECOND_US)), 201)
 
 
 @router.delete("/v1/users/{user}/links", **described(None, 400, 507, status=204, content={}))

@@ -119,7 +119,7 @@ class FileSource:
     def idle(self, wait_s: float) -> bool:
         """Nothing arrives."""
         time.sleep(wait_s)
-        return True
+        return False
 
     def forget(self, through: int) -> None:
         """Nothing is kept of slots that are counted; the files are the operator's."""

@@ -161,13 +161,16 @@ class LineSource:
         self._begun = max(self._begun, begun)
 
     def idle(self, wait_s: float) -> bool:
-        """Take in what arrives for so long; slots that close meanwhile are closed when they do."""
+        """Take in what arrives for so long; slots that close meanwhile are closed when they do.
+
+        Never to be given up: what is counted is nowhere else.
+        """
         if self._ended:
             time.sleep(wait_s)
         else:
             self._take(self._inbox.get(wait_s))
             self._look_at_the_clock()
-        return True  # of a slot that was counted no event is left
+        return False
 
     def forget(self, through: int) -> None:
         """Nothing is kept of slots that are counted."""

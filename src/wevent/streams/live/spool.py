@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -35,7 +35,6 @@ _FORMAT = 2
 _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
 _KEPT_OPEN = 16  # files: those of the slots that batches come for
-_LONGEST = 1 << 30  # of a record: more is damage
 
 
 def spool_folder(journal: Path) -> Path:
@@ -104,10 +103,12 @@ class Spool:
         self._lock = threading.Lock()  # of the table of files and what is written to them
         self._forcing = threading.Lock()  # one thread forces to disk what all have written
         self._written = self._durable = 0
+        self._refused: StorageFailed | None = None  # what the disk said when it was asked to keep something
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise _failed(folder, error) from None
+        _sync(folder.parent)  # the folder's own name is there after a power failure, too
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
         """What earlier runs left of slots after a committed one, slot by slot; files of committed slots are removed.
@@ -129,8 +130,8 @@ class Spool:
                 self._drop(slot)
                 continue
             yield from ((slot, spooled) for spooled in file.read())
-            self._force([file])
-            self._rest()
+            with self._forcing:
+                self._force_all()
         _sync(self.folder)
 
     def append(self, slot: int, spooled: Spooled) -> int:
@@ -148,19 +149,11 @@ class Spool:
         """Return once everything up to this number is on disk; many callers share one write.
 
         Raises:
-            StorageFailed: if the disk refused; what is on it then is not known, and nothing may be acknowledged.
+            StorageFailed: if the disk refused, now or ever: what is on it then is not known, and nothing may be acknowledged.
         """
         with self._forcing:
-            if self._durable >= number:
-                return
-            with self._lock:
-                through, files = self._written, [file for file in self._files.values() if file.dirty]
-                fresh = any(file.fresh for file in files)
-            self._force(files)
-            if fresh:
-                _sync(self.folder)
-            self._durable = through
-            self._rest()
+            if self._durable < number:
+                self._force_all()
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -175,12 +168,36 @@ class Spool:
         if gone:
             _sync(self.folder)
 
-    def _force(self, files: Iterable[_SlotFile]) -> None:
+    def close(self) -> None:
+        """Close the files; they stay, and who still waits for `force` finds out whether what they wrote does."""
+        with self._forcing:
+            with suppress(StorageFailed):
+                self._force_all()
+            with self._lock:
+                for file in self._files.values():
+                    file.close()
+                self._files.clear()
+
+    def _force_all(self) -> None:
+        """Force to disk whatever is written, in the one thread that forces.
+
+        A disk that refused once is not asked again: it forgets what it could not keep, and would say yes (fsync(2)).
+        """
+        if self._refused is not None:
+            raise self._refused
+        with self._lock:
+            through, files = self._written, [file for file in self._files.values() if file.dirty]
+            fresh = any(file.fresh for file in files)
         try:
             for file in files:
                 file.force()
-        except OSError as error:
-            raise _failed(self.folder, error) from None
+            if fresh:
+                _sync(self.folder)
+        except StorageFailed as refused:
+            self._refused = refused
+            raise
+        self._durable = through
+        self._rest()
 
     def _rest(self) -> None:
         """Keep the latest files open: who is far behind has many, and a process may have so many only."""
@@ -198,13 +215,6 @@ class Spool:
         file.close()
         _remove(file.path)
 
-    def close(self) -> None:
-        """Close the files; they stay."""
-        with self._forcing, self._lock:
-            for file in self._files.values():
-                file.close()
-            self._files.clear()
-
 
 class _SlotFile:
     """The file of one slot, open for appending.
@@ -215,8 +225,8 @@ class _SlotFile:
         start_us: when the slot begins.
 
     Attributes:
-        dirty: whether something was written that is not forced to disk.
-        fresh: whether its name is not forced to disk either.
+        dirty: whether something was written that is not known to be forced to disk.
+        fresh: whether neither is its name.
     """
 
     def __init__(self, path: Path, cells: Cells, start_us: int) -> None:
@@ -228,7 +238,7 @@ class _SlotFile:
             self._size = os.fstat(self._opened(os.O_CREAT)).st_size
         except OSError as error:
             raise _failed(path, error) from None
-        self.dirty = self.fresh = self._size == 0
+        self.dirty = self.fresh = True  # also of a file that was there: nobody knows what an earlier run had forced
         if not self._size:
             self._begin()
 
@@ -266,19 +276,22 @@ class _SlotFile:
 
     def force(self) -> None:
         self.dirty = self.fresh = False  # before: what is written meanwhile is dirty again
-        os.fdatasync(self._opened()) if hasattr(os, "fdatasync") else os.fsync(self._opened())
+        try:
+            os.fdatasync(self._opened()) if hasattr(os, "fdatasync") else os.fsync(self._opened())
+        except OSError as error:
+            raise _failed(self.path, error) from None
 
     def is_of_this_stream(self) -> bool:
         """Whether it begins as this version writes it, for a slot that begins when this one does."""
         return self._header() is not None
 
     def read(self) -> Iterator[Spooled]:
-        """Every record of a file of this stream; an end that a crash has torn is cut off."""
+        """Every record of a file of this stream, one in memory at a time; an end that a crash has torn is cut off."""
         header = self._header()
         assert header is not None
         whole, declared = header
         places = self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
-        for place, record in _records(self._contents(), whole):
+        for place, record in _records(self.path, whole):
             whole = place
             spooled = _decode(record)
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
@@ -307,32 +320,37 @@ class _SlotFile:
 
     def _header(self) -> tuple[int, Any] | None:
         """Where the header ends, and the cells it declares."""
-        place, header = next(_records(self._contents()), (0, b""))
+        place, header = next(_records(self.path), (0, b""))
         try:
             form, declared, start_us = msgspec.msgpack.decode(header)
         except (msgspec.DecodeError, ValueError, TypeError):
             return None
         return (place, declared) if (form, start_us) == (_FORMAT, self._start_us) else None
 
-    def _contents(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise _failed(self.path, error) from None
 
-
-def _records(data: bytes, place: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Whole records, each with the place behind it; ends at the first that is not whole.
+def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Whole records of a file from a place on, each with the place behind it; ends at the first that is not whole.
 
     A power failure may leave zeros where nothing was written yet: they look like an empty record, which there is none of.
+
+    Raises:
+        StorageFailed: if it cannot be read.
     """
-    while place + _FRAME.size <= len(data):
-        size, checksum = _FRAME.unpack_from(data, place)
-        record = data[place + _FRAME.size : place + _FRAME.size + size]
-        if not 0 < size <= _LONGEST or len(record) < size or zlib.crc32(record) != checksum:
-            return
-        place += _FRAME.size + size
-        yield place, record
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(place)
+            while len(frame := file.read(_FRAME.size)) == _FRAME.size:
+                length, checksum = _FRAME.unpack(frame)
+                place += _FRAME.size + length
+                if not length or place > size:
+                    return
+                record = file.read(length)
+                if len(record) < length or zlib.crc32(record) != checksum:
+                    return
+                yield place, record
+    except OSError as error:
+        raise _failed(path, error) from None
 
 
 def _encode(spooled: Spooled) -> bytes:

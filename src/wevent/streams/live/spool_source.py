@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,9 +150,8 @@ class SpoolSource:
             return self._closed(self._now())
 
     def idle(self, wait_s: float) -> bool:
-        """Wait; events go on being received by other threads. After `stop` the files keep what is not committed."""
-        time.sleep(wait_s)
-        return not self._stopping.is_set()
+        """Wait; events go on being received by other threads. After `stop` no longer: the files have what was counted."""
+        return self._stopping.wait(wait_s)
 
     def forget(self, through: int) -> None:
         """Slots up to this one are committed: their events, and the ids of batches that came in them, are removed."""
@@ -195,7 +193,8 @@ class SpoolSource:
     def close(self) -> None:
         """Close the files; what they hold is counted by the next run."""
         self._stopping.set()
-        self._spool.close()
+        with self._lock:  # whoever was taking a batch in has written it; whoever comes now is refused
+            self._spool.close()
 
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only."""
@@ -290,8 +289,9 @@ class SpoolSource:
         slots = (events.times - self._clock.origin_us) // self._clock.length_us + 1
         begun = self._clock.slot_of(now_us)
         begun = begun if self._last is None else min(begun, self._last)
-        before, after = slots < 1, slots > begun
+        before = slots < 1
         late = ~before & (slots <= self._closed(now_us))
+        after = ~(before | late) & (slots > begun)  # a clock that is behind what was closed makes no second reason
         unknown = ~(before | after | late) & (events.cells < 0)
         reasons = {"before": before, "after": after, "late": late, "unknown_cell": unknown}
         rejected |= {reason: int(np.count_nonzero(which)) for reason, which in reasons.items()}

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from tests.support.window_checker import violated_windows
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
@@ -79,7 +80,7 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
     assert steady(ledger, 50).tolist() == [10**9, 10**9, 200_000_000]
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(
     population=populations,
     options=st.sampled_from([{"unbiased": False}, {"unbiased": True}, {"anchors": True}, {"cycle": 12}]),

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.memory_journal import MemoryJournal, Place
+from tests.support.profiles import examples
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
@@ -145,7 +146,7 @@ RESTORED = HoldOut((Reign(1, 40, None),), (Restore(20, 40, 20, True, bytes([0, 2
 
 
 @pytest.mark.parametrize("rule", [RULE, STRANGERS, RESTORED])
-@settings(deadline=None, max_examples=20)
+@examples(8)
 @given(data=st.data())
 def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 2**32))
@@ -171,7 +172,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.Da
 
 
 @pytest.mark.parametrize("rule", [RULE, STRANGERS, RESTORED])
-@settings(deadline=None, max_examples=20)
+@examples(8)
 @given(seed=st.integers(0, 2**32), gaps=st.lists(st.integers(1, 30), min_size=2, max_size=6))
 def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: HoldOut, seed: int, gaps: list[int]) -> None:
     """Whatever SQL does for speed: the rows are those of `wevent.people.histories`, applied one by one to lists."""

@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.profiles import examples
 from wevent import Levels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidRoster, WeventError
 from wevent.streams import read_requirements
@@ -169,7 +170,7 @@ _TEXT = st.text(st.sampled_from(' "ü1a,0-'), max_size=4)
 _ROW = st.tuples(_TEXT, st.sampled_from(["4", " 4", "7 ", ""]), st.sampled_from(["1", "0.5", "0.50 ", "nine", ""]))
 
 
-@settings(deadline=None, max_examples=200)
+@examples(50)
 @given(rows=st.lists(_ROW, max_size=12), long=st.booleans())
 def test_delimited_files_are_read_as_objects_are(rows: list[tuple[str, str, str]], long: bool) -> None:
     if long:

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 from wevent.counting.cells import Cells
+from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live import spool as spool_module
 from wevent.streams.live.spool import BatchAnswer
 from wevent.streams.live.spool_source import SpoolSource
+from wevent.streams.records.decoding import EventColumns
 from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
@@ -384,6 +386,98 @@ def test_a_disk_that_does_not_force_ends_the_service(tmp_path: Path, monkeypatch
         counted(source, 1)
 
 
+def test_a_disk_that_refused_once_is_never_believed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who waits behind the thread that was refused must not be told that all is well."""
+    spool = spool_module.Spool(tmp_path / "spool", Cells.of(2), CLOCK)
+    numbers = [spool.append(1, spooled(name)) for name in ("1", "2")]
+
+    def refuse(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", refuse)
+        with pytest.raises(StorageFailed):
+            spool.force(numbers[0])
+    with pytest.raises(StorageFailed):
+        spool.force(numbers[1])
+
+
+def test_what_a_killed_run_wrote_is_forced_before_its_sender_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, batch = Clock(3), lines((1, 7, "north"))
+    with monkeypatch.context() as patched:  # killed between writing and forcing
+        patched.setattr(spool_module.Spool, "force", lambda spool, number: None)
+        opened(tmp_path, now).receive("a", "1", batch)
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: forced.append(os.fstat(file).st_ino))
+    again = opened(tmp_path, now)
+    assert again.receive("a", "1", batch).accepted == 1
+    assert forced == [(tmp_path / "spool" / "slot-1.events").stat().st_ino]
+
+
+def test_who_waits_while_the_files_are_closed_is_told_the_truth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", forced.append)
+    kept = spool_module.Spool(tmp_path / "kept", Cells.of(2), CLOCK)
+    number = kept.append(1, spooled("1"))
+    kept.close()
+    assert len(forced) == 1
+    kept.force(number)
+
+    def refuse(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    lost = spool_module.Spool(tmp_path / "lost", Cells.of(2), CLOCK)
+    number = lost.append(1, spooled("1"))
+    lost.close()
+    with pytest.raises(StorageFailed):
+        lost.force(number)
+
+
+def test_zeros_that_a_power_failure_left_at_the_end_are_cut_off(tmp_path: Path) -> None:
+    now = Clock(3)
+    opened(tmp_path, now).receive("a", "1", lines((1, 7, "north")))
+    path = tmp_path / "spool" / "slot-1.events"
+    whole = path.read_bytes()
+    path.write_bytes(whole + bytes(4096))
+    again = opened(tmp_path, now)
+    assert path.read_bytes() == whole
+    now.seconds = 10
+    assert counted(again, 1) == [[1, 0]]
+
+
+def test_a_file_that_cannot_be_begun_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = opened(tmp_path, Clock(3))
+    before = len(os.listdir("/dev/fd"))
+
+    def refuse(file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", refuse)
+        for _ in range(3):
+            with pytest.raises(StorageFailed):
+                source.receive("a", "1", lines((1, 7, "north")))
+    assert len(os.listdir("/dev/fd")) == before
+    assert files(tmp_path) == {}
+    assert source.receive("a", "1", lines((1, 7, "north"))).accepted == 1
+
+
+def test_with_a_clock_behind_what_is_committed_an_event_has_one_reason_still(tmp_path: Path) -> None:
+    source = opened(tmp_path, Clock(3), committed=4)
+    told = source.receive("a", "1", lines((35, 7, "north"), (-20, 7, "north"), (55, 7, "north")))
+    assert (told.accepted, told.rejected) == (0, {"before": 1, "late": 1, "after": 1})
+
+
+def spooled(batch: str) -> spool_module.Spooled:
+    nothing = np.empty(0, dtype=np.int64)
+    return spool_module.Spooled("a", batch, b"", None, EventColumns(nothing, Labels(nothing), nothing))
+
+
 def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> None:
     source = SpoolSource(settings(), CLOCK, None, folder=tmp_path / "spool", now_us=Clock(3))
     with pytest.raises(ServiceStopping):
@@ -394,6 +488,7 @@ def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> N
     with pytest.raises(ServiceStopping):
         source.receive("a", "2", lines((1, 7, "north")))
     assert counted(source, 1) == []
+    assert source.idle(3600), "nothing is waited for: the next run counts it again"
 
 
 def test_many_senders_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""`make serve` without make: the service and the city come up, live, and end together at one Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import wevent
+from wevent.client import Client
+
+pytestmark = pytest.mark.slow
+
+
+def free_port() -> int:
+    with socket.socket() as trying:
+        trying.bind(("127.0.0.1", 0))
+        return int(trying.getsockname()[1])
+
+
+def start(folder: Path, port: int) -> subprocess.Popen[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "wevent.experiments.live_city",
+        "--port",
+        str(port),
+        "--users",
+        "900",
+        "--day",
+        "120",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+def test_the_city_lives_and_ends(tmp_path: Path, port: int) -> None:
+    city = start(tmp_path, port)
+    try:
+        assert city.stdout is not None
+        said = ""
+        for line in city.stdout:
+            said += line
+            if "Stop with Ctrl-C." in line:
+                break
+        url = f"http://127.0.0.1:{port}"
+        assert f"{url}/\n" in said
+        link = re.search(r"/choose#(wel_\S+)", said)
+        assert link, said
+        token = tmp_path / "demo-serve" / "admin.token"
+        assert token.stat().st_mode & 0o777 == 0o600
+        with Client(url, token=token.read_text().strip()) as client, Client(url, token=link[1]) as own:
+            releases = client.stream(after=0)
+            first = next(releases)
+            assert first.outcome == "fresh"
+            assert sum(first.by_cell().values()) > 100  # several hundred of the 900 people are on the map
+            assert own.requirement().requirement.level is not None
+            next(releases)  # who enrolled before the first slot is in force now
+            assert client.overview()["members"] == 900
+    finally:
+        os.killpg(city.pid, signal.SIGINT)
+        begun = time.monotonic()
+        rest, _ = city.communicate(timeout=60)
+    assert city.returncode == 0, rest
+    assert rest.rstrip().endswith("Stopped.")
+    assert "Traceback" not in rest
+    assert time.monotonic() - begun < 30
+    with socket.socket() as trying:
+        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trying.bind(("127.0.0.1", port))  # nobody listens there any more
+
+
+def test_a_taken_port_is_a_sentence(tmp_path: Path, port: int) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        said, _ = start(tmp_path, port).communicate(timeout=60)
+    assert "Expected a port that is free" in said
+    assert f"make serve PORT={port + 1}" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "demo-serve").exists()
