@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +23,24 @@ def all_bytes(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def leftovers(folder: Path, run: str, batches: Iterable[SentBatch], clock: Clock, through: int) -> list[str]:
-    """Where something of events of slots up to a committed one is found; must be empty."""
+def leftovers(folder: Path, run: str, sent: Callable[[], list[SentBatch]], clock: Clock, through: int) -> list[str]:
+    """Where something of events of slots up to a committed one is found; must be empty.
+
+    Args:
+        folder: where to look.
+        run: what marks everything of this run.
+        sent: what was sent so far; asked after looking, for a batch may be sent again meanwhile.
+        clock: of the slots.
+        through: the committed slot.
+    """
     marks = re.compile(rf"mk{run}-(\d+)-\d+-\d+".encode())
     names = re.compile(rf"id{run}-(\d+)".encode())
-    files = all_bytes(folder)  # first: a batch that is sent again meanwhile says so before its id is written anywhere
-    over = {batch.id.encode() for batch in batches if batch.known_until <= through}
+    contents = all_bytes(folder)
+    batches = sent()
+    over = {batch.id.encode() for batch in batches}
+    over -= {batch.id.encode() for batch in batches if batch.known_until > through}
     found = []
-    for name, data in files.items():
+    for name, data in contents.items():
         found += [f"{name}: an id of slot {int(mark[1])}" for mark in marks.finditer(data) if int(mark[1]) <= through]
         found += [f"{name}: the id of batch {int(one[1])}" for one in names.finditer(data) if one[0] in over]
         found += [f"{name}: the time of an event"] * has_times(data, clock.origin_us, clock.end_us(through))

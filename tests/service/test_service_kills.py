@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.service.leftovers import leftovers
-from tests.service.sending import Books, Clock, Enroller, Sender, StreamReader, now_us, people
+from tests.service.sending import Books, Clock, Enroller, Sender, SentBatch, StreamReader, now_us, people
 from tests.service.serving_process import WITNESSED, Service, event_line
 from tests.support.commands import wait_for
 from wevent.journal import open_journal
@@ -92,9 +92,12 @@ class Campaign:
 
     def check_files(self) -> None:
         committed = self.service.committed(self.token)
-        batches = [batch for sender in self.senders for batch in list(sender.batches)]
-        found = leftovers(self.service.folder, self._run, batches, self.clock, committed)
+        found = leftovers(self.service.folder, self._run, self.sent, self.clock, committed)
         assert not found, found[:5]
+
+    def sent(self) -> list[SentBatch]:
+        """All batches so far."""
+        return [batch for sender in self.senders for batch in list(sender.batches)]
 
     def check_releases(self) -> None:
         """What the API says of every slot is what the stream said."""
@@ -108,7 +111,7 @@ class Campaign:
         """Nobody kills any more: everything is answered, released and adds up. Slots, and events that were counted."""
         for thread in (*self.senders, self.enroller):
             thread.finish()
-        batches = [batch for sender in self.senders for batch in sender.batches]
+        batches = self.sent()
         self.service.wait_until_committed(max(event.slot for batch in batches for event in batch.events), self.token)
         self.check_files()
         self.check_releases()
@@ -126,7 +129,7 @@ class Campaign:
         listed = json.loads(self.service.command("users", "run.journal", "list", "--json").out)["users"]
         assert {row["user"] for row in listed} >= set(self.enroller.acknowledged), "who was told is registered"
         counted = Books(batches).check(self.witness, last)
-        found = leftovers(self.service.folder, self._run, batches, self.clock, last)
+        found = leftovers(self.service.folder, self._run, self.sent, self.clock, last)
         assert not found, found[:5]
         assert "Traceback" not in self.service.log
         return last, counted
