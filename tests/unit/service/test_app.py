@@ -48,8 +48,31 @@ def test_refusals_are_problems_with_one_sentence(service: Service) -> None:
         assert told["status"] == status
         assert told["detail"].startswith("Expected ")
         assert "; received " in told["detail"]
-    assert service.ask("PATCH", "/v1/users/1/requirement").headers["allow"] == "DELETE, GET, PUT"
+    patched = service.ask("PATCH", "/v1/users/1/requirement")
+    assert patched.headers["allow"] == "DELETE, GET, PUT"
+    assert "(DELETE, GET, PUT)" in patched.json()["detail"]
     assert service.ask("GET", "/v1/about", role=None).headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/v1/releases?limit=0", "Expected a number of at least 1 for limit in the query; received something else."),
+        ("/v1/releases?limit=10001", "Expected a number of at most 10000 for limit in the query;"),
+        ("/v1/releases?limit=x", "Expected a whole number for limit in the query;"),
+        (f"/v1/releases?from={'9' * 101}", "Expected at most 100 characters for from in the query;"),
+        ("/v1/releases/stream?after=x", "Expected the number of a slot for after in the query;"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said_in_words(service: Service, path: str, sentence: str) -> None:
+    answer = service.ask("GET", path)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(sentence)
+
+
+def test_a_switch_is_true_or_false(service: Service) -> None:
+    answer = service.ask("PUT", "/v1/users/1/requirement?dry_run=perhaps", json={"level": "High/Small"})
+    assert answer.json()["detail"].startswith("Expected true or false for dry_run in the query;")
 
 
 def test_the_log_names_templates_and_never_what_was_sent(service: Service, caplog: pytest.LogCaptureFixture) -> None:

@@ -90,6 +90,20 @@ def test_what_nobody_may_hold_is_refused(service: Service, body: dict[str, Any])
         assert journal.registry.pending() == 0
 
 
+def test_a_requirement_that_is_stated_in_no_way_is_told_the_keys_of_the_body(service: Service) -> None:
+    told = put(service, "ann", {"privacy": "High"}).json()["detail"]
+    assert "received privacy." in told
+    assert "/v1/levels" in told
+    assert "--" not in told
+
+
+def test_nobody_to_leave_is_not_told_a_command(service: Service) -> None:
+    for path in ("/v1/users/nobody/requirement", "/v1/users/nobody"):
+        answer = service.ask("DELETE", path, "enrol")
+        assert answer.status_code == 404
+        assert answer.json()["detail"].endswith("Check the id, letter by letter.")
+
+
 def test_bodies_of_requirements_are_small_json(service: Service) -> None:
     path = "/v1/users/ann/requirement"
     assert service.ask("PUT", path, "enrol", content=b"{}").status_code == 415
