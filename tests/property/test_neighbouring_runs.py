@@ -44,6 +44,7 @@ def figures() -> Iterator[Counter[str]]:
     scripted.register()
     begun, counted = time.time(), Counter[str]()
     yield counted
+    scripted.unregister()
     if RESULT and counted["pairs"] >= PAIRS and not counted["different"]:
         result = {
             "command": "make soak",

@@ -17,6 +17,7 @@ from wevent.core.estimators.sampling import Sampling, laplace_error
 from wevent.core.mechanism import Idle, Measurement, Mechanism
 from wevent.core.smoothers.filter import Filter
 from wevent.core.smoothers.hold import Hold
+from wevent.publisher import catalogue
 
 
 class Script:
@@ -89,6 +90,12 @@ def register() -> None:
     """Make the mechanisms known in this process."""
     for row in (every_slot, every_second, leaky):
         wevent.register(row)
+
+
+def unregister() -> None:
+    """Make them unknown again: other tests list every mechanism there is."""
+    for row in (every_slot, every_second, leaky):
+        catalogue._registered.pop(row.name, None)
 
 
 def write_package(folder: Path) -> None:
