@@ -118,14 +118,9 @@ class Rig:
         self.source = SpoolSource(stream, SLOTS, LAST, folder=folder / "spool", now_us=self.wall)
         self.source.resume({"slot": 0, "time_unit": "s"})
         self.source._stopping = Waiting(self.wall)
-        self.source.idle = self._idle  # type: ignore[method-assign]
         self.state.receiver = self.source
         self._failure: BaseException | None = None
         self.thread = threading.Thread(target=self._publish, daemon=True)
-
-    def _idle(self, wait_s: float) -> bool:
-        self.wall.sleep(wait_s)
-        return True
 
     def _publish(self) -> None:
         due = DueMoments(SLOTS, DUE_S * SECOND, self.wall)
