@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def free_port() -> int:
         return int(trying.getsockname()[1])
 
 
-def start(folder: Path, port: int) -> subprocess.Popen[str]:
+def start(folder: Path, port: int, **more: Any) -> subprocess.Popen[str]:
     command = [
         sys.executable,
         "-m",
@@ -39,7 +40,7 @@ def start(folder: Path, port: int) -> subprocess.Popen[str]:
     ]
     environment = {**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(command, cwd=folder, env=environment, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, start_new_session=True, **pipes, **more)  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.fixture
@@ -75,12 +76,34 @@ def test_the_city_lives_and_ends(tmp_path: Path, port: int) -> None:
         begun = time.monotonic()
         rest, _ = city.communicate(timeout=60)
     assert city.returncode == 0, rest
-    assert rest.rstrip().endswith("Stopped.")
+    assert rest.rstrip().endswith("Stopped. The next `make serve` makes another city.")
     assert "Traceback" not in rest
     assert time.monotonic() - begun < 30
     with socket.socket() as trying:
         trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         trying.bind(("127.0.0.1", port))  # nobody listens there any more
+
+
+def ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("asking", [signal.SIGINT, signal.SIGTERM])
+def test_a_city_that_a_script_started_ends_when_it_is_asked_to(tmp_path: Path, port: int, asking: int) -> None:
+    """A shell without job control starts `make serve &` with SIGINT ignored."""
+    city = start(tmp_path, port, preexec_fn=ignore_interrupts)
+    try:
+        assert city.stdout is not None
+        assert any("Stop with Ctrl-C." in line for line in city.stdout)
+        city.send_signal(asking)
+        rest, _ = city.communicate(timeout=60)
+    finally:
+        city.kill()
+    assert city.returncode == 0, rest
+    assert "Stopped." in rest
+    with socket.socket() as trying:
+        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trying.bind(("127.0.0.1", port))  # nor does the service listen any more
 
 
 def test_a_taken_port_is_a_sentence(tmp_path: Path, port: int) -> None:

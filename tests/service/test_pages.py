@@ -245,8 +245,11 @@ def test_leaving_and_erasing_are_one_click_each(browser: Browser, service: Serve
     with watched(browser, link) as seen:
         page = seen.page
         seen.expected += ["404"]  # nobody is registered under the link then
-        page.get_by_role("button", name="Leave now").click()
-        expect(page.locator("#left")).to_contain_text(re.compile(r"You have left, .*kept until .*\(slot \d+\)"))
+        with page.expect_response(lambda answer: answer.request.method == "DELETE") as leaving:
+            page.get_by_role("button", name="Leave now").click()
+        over = leaving.value.json()["kept_until"] + 1  # it is kept through that slot
+        expect(page.locator("#left")).to_contain_text(re.compile(rf"You have left, .*kept until .*\(slot {over}\)"))
+        expect(page.locator("#memberships")).to_contain_text("over since")  # once it is, without being asked
         expect(page.locator("#now")).to_contain_text("Not in the statistics")
         pick(page, "window", "Large")
         pick(page, "privacy", "High")

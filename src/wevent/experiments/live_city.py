@@ -59,6 +59,7 @@ The people are invented; a day of theirs takes {minutes:g} minutes. Stop with Ct
 _EARLY = 0.9  # of the people have chosen before the service begins; the others do when it runs
 _LEAD_S = 15  # until slot 1: time to start the service and to enrol the others
 _STOP_S = 20.0
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command(epilog="Example: make serve PORT=8081")
@@ -68,7 +69,8 @@ _STOP_S = 20.0
 @click.option("--day", default=600.0, show_default=True, type=click.FloatRange(60.0), help="Seconds that a day takes.")
 def main(port: int, folder: Path, users: int, day: float) -> None:
     """Serve an invented city: people enrol and are seen through the API; the page shows what is released."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for asking in _STOPPING:  # said: what a script starts with & has SIGINT ignored, and could only be killed
+        signal.signal(asking, signal.default_int_handler)
     try:
         _refuse_taken(port)
         _prepare(folder, port, users)
@@ -82,7 +84,7 @@ def main(port: int, folder: Path, users: int, day: float) -> None:
             click.echo(_WHERE.format(**where))
             sender.run(ended)
     except KeyboardInterrupt:
-        click.echo("Stopped.")
+        click.echo("Stopped. The next `make serve` makes another city.")
     except WeventError as error:
         raise click.ClickException(str(error)) from None
     else:
@@ -157,7 +159,8 @@ def _serving(folder: Path) -> Iterator[threading.Event]:
     try:
         yield ended
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one Ctrl-C is enough
+        for asking in _STOPPING:  # one Ctrl-C is enough
+            signal.signal(asking, signal.SIG_IGN)
         process.terminate()
         waiting.join(_STOP_S)
         if not ended.is_set():

@@ -41,6 +41,16 @@ class Asked(NamedTuple):
     privacy: str | None = None
     level: str | None = None
 
+    @property
+    def given(self) -> list[str]:
+        """What of it is stated, by name."""
+        return [name for name, value in self._asdict().items() if value is not None]
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether it states a requirement in one of the three ways, and nothing beside it."""
+        return set(self.given) in ({"level"}, {"window", "privacy"}, {"window", "epsilon"})
+
 
 class InForce(NamedTuple):
     """From when on a change is in force.
@@ -277,16 +287,10 @@ def _still_waits(registry: Registry, wish: Change, slot: int) -> int | None:
 def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:
     """The requirement that is asked for, and the words it comes from."""
     table = terms.level_table or Levels.default()
-    ways = [
-        asked.level is not None,
-        asked.privacy is not None and asked.window is not None,
-        asked.epsilon is not None and asked.window is not None,
-    ]
-    given = [part is not None for part in asked]
-    if ways.count(True) != 1 or sum(given) > (1 if asked.level is not None else 2):
+    if not asked.is_one_way:
         raise InvalidMembership(
             "--level, or --window (in slots, or a duration) with --epsilon, or --window with --privacy (words)",
-            ", ".join(f"--{name}" for name, value in asked._asdict().items() if value is not None) or "none of them",
+            ", ".join(f"--{name}" for name in asked.given) or "none of them",
             "Give one of these; `wevent levels` shows the words.",
         )
     if asked.level is not None:

@@ -63,6 +63,8 @@ async def _refuse_path(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _SENTENCES.get(error.status_code, "Expected a request that can be answered; received another one.")
     allowed = _methods(request) if error.status_code == 405 else ""
+    if allowed:
+        detail = f"Expected a method that this path has ({allowed}); received another one. See /openapi.json."
     return problem(error.status_code, detail, {"Allow": allowed} if allowed else error.headers)
 
 

@@ -30,6 +30,7 @@ SMALL_BYTES = 1 << 16
 
 _LARGE_BYTES = 1 << 18  # from here on unpacking and splitting would hold up other requests: it goes to a thread
 _MOST_MEMBERS = 64  # parts that a gzip body may be put together from
+_GZIP = b"\x1f\x8b"  # what it begins with
 _COMMAS_PER_EVENT = 16  # more of them, and the parts of an array could take far more room than the array
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -81,7 +82,7 @@ async def read_body(request: Request, limits: BodyLimits, place: BodyPlace | Non
 
     Raises:
         RequestRefused: if it is too long, sent or unpacked (413), came too slowly (408), is packed in another way than gzip
-            (415), or is no such (400); or if there is no room for it (503).
+            (415), or is no such, or is one and does not say so (400); or if there is no room for it (503).
     """
     packed = _is_packed(request)
     length = request.headers.get("content-length", "")
@@ -89,6 +90,10 @@ async def read_body(request: Request, limits: BodyLimits, place: BodyPlace | Non
         raise _too_long(limits.sent, "sent")
     sent = await _sent(request, limits, place)
     if not packed:
+        if sent.startswith(_GZIP):  # no text begins so
+            raise RequestRefused(
+                400, "a body as its headers say", "one that is packed with gzip", "Send Content-Encoding: gzip with it."
+            )
         return sent
     if limits.unpacked < _LARGE_BYTES:
         whole = unpacked(sent, limits.unpacked)

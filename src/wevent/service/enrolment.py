@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wevent.core.budget import NANO
-from wevent.errors import NotRegistered, WeventError
+from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal
 from wevent.people.histories import Membership
 from wevent.people.holdout import Key
@@ -34,12 +34,20 @@ from wevent.service.replies import (
 )
 from wevent.streams.windows import span_text
 
+_NOBODY = "Check the id, letter by letter."
+
 
 def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
     """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
     asked = Asked(
         **{name: None if value is None else str(value) for name in Asked._fields for value in [getattr(body, name)]}
     )
+    if not asked.is_one_way:  # the registry's own sentence has the options of the command
+        raise InvalidMembership(
+            "level, or window (in slots, or a duration) with epsilon, or window with privacy (words)",
+            ", ".join(asked.given) or "none of them",
+            "Give one of these; /v1/levels has the words.",
+        )
     force = registrations.choose(path, user, asked, dry_run=dry_run)
     assert force.slot is not None
     assert force.person is not None
@@ -56,7 +64,10 @@ def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> Ch
 
 def leave(path: Path, user: str, *, erased: bool) -> LeftReply:
     """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
-    force = registrations.leave(path, user, erased=erased)
+    try:
+        force = registrations.leave(path, user, erased=erased)
+    except NotRegistered as error:  # its remedy is a command
+        raise NotRegistered(error.expected, error.received, _NOBODY) from None
     assert force.slot is not None
     assert force.person is not None
     person = force.person
@@ -82,7 +93,7 @@ def requirement_of(journal: Journal, user: str) -> RequirementReply:
         view = after_wishes(view, (), registrations.boundary_ahead(head), journal.registry.salt)
     held = view.current
     if held is None:
-        raise NotRegistered("a registered user", "one who is not", "Check the id, letter by letter.")
+        raise NotRegistered("a registered user", "one who is not", _NOBODY)
     return RequirementReply(
         requirement=_held(held.key, held.level, head.epoch.terms.slot_length_us),
         counted_from=held.first,

@@ -82,6 +82,17 @@ _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
 _STATUSES: dict[type[WeventError], int] = {NotRegistered: 404, BatchConflict: 409, ServiceStopping: 503}
 
 
+_PARAMETERS = {
+    "bool_parsing": "true or false",
+    "int_parsing": "a whole number",
+    "greater_than_equal": "a number of at least {ge}",
+    "less_than_equal": "a number of at most {le}",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": "the number of a slot",  # no other text has a pattern
+}
+"""What was expected of a parameter, by pydantic's name for what is wrong with it."""
+
+
 def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, facts: Mapping[str, Any] | None = None
 ) -> Response:
@@ -119,6 +130,8 @@ def problem_of_validation(error: RequestValidationError) -> Response:
     first = error.errors()[0]
     place = [str(part) for part in first["loc"]]
     where, name = place[0], place[-1]
-    told = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    known = _PARAMETERS.get(first["type"])
+    usual = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    told = usual if known is None else known.format_map(first.get("ctx", {}))
     sentence = f"Expected {told} for {name} in the {where}; received something else. Correct it."
     return problem(400, sentence, facts={"parameter": name})

@@ -48,18 +48,45 @@ def test_refusals_are_problems_with_one_sentence(service: Service) -> None:
         assert told["status"] == status
         assert told["detail"].startswith("Expected ")
         assert "; received " in told["detail"]
-    assert service.ask("PATCH", "/v1/users/1/requirement").headers["allow"] == "DELETE, GET, PUT"
+    patched = service.ask("PATCH", "/v1/users/1/requirement")
+    assert patched.headers["allow"] == "DELETE, GET, PUT"
+    assert "(DELETE, GET, PUT)" in patched.json()["detail"]
     assert service.ask("GET", "/v1/about", role=None).headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/v1/releases?limit=0", "Expected a number of at least 1 for limit in the query; received something else."),
+        ("/v1/releases?limit=10001", "Expected a number of at most 10000 for limit in the query;"),
+        ("/v1/releases?limit=x", "Expected a whole number for limit in the query;"),
+        (f"/v1/releases?from={'9' * 101}", "Expected at most 100 characters for from in the query;"),
+        ("/v1/releases/stream?after=x", "Expected the number of a slot for after in the query;"),
+        ("/v1/releases?format=csv", "Expected parameters out of from, to, cells, limit in the query; received another"),
+        ("/v1/about?format=csv", "Expected a call without a query; received another parameter."),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said_in_words(service: Service, path: str, sentence: str) -> None:
+    answer = service.ask("GET", path)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(sentence)
+
+
+def test_a_switch_is_true_or_false(service: Service) -> None:
+    answer = service.ask("PUT", "/v1/users/1/requirement?dry_run=perhaps", json={"level": "High/Small"})
+    assert answer.json()["detail"].startswith("Expected true or false for dry_run in the query;")
 
 
 def test_the_log_names_templates_and_never_what_was_sent(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        service.ask("GET", "/v1/users/secret-id/requirement?dry_run=secret-query")
+        service.ask("GET", "/v1/users/secret-id/requirement")
+        service.ask("GET", "/v1/users/secret-id/requirement?secret-name=secret-query")
         service.ask("GET", "/secret-path")
         service.ask("GET", "/v1/about", role=None, headers={"Authorization": "Bearer secret-token"})
     own = [record for record in caplog.records if record.name.startswith("wevent")]
     lines = [record.getMessage() for record in own]
-    assert lines == ["GET /v1/users/{user}/requirement 404", "GET (no such path) 404", "GET /v1/about 401"]
+    asked = "GET /v1/users/{user}/requirement"
+    assert lines == [f"{asked} 404", f"{asked} 400", "GET (no such path) 404", "GET /v1/about 401"]
 
 
 def test_an_error_that_nobody_foresaw_tells_nothing(

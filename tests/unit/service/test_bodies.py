@@ -96,6 +96,11 @@ def test_other_ways_of_packing_are_refused() -> None:
         assert refusal(lambda: read(request(b"x", content_encoding=encoding))) == 415  # noqa: B023
 
 
+def test_a_packed_body_that_does_not_say_so_is_no_batch_of_spoiled_lines() -> None:
+    with pytest.raises(RequestRefused, match="Send Content-Encoding: gzip with it"):
+        read(request(gzip.compress(b"packed")))
+
+
 def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
     bomb = gzip.compress(b"0" * 50_000_000)
     begun = time.monotonic()

@@ -90,6 +90,41 @@ def test_what_nobody_may_hold_is_refused(service: Service, body: dict[str, Any])
         assert journal.registry.pending() == 0
 
 
+def test_a_requirement_that_is_stated_in_no_way_is_told_the_keys_of_the_body(service: Service) -> None:
+    told = put(service, "ann", {"privacy": "High"}).json()["detail"]
+    assert "received privacy." in told
+    assert "/v1/levels" in told
+    assert "--" not in told
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/users/1/requirement?dryrun=true"),
+        ("DELETE", "/v1/users/1/requirement?dry_run=true"),
+        ("DELETE", "/v1/users/1?dry_run=true"),
+        ("POST", "/v1/users?dry-run=true"),
+        ("POST", "/v1/users?dry_run=true&Replace=true"),
+    ],
+)
+def test_a_misspelt_parameter_changes_nothing(service: Service, method: str, path: str) -> None:
+    """Whoever means to rehearse must not have done it."""
+    body = {"json": {"level": "High/Small"}} if method == "PUT" else {}
+    answer = service.ask(method, path, "enrol", **body)
+    assert answer.status_code == 400
+    assert "another parameter" in answer.json()["detail"]
+    assert service.ask(method, path, "ingest", **body).status_code == 403  # who may not ask is not told what there is
+    with open_journal(service.context.journal) as journal:
+        assert journal.registry.pending() == 0
+
+
+def test_nobody_to_leave_is_not_told_a_command(service: Service) -> None:
+    for path in ("/v1/users/nobody/requirement", "/v1/users/nobody"):
+        answer = service.ask("DELETE", path, "enrol")
+        assert answer.status_code == 404
+        assert answer.json()["detail"].endswith("Check the id, letter by letter.")
+
+
 def test_bodies_of_requirements_are_small_json(service: Service) -> None:
     path = "/v1/users/ann/requirement"
     assert service.ask("PUT", path, "enrol", content=b"{}").status_code == 415

@@ -15,6 +15,7 @@ export class ChoosePage {
     this.clock = new SlotClock(this.about.slot_origin, this.about.slot_length_s);
     this.rows = this.levels.rows.filter((row) => row.level);
     this.had = false; // whether anything is held about the person
+    this.queued = false; // whether something of it waits for the next slot
     this.asked = 0; // which dry run is the latest
   }
 
@@ -182,7 +183,7 @@ export class ChoosePage {
 
   #kept(answer, what) {
     const until = answer?.kept_until;
-    return until ? `${what} kept until ${this.clock.when(until)}, for the pause alone, and then forgotten.` : `Nothing needs to be kept.`;
+    return until ? `${what} kept until ${this.clock.when(until + 1)}, for the pause alone, and then forgotten.` : `Nothing needs to be kept.`;
   }
 
   /** The page is over: a last word instead of it. */
@@ -212,7 +213,7 @@ export class ChoosePage {
     }
     this.#tellHeld();
     const changed = JSON.stringify(this.held) !== before;
-    if (changed) this.#memberships();
+    if (changed || this.queued) this.#memberships();
     if (changed || performance.now() - this.meant > FORESEEN_MS) this.#mean();
   }
 
@@ -249,6 +250,7 @@ export class ChoosePage {
       if (problem.status !== 404) return;
     }
     this.had = all.memberships.length + all.holdouts.length + all.queued.length > 0;
+    this.queued = all.queued.length > 0;
     this.#offerLeaving();
     const at = (slot) => this.clock.when(slot);
     const rows = [

@@ -42,3 +42,19 @@ def user_in_path(
 
 
 User = Annotated[str, Depends(user_in_path)]
+
+
+async def check_parameters(request: Request) -> None:
+    """Refuse what a call has no parameter for: `?dryrun=true` would do what it was to rehearse.
+
+    Raises:
+        RequestRefused: if there is such a one (400).
+    """
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    if any(name not in known for name in request.query_params):
+        raise RequestRefused(
+            400,
+            f"parameters out of {', '.join(known)} in the query" if known else "a call without a query",
+            "another parameter",
+            "Correct its name, or leave it out: see /openapi.json.",
+        )

@@ -15,9 +15,10 @@ from wevent.service.bodies import JSON, NDJSON, BodyLimits, event_lines, in_thre
 from wevent.service.describing import described, header
 from wevent.service.problems import RequestRefused
 from wevent.service.replies import BatchReply
-from wevent.service.routes.answering import Context
+from wevent.service.routes.answering import Context, check_parameters
 
 router = APIRouter(tags=["events"])
+_sender = needs("ingest")  # one for all that depends on it: it counts the request
 _ID = re.compile(r"[!-~]{1,200}")
 _EVENT = {
     "type": "object",
@@ -39,11 +40,10 @@ _HEADERS = [
 
 @router.post(
     "/v1/events",
+    dependencies=[Depends(_sender), Depends(check_parameters)],
     **described(BatchReply, 400, 409, 415, 507, body=_BODY, parameters=_HEADERS),
 )
-async def send_events(
-    request: Request, context: Context, caller: Annotated[Caller, Depends(needs("ingest"))]
-) -> Response:
+async def send_events(request: Request, context: Context, caller: Annotated[Caller, Depends(_sender)]) -> Response:
     """Send a batch of events, packed with gzip (Content-Encoding) or not; it is durable when this answers.
 
     What is answered depends on the batch, the clock and public settings alone: who is registered shows nowhere.

@@ -11,11 +11,12 @@ from wevent.service import enrolment
 from wevent.service.access import Caller, needs_link
 from wevent.service.describing import described
 from wevent.service.replies import ChosenReply, ExportReply, LeftReply, RequirementReply
-from wevent.service.routes.answering import Context, json_answer
+from wevent.service.routes.answering import Context, check_parameters, json_answer
 from wevent.service.routes.people_routes import REQUIREMENT_BODY, DryRun, choose, leave
 
-router = APIRouter(tags=["me"])
-Person = Annotated[Caller, Depends(needs_link())]
+_person = needs_link()  # one for both: what is depended on twice is asked, and counted, once
+router = APIRouter(tags=["me"], dependencies=[Depends(_person), Depends(check_parameters)])
+Person = Annotated[Caller, Depends(_person)]
 
 
 @router.put("/v1/me/requirement", **described(ChosenReply, 400, 415, 507, access="link", body=REQUIREMENT_BODY))
@@ -24,31 +25,31 @@ async def choose_my_requirement(request: Request, context: Context, me: Person, 
     return await choose(request, context, _user(me), dry_run=dry_run)
 
 
-@router.get("/v1/me/requirement", **described(RequirementReply, 404, access="link"))
+@router.get("/v1/me/requirement", **described(RequirementReply, 400, 404, access="link"))
 async def get_my_requirement(context: Context, me: Person) -> Response:
     """What you hold, and from when on it counts."""
     return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, _user(me))))
 
 
-@router.delete("/v1/me/requirement", **described(LeftReply, 404, 507, access="link"))
+@router.delete("/v1/me/requirement", **described(LeftReply, 400, 404, 507, access="link"))
 async def leave_myself(context: Context, me: Person) -> Response:
     """Leave; the id is kept as long as a hold-out may need it."""
     return await leave(context, _user(me), erased=False)
 
 
-@router.get("/v1/me", **described(ExportReply, 404, access="link"))
+@router.get("/v1/me", **described(ExportReply, 400, 404, access="link"))
 async def export_myself(context: Context, me: Person) -> Response:
     """All that is held about you."""
     return json_answer(await context.reader.ask(lambda journal: enrolment.export_of(journal, _user(me))))
 
 
-@router.delete("/v1/me", **described(LeftReply, 404, 507, access="link"))
+@router.delete("/v1/me", **described(LeftReply, 400, 404, 507, access="link"))
 async def erase_myself(context: Context, me: Person) -> Response:
     """Leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
     return await leave(context, _user(me), erased=True)
 
 
-@router.delete("/v1/me/link", **described(None, 507, access="link", status=204, content={}))
+@router.delete("/v1/me/link", **described(None, 400, 507, access="link", status=204, content={}))
 async def end_my_link(context: Context, me: Person) -> Response:
     """End this link."""
     assert me.link is not None

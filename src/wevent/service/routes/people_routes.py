@@ -23,11 +23,11 @@ from wevent.service.replies import (
     RequirementBody,
     RequirementReply,
 )
-from wevent.service.routes.answering import Context, User, json_answer
+from wevent.service.routes.answering import Context, User, check_parameters, json_answer
 from wevent.service.service_context import ServiceContext
 from wevent.streams.clock import SECOND_US, format_time
 
-router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol"))])
+router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 REQUIREMENT_BODY: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
 DryRun = Annotated[bool, Query(description="Only say what that means; nothing is stored.")]
 _FILE: dict[str, Any] = {

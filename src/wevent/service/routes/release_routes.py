@@ -21,11 +21,11 @@ from wevent.service.negotiating import chosen_type
 from wevent.service.problems import RequestRefused
 from wevent.service.release_range import PARQUET, Range, ReleaseRange
 from wevent.service.replies import AboutReply, LedgerReply, LevelsReply, ReleaseObject, ReleasesReply
-from wevent.service.routes.answering import Context, json_answer
+from wevent.service.routes.answering import Context, check_parameters, json_answer
 from wevent.service.service_context import ServiceContext
 from wevent.streams.clock import SECOND_US
 
-router = APIRouter(tags=["releases"], dependencies=[Depends(needs("read", public_ok=True))])
+router = APIRouter(tags=["releases"], dependencies=[Depends(needs("read", public_ok=True)), Depends(check_parameters)])
 EVENTS = "text/event-stream"
 FORMATS = (JSON, NDJSON, CSV, PARQUET)
 _TEXT = {"schema": {"type": "string"}}
@@ -40,7 +40,7 @@ _LINK = {"Link": {"description": 'Where to go on: <…>; rel="next", if there is
 _AFTER = header("Last-Event-ID", "The last slot that is known.", {"type": "string", "pattern": "^[0-9]{1,18}$"})
 
 
-@router.get("/v1/about", **described(AboutReply, access="public"))
+@router.get("/v1/about", **described(AboutReply, 400, access="public"))
 async def about(context: Context) -> Response:
     """What stream this is, and when its next release goes out."""
     facts = await context.reader.once("about", context.feed.committed, _about)
@@ -58,7 +58,7 @@ async def about(context: Context) -> Response:
     )
 
 
-@router.get("/v1/levels", **described(LevelsReply, access="public"))
+@router.get("/v1/levels", **described(LevelsReply, 400, access="public"))
 async def levels(context: Context) -> Response:
     """Which levels people may choose, what each means, and how many hold it."""
     return json_answer(await levels_now(context))
@@ -69,7 +69,7 @@ async def levels_now(context: ServiceContext) -> LevelsReply:
     return await context.reader.once("levels", context.feed.committed, show_levels)
 
 
-@router.get("/v1/ledger", **described(LedgerReply, access="public"))
+@router.get("/v1/ledger", **described(LedgerReply, 400, access="public"))
 async def ledger(context: Context) -> Response:
     """The budget that every class has left in its window, as of the last slot that was released."""
     return json_answer(await ledger_now(context))
@@ -80,7 +80,7 @@ async def ledger_now(context: ServiceContext) -> LedgerReply:
     return await context.reader.once("ledger", context.feed.committed, context.board.show)
 
 
-@router.get("/v1/statement", **described(None, access="public", content={JSON: {"schema": {"type": "object"}}}))
+@router.get("/v1/statement", **described(None, 400, access="public", content={JSON: {"schema": {"type": "object"}}}))
 async def statement(context: Context) -> Response:
     """The privacy statement: what is promised, to whom, by what means, and what weakens it."""
     said = await context.reader.once("statement", context.feed.committed, privacy_statement)
