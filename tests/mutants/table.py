@@ -664,7 +664,7 @@ MUTANTS = [
     Mutant(
         "service: what a killed run wrote is acknowledged before it is on disk",
         "streams/live/spool.py",
-        "            self._force([file])\n",
+        "            with self._forcing:\n                self._force_all()\n",
         "",
         ("tests/unit/streams/live/test_spool_source.py",),
     ),
