@@ -664,8 +664,8 @@ MUTANTS = [
     Mutant(
         "service: what a killed run wrote is acknowledged before it is on disk",
         "streams/live/spool.py",
-        "            with self._forcing:\n                self._force_all()\n        _sync",
-        "        _sync",
+        "            with self._forcing:\n                self._force_all()\n",
+        "",
         ("tests/unit/streams/live/test_spool_source.py",),
     ),
 ]
