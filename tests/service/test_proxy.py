@@ -62,7 +62,7 @@ http {{
 }}
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(NGINX is None, reason="nginx is not installed; `make test` does it")]
+pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -132,6 +132,7 @@ def proxied(folder: Path, service: ServiceProcess, **changes: str) -> Iterator[P
         text, number = re.subn(rf"(?m)^( *){before}\b.*$", rf"\1{after}", file.read_text())
         assert number, before
         file.write_text(text)
+    assert NGINX is not None, "nginx is not installed; `make test` does it"
     process = subprocess.Popen([str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf")])
     found = Proxy(folder, process, f"https://localhost:{tls}", f"http://localhost:{plain}", service)
     try:

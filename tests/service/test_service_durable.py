@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 from tests.service.serving_process import Service, event_line
 from tests.support.commands import wait_for
@@ -53,7 +50,6 @@ def calls_of(record: Path) -> list[Call]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace; make test installs it")
 def test_an_answer_comes_after_its_events_are_on_disk(tmp_path: Path) -> None:
     record, run = tmp_path / "calls", secrets.token_hex(4)
     service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", grace="10s")

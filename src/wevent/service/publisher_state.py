@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 from wevent.publishing.due import DueMoments
 from wevent.service.problems import NotReady
 from wevent.streams.clock import SlotClock, format_time
+from wevent.streams.live.batch_records import BatchAnswer
 from wevent.streams.live.line_source import wall_clock_us
-from wevent.streams.live.spool import BatchAnswer
 
 MOST_BEHIND = 3
 """So many releases may be due and not out while a service still counts as ready."""

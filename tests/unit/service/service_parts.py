@@ -18,7 +18,7 @@ from wevent.service.publisher_state import PublisherState
 from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 from wevent.streams.clock import SECOND_US, SlotClock, parse_time
-from wevent.streams.live.spool import BatchAnswer
+from wevent.streams.live.batch_records import BatchAnswer
 
 SLOTS = 6
 ORIGIN_US = parse_time(commands.START, "start")

@@ -18,17 +18,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-import numpy as np
 
-from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.errors import StorageFailed
 from wevent.streams.clock import SlotClock
-from wevent.streams.records.decoding import EventColumns
+from wevent.streams.live.batch_records import Spooled, decoded, encoded
 
 _log = logging.getLogger("wevent.streams.live.spool")
 _FORMAT = 2
@@ -53,35 +51,6 @@ def sweep(folder: Path, through: int) -> None:
         _remove(path)
     if gone:
         _sync(folder)
-
-
-class BatchAnswer(msgspec.Struct, frozen=True):
-    """What a sender is told about a batch: a function of that batch, the clock and public settings alone.
-
-    Attributes:
-        accepted: how many events will be counted if their people are registered.
-        rejected: how many were not, by reason (`wevent.streams.uncounted`), without reasons that do not occur.
-    """
-
-    accepted: int
-    rejected: dict[str, int]
-
-
-class Spooled(NamedTuple):
-    """What one batch left in the file of one slot.
-
-    Attributes:
-        sender, batch: whose batch, and its id.
-        digest: of its content.
-        answer: what the sender was told; in the file of the slot that was open when the batch came, None in others.
-        events: of this slot.
-    """
-
-    sender: str
-    batch: str
-    digest: bytes
-    answer: BatchAnswer | None
-    events: EventColumns
 
 
 class Spool:
@@ -141,7 +110,7 @@ class Spool:
             StorageFailed: if it could not be written; then nothing of it is there.
         """
         with self._lock:
-            (self._files.get(slot) or self._open(slot)).append(_encode(spooled))
+            (self._files.get(slot) or self._open(slot)).append(encoded(spooled))
             self._written += 1
             return self._written
 
@@ -293,7 +262,7 @@ class _SlotFile:
         places = self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
         for place, record in _records(self.path, whole):
             whole = place
-            spooled = _decode(record)
+            spooled = decoded(record)
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
         self._cut(whole)
 
@@ -351,26 +320,6 @@ def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes]]:
                 yield place, record
     except OSError as error:
         raise _failed(path, error) from None
-
-
-def _encode(spooled: Spooled) -> bytes:
-    times, users, cells = spooled.events
-    where, _ = users.spelled()
-    ids: Any = users.values() if len(where) else users.keys.tobytes()
-    answer = None if spooled.answer is None else [spooled.answer.accepted, spooled.answer.rejected]
-    fields = [spooled.sender, spooled.batch, spooled.digest, answer, times.tobytes(), ids, cells.tobytes()]
-    return msgspec.msgpack.encode(fields)
-
-
-def _decode(record: bytes) -> Spooled:
-    sender, batch, digest, answer, times, ids, cells = msgspec.msgpack.decode(record)
-    users = Labels(_whole(ids)) if isinstance(ids, bytes) else Labels.of_values(ids)
-    told = None if answer is None else BatchAnswer(*answer)
-    return Spooled(sender, batch, digest, told, EventColumns(_whole(times), users, _whole(cells)))
-
-
-def _whole(data: bytes) -> IntArray:
-    return np.frombuffer(data, dtype=np.int64).copy()
 
 
 def _found(folder: Path) -> list[tuple[int, Path]]:

@@ -22,9 +22,10 @@ from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, InvalidInput, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
+from wevent.streams.live.batch_records import BatchAnswer, Spooled
 from wevent.streams.live.line_source import wall_clock_us
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.live.spool import BatchAnswer, Spool, Spooled
+from wevent.streams.live.spool import Spool
 from wevent.streams.records.decoding import PROBLEMS, Decoded, EventColumns, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.source import SlotCounts, check_time_unit

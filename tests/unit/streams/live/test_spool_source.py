@@ -20,7 +20,7 @@ from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live import spool as spool_module
-from wevent.streams.live.spool import BatchAnswer
+from wevent.streams.live.batch_records import BatchAnswer, Spooled
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.records.decoding import EventColumns
 from wevent.streams.stream_settings import StreamSettings
@@ -192,7 +192,7 @@ def test_a_crash_between_the_parts_of_a_batch_is_repaired_by_sending_it_again(
     batch = lines((9, 7, "north"), (11, 8, "south"))
     append = spool_module.Spool.append
 
-    def fail(spool: spool_module.Spool, slot: int, spooled: spool_module.Spooled) -> int:
+    def fail(spool: spool_module.Spool, slot: int, spooled: Spooled) -> int:
         if slot == 2:
             raise StorageFailed("room", "none", "Make some.", path="spool")
         return append(spool, slot, spooled)
@@ -473,9 +473,9 @@ def test_with_a_clock_behind_what_is_committed_an_event_has_one_reason_still(tmp
     assert (told.accepted, told.rejected) == (0, {"before": 1, "late": 1, "after": 1})
 
 
-def spooled(batch: str) -> spool_module.Spooled:
+def spooled(batch: str) -> Spooled:
     nothing = np.empty(0, dtype=np.int64)
-    return spool_module.Spooled("a", batch, b"", None, EventColumns(nothing, Labels(nothing), nothing))
+    return Spooled("a", batch, b"", None, EventColumns(nothing, Labels(nothing), nothing))
 
 
 def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> None:
