@@ -12,12 +12,14 @@ unexport PYTHONHOME
 PYTHON ?= python3
 WORKERS ?= 2
 PORT ?= 8080
+SECONDS ?= 60
 ARGS ?=
 
 VENV := .venv
 DEMO := .venv-demo
 SERVE := .venv-serve
 TEST := .venv-test
+DOCS := .venv-docs
 WHEELS := .build/wheel
 PIP := -m pip --disable-pip-version-check --quiet
 
@@ -29,9 +31,9 @@ help: ## Show this list
 	@echo "wevent: histograms of an endless stream under personalised w-event privacy"
 	@echo
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
-	  | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	  | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 	@echo
-	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  PORT=$(PORT) (of serve)  ARGS= (passed on by demo, serve, bench, test and soak)"
+	@echo "Variables: PYTHON=$(PYTHON)  WORKERS=$(WORKERS) (parallel test processes)  PORT=$(PORT) (of serve)  SECONDS=$(SECONDS) (of fuzz)  ARGS= (passed on by demo, serve, bench, fuzz, test, soak and audit)"
 
 .PHONY: system
 system: ## Check Python, and on Debian as root install python3-venv if it is missing
@@ -80,6 +82,29 @@ chromium: # The pages of the service are tested in the system's browser
 	  fi; \
 	  command -v chromium >/dev/null || { \
 	    echo "The pages of the service are tested in Chromium; install it (Debian: sudo apt-get install chromium) and run make again." >&2; exit 2; }; }
+
+.PHONY: postgresql
+postgresql: # The tests start servers of their own; the one that the package would start is not wanted
+	@has_server() { ls -d /usr/lib/postgresql/*/bin/initdb || command -v initdb; } >/dev/null 2>&1; has_server || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing PostgreSQL, which shared journals are tested with"; \
+	    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+	    mkdir -p /etc/postgresql-common && { [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf; }; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
+	  fi; \
+	  has_server || { \
+	    echo "Shared journals are tested with a PostgreSQL server; install it (Debian and Ubuntu: sudo apt-get install postgresql) and run make again." >&2; exit 2; }; }
+
+.PHONY: java
+java: # Spark runs on it
+	@has_java() { java -version 2>&1 | grep -qE 'version "(17|21)'; }; has_java || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Java, which Spark runs on"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq && { apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null || apt-get install -y -qq --no-install-recommends openjdk-21-jre-headless >/dev/null; }; \
+	  fi; \
+	  has_java || { \
+	    echo "Spark runs on Java 17 or 21; install it (Debian: sudo apt-get install openjdk-17-jre-headless) and run make again." >&2; exit 2; }; }
 
 .PHONY: setup
 setup: $(VENV)/.stamp ## Make .venv: editable install with all extras and the development tools
@@ -152,16 +177,37 @@ $(TEST)/.stamp: $(WHEELS)/.stamp
 	@touch $@
 
 .PHONY: test
-test: $(TEST)/.stamp | strace nginx chromium ## Everything: build the wheel, install it, analyse, run the whole suite against it
+test: $(TEST)/.stamp | strace nginx chromium postgresql java ## Everything: build the wheel, install it, analyse, run the whole suite against it
 	$(call static_analysis,$(TEST))
-	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) $(ARGS)
+	@echo "pytest tests (against the installed wheel)" && WEVENT_EXPECT_INSTALLED=1 $(TEST)/bin/python -m pytest tests -n $(WORKERS) --dist loadgroup $(ARGS)
+
+# What docs/site and mkdocs.yml need, and nothing of wevent; the versions are those of the development tools.
+$(DOCS)/.stamp: pyproject.toml | system
+	@echo "Installing what the documentation needs into $(DOCS)"
+	@[ -x $(DOCS)/bin/python ] || "$(PYTHON)" -m venv $(DOCS)
+	@$(DOCS)/bin/python $(PIP) install $$("$(PYTHON)" -c 'import tomllib; print(*(one for one in tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"] if one.startswith("mkdocs")))')
+	@touch $@
+
+# Warnings are errors: broken links and anchors, pages that the menu lacks or names in vain.
+.PHONY: docs
+docs: $(DOCS)/.stamp ## Build the documentation as a site into .build/site; it opens from the disk
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs --quiet build --strict
+	@echo "Open .build/site/index.html in a browser, or run: make docs-serve"
+
+.PHONY: docs-serve
+docs-serve: $(DOCS)/.stamp ## Show the documentation at http://127.0.0.1:8090/ (PORT= another one) while it is written
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs serve --strict --dev-addr "127.0.0.1:$(if $(filter 8080,$(PORT)),8090,$(PORT))"
 
 .PHONY: bench
 bench: $(VENV)/.stamp ## Measure speed and memory; writes benchmarks/results/
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/.stamp ## Fuzz every parser, SECONDS= (60) each; ARGS=--keep keeps what reaches more in tests/fuzz/corpus
+	@$(VENV)/bin/python -m tests.fuzz --seconds "$(SECONDS)" $(ARGS)
+
 .PHONY: soak
-soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
+soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of runs, kills, hostile inputs, repairs undone; hours
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/property -n $(WORKERS) $(ARGS)
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/unit -m hypothesis -n $(WORKERS) $(ARGS)
 	@WEVENT_SLOTS=300 $(VENV)/bin/python -m pytest tests/contract -n $(WORKERS) $(ARGS)
@@ -169,13 +215,21 @@ soak: $(VENV)/.stamp | strace ## Many examples, whole lives, pairs of runs, kill
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
 	@WEVENT_SERVICE_KILLS=200 WEVENT_SERVICE_RESULT=docs/results/service-kills.json $(VENV)/bin/python -m pytest tests/service/test_service_kills.py -k load $(ARGS)
+	@WEVENT_SPARK_KILLS=20 WEVENT_SPARK_RESULT=docs/results/spark-kills.json $(VENV)/bin/python -m pytest tests/spark/test_kills.py $(ARGS)
+	@WEVENT_REPLICA_KILLS=50 WEVENT_REPLICA_RESULT=docs/results/replica-kills.json $(VENV)/bin/python -m pytest tests/postgres/test_replicas.py -k under_load $(ARGS)
 	@WEVENT_SCHEMA_EXAMPLES=1000 $(VENV)/bin/python -m pytest tests/service/test_service_schema.py $(ARGS)
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/service/test_service_answers.py $(ARGS)
 	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign
+	@$(VENV)/bin/python -m tests.fuzz --seconds 600
 	@WEVENT_FUZZ=1000000 WEVENT_FUZZ_SEED=$$RANDOM $(VENV)/bin/python -m pytest tests/fault/test_hostile_input.py $(ARGS)
 	@$(VENV)/bin/python -m tests.mutants --jobs $(WORKERS) --out docs/results/mutants.md
 
+.PHONY: audit
+audit: $(VENV)/.stamp ## Challenge every mechanism with all its options, count false alarms, look for the bugs of the zoo; writes docs/results/
+	@$(VENV)/bin/python -m tests.challenges $(ARGS)
+	@$(VENV)/bin/python -m tests.zoo --seconds 60 --out docs/results/zoo.md
+
 .PHONY: clean
 clean: ## Remove environments, wheels and caches
-	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(DEMO) $(SERVE) $(TEST) $(DOCS) .build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

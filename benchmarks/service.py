@@ -82,7 +82,7 @@ def running(cells: int = CELLS, users: int = USERS) -> Iterator[Service]:
         command = [sys.executable, "-m", "benchmarks.watched_service", "ready.txt", "serve", "--config", "wevent.toml"]
         process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, env=environment)
         try:
-            yield Service(process, _listening(process), token.strip(), folder)
+            yield Service(process, listening_place(process), token.strip(), folder)
         finally:
             process.send_signal(signal.SIGTERM)
             said = process.communicate(timeout=60)[1]
@@ -90,7 +90,7 @@ def running(cells: int = CELLS, users: int = USERS) -> Iterator[Service]:
                 sys.exit(f"the service ended with {process.returncode}: {said.decode()[-2000:]}")
 
 
-def _listening(process: subprocess.Popen[bytes]) -> Place:
+def listening_place(process: subprocess.Popen[bytes]) -> Place:
     """Where it says that it listens."""
     assert process.stderr is not None
     for line in process.stderr:

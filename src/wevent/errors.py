@@ -123,6 +123,10 @@ class ReaderGone(StorageFailed):
     """Who reads standard output has closed it. Facts: `path`."""
 
 
+class JournalUnreachable(StorageFailed):
+    """The database of a journal does not answer; what it has committed stays intact. Facts: `path`."""
+
+
 class InvalidMembership(WeventError, ValueError):
     """A change of the registry that cannot be made. Facts: `line` or `requirement`; never a user id."""
 

@@ -12,7 +12,6 @@ from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.core.settings import Options
 from wevent.core.smoothers.hold import Hold
-from wevent.publisher import catalogue
 
 
 class EverySecond:
@@ -78,8 +77,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_mechanism(_own_catalogue: None) -> None:
     """Registered by the public call, for this suite only."""
-    monkeypatch.setattr(catalogue, "_registered", dict(catalogue._registered))
     for row in OTHERS:
         wevent.register(row)

@@ -7,7 +7,7 @@ from typing import Any
 
 from wevent.journal import Batch, Record, SqliteJournal
 from wevent.journal.contents import Hook, no_hook
-from wevent.journal.sqlite.slot_table import SlotTable
+from wevent.journal.tables.slot_table import SlotTable
 from wevent.publishing.loop import Publication
 
 

@@ -15,6 +15,13 @@ from typing import NamedTuple
 import apsw
 import pytest
 
+from tests.postgres.database_causes import (
+    DATABASE_CAUSES,
+    HELD_DATABASE,
+    DatabaseCause,
+    provoke_in_database,
+    without_address,
+)
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
 from wevent.journal.sqlite.lock import WriterLock
 
@@ -87,6 +94,9 @@ def copied(source: str, target: str) -> Callable[[Path], object]:
     return lambda folder: shutil.copy(folder / source, folder / target)
 
 
+OLD = copied("old.journal", "run.journal")
+
+
 def scrambled(name: str) -> Callable[[Path], object]:
     """Every page after the second is gone."""
 
@@ -123,7 +133,7 @@ CAUSES = [
     Cause("a stored membership was changed", PUBLISH, MOVED),
     Cause("the journal is from a newer wevent", PUBLISH, execute(NEWER)),
     Cause("the journal is a backup", PUBLISH, COPY),
-    Cause("the journal is older than its side file", PUBLISH, copied("old.journal", "run.journal")),
+    Cause("the journal is older than its side file", PUBLISH, OLD),
     Cause("the journal is without its side file", PUBLISH, remove("run.journal.lock")),
     Cause("no journal is named", PUBLISH[:-4], nothing),
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
@@ -163,7 +173,7 @@ CAUSES = [
     Cause("users: no journal there", ("users", "nowhere.journal", "list"), nothing),
     Cause("users: a damaged registry", (*USERS, "list"), MOVED),
     Cause("users: a backup", SET, COPY),
-    Cause("users: a journal that is behind", SET, copied("old.journal", "run.journal")),
+    Cause("users: a journal that is behind", SET, OLD),
     Cause("users: somebody who is not registered", (*USERS, "remove", "nobody"), nothing),
     Cause("users: somebody who is registered already", (*USERS, "add", "7", "--window", "8", "--epsilon", "0.5"), nothing),
     Cause("users: an empty id", (*USERS, "add", "", "--window", "8", "--epsilon", "0.5"), nothing),
@@ -197,6 +207,7 @@ CAUSES = [
     Cause("releases: to before from", ("releases", "run.journal", "--from", "9", "--to", "3"), nothing),
     Cause("audit: a stored slot was changed", ("audit", "run.journal"), FLIPPED, 1),
     Cause("audit: a stored membership was changed", ("audit", "run.journal"), MOVED, 1),
+    Cause("audit: the journal is older than its side file", ("audit", "run.journal"), OLD, 1),
     Cause("audit: no journal there", ("audit", "nowhere.journal"), nothing),
     Cause("audit: pages are damaged", ("audit", "run.journal"), scrambled("run.journal")),
 ]  # fmt: skip
@@ -227,10 +238,10 @@ def sentence(done: Done, folder: Path) -> str:
     said = [line for line in lines if line.startswith(("Error: ", "VIOLATION "))]
     assert said, done
     text = said[0].removeprefix("Error: ").replace(f"{folder.resolve()}/", "").replace(str(folder.resolve()), ".")
-    return re.sub(r"process \d+ on \S+ since [^ ]+Z", "process PID on HOST since TIME", text)
+    return without_address(re.sub(r"process \d+ on \S+ since [^ ]+Z", "process PID on HOST since TIME", text))
 
 
-def row(cause: Cause, text: str) -> str:
+def row(cause: Cause | DatabaseCause, text: str) -> str:
     return f"| {cause.what} | `{cause.command[0]}` | {text.replace('|', chr(92) + '|')} | {cause.code} |"
 
 
@@ -264,6 +275,17 @@ def test_a_held_journal(template: Path, tmp_path: Path, page: list[str]) -> None
         lock.release()
 
 
+@pytest.mark.parametrize("cause", [*DATABASE_CAUSES, HELD_DATABASE], ids=lambda cause: cause.what)
+def test_every_cause_in_a_database(cause: DatabaseCause, tmp_path: Path, page: list[str]) -> None:
+    write_stream(tmp_path)
+    done = provoke_in_database(cause, tmp_path)
+    assert done.code == cause.code, done
+    assert "Traceback" not in done.err
+    assert done.err.count("Error:") == (1 if cause.code == 2 else 0), done
+    if "WEVENT_WRITE_DOCS" not in os.environ:
+        assert row(cause, sentence(done, tmp_path)) in page
+
+
 HELD = [
     Cause("somebody publishes into the journal", PUBLISH, nothing),
     Cause("restore: somebody publishes into the journal", RESTORE, nothing),
@@ -275,7 +297,7 @@ def test_the_page_has_no_other_rows(template: Path, tmp_path: Path, page: list[s
         write_page(template, tmp_path)
         return
     rows = [line for line in page if line.startswith("| ") and not line.startswith("| cause")]
-    assert len(rows) == len(CAUSES) + len(HELD)
+    assert len(rows) == len(CAUSES) + len(HELD) + len(DATABASE_CAUSES) + 1
 
 
 def write_page(template: Path, place: Path) -> None:
@@ -297,4 +319,9 @@ def write_page(template: Path, place: Path) -> None:
     lock = WriterLock(folder / "run.journal")
     lines += [row(cause, sentence(call(folder, *cause.command), folder)) for cause in HELD]
     lock.release()
+    for number, named in enumerate((*DATABASE_CAUSES, HELD_DATABASE)):
+        folder = place / f"database{number}"
+        folder.mkdir()
+        write_stream(folder)
+        lines.append(row(named, sentence(provoke_in_database(named, folder), folder)))
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.side_mark import lock_path
+from wevent.journal.sqlite.lock import lock_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.publishing.loop import Publication, Running
@@ -81,7 +81,7 @@ class TestDisk:
     def test_a_full_disk_keeps_the_journal_intact(self, path: Path) -> None:
         journal = SqliteJournal(path, write=True)
         journal._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        pages = journal._database.pragma("page_count")
+        pages = journal._database.connection.pragma("page_count")
         journal._database.execute(f"PRAGMA max_page_count = {pages}").fetchall()
         output = open_output(str(path.with_name("out.ndjson")))
         with pytest.raises(StorageFailed, match=r"full one .* make room and run the same command again"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
+import warnings
 from pathlib import Path
 from random import Random
 
@@ -88,6 +90,15 @@ class TestWhatIsSentAgain:
     def test_nor_exported(self, used: Path, more: tuple[str, ...]) -> None:
         change_histogram(used)
         assert_damaged(call(used, "releases", "run.journal", *more))
+
+    @pytest.mark.parametrize("name", ["again.csv", "again.ndjson"])
+    def test_a_refused_export_leaves_no_file_open(self, used: Path, name: str) -> None:
+        change_histogram(used)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", ResourceWarning)
+            assert_damaged(call(used, "releases", "run.journal", "--out", name))
+            gc.collect()
+        assert [str(one.message) for one in warned if name in str(one.message)] == []
 
     def test_a_histogram_that_later_slots_repeat_is_checked_with_the_slot_that_made_it(self, tmp_path: Path) -> None:
         write_stream(tmp_path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support.commands import Done, close, event, live, run, send, slots_of, start, wait_for, write_stream
-from wevent.journal.sqlite.sealed import KEYS_AT
+from wevent.journal.tables.sealed import KEYS_AT
 
 DAY_US = 1_767_225_600_000_000
 GIVEN = ("users.csv", "events.csv")

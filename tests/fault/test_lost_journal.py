@@ -28,7 +28,7 @@ from tests.support.commands import (
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms
 from wevent.errors import StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.side_mark import read_mark
+from wevent.journal.tables.side_mark import read_mark
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
 

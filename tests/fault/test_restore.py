@@ -30,7 +30,7 @@ from tests.support.commands import (
     wait_for,
     write_stream,
 )
-from wevent.journal.sqlite.side_mark import read_mark
+from wevent.journal.tables.side_mark import read_mark
 
 DATA = Path(__file__).parents[1] / "data"
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")

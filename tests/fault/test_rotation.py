@@ -13,7 +13,8 @@ import pytest
 from tests.support.commands import START, call, close, live, send, slots_of, start, wait_for, write_stream
 from wevent.errors import InvalidOutput
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.session import Intent, Watch, run
+from wevent.publishing.intent import Intent
+from wevent.publishing.session import Watch, run
 
 LENGTH = 700  # slots: three transactions at least
 

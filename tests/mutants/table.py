@@ -8,7 +8,7 @@ MEMBERSHIPS = ("tests/fault/test_memberships.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
 FIRST_FORMAT = ("tests/unit/journal/sqlite/test_first_format.py",)
 LOST = ("tests/fault/test_lost_journal.py",)
-LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/sqlite/test_sealed.py")
+LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/tables/test_sealed.py")
 GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
 TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
@@ -20,6 +20,23 @@ CUT = ("tests/unit/journal/sqlite/test_intact.py", "tests/fault/test_cut_files.p
 REMOVALS = ("tests/fault/test_removals.py",)
 SERVED = ("tests/service/test_service_kills.py",)
 TIMING = ("tests/service/test_service_timing.py",)
+LEADING = ("tests/postgres/test_leadership.py",)
+CONNECTIONS = ("tests/postgres/test_lost_connections.py",)
+OUTSIDE = ("tests/postgres/test_outside.py",)
+SERVER = ("tests/postgres/test_broken_server.py",)
+DATABASE = ("tests/postgres/test_postgres_journal.py",)
+EVENTS = ("tests/postgres/test_event_store.py",)
+KEYS = ("tests/postgres/test_event_store_keys.py",)
+FROZEN = ("tests/postgres/test_replicas_standstill.py",)
+REPLICAS = ("tests/postgres/test_replicas.py",)
+NEWS = ("tests/postgres/test_commit_news.py",)
+SHOWN = ("tests/postgres/test_shown_slots.py",)
+INTAKE = ("tests/postgres/test_intake_lock.py",)
+AUDITED_END = ("tests/unit/auditing/test_end_of_journal.py",)
+STATES = ("tests/unit/publisher/test_state.py",)
+AUDITED = ("tests/unit/auditing/test_audit.py",)
+OPEN = ("tests/unit/streams/live/test_open_slot.py",)
+PLACES = ("tests/unit/journal/test_place.py",)
 
 
 class Mutant(NamedTuple):
@@ -42,6 +59,55 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(
+        "first format: memberships that mean nothing are brought up to date",
+        "journal/sqlite/schema.py",
+        "if connection.execute(_NO_MEMBERSHIPS).fetchall():",
+        "if None in connection.execute(_NO_MEMBERSHIPS).fetchall():",
+        FIRST_FORMAT,
+    ),
+    Mutant(
+        "first format: what breaks while it is brought up to date is a traceback",
+        "journal/sqlite/journal.py",
+        "with readable(self.path):  # nothing added up",
+        "with ExitStack():  # nothing added up",
+        FIRST_FORMAT,
+    ),
+    Mutant(
+        "audit: a number is as many zeros",
+        "auditing/journal_audit.py",
+        'return b"" if value is None else memoryview(value).tobytes()',
+        'return bytes(value or b"")',
+        AUDITED,
+    ),
+    Mutant(
+        "state: what the filter knew may be anything",
+        "publisher/publisher.py",
+        "except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:",
+        "except (ValueError, TypeError, LookupError, ArithmeticError) as error:",
+        STATES,
+    ),
+    Mutant(
+        "state: a shared budget of a class without charges",
+        "publisher/publisher.py",
+        "if publisher._row.shared_budget and not {*saved.declared} <= {*saved.ledger[0]}:",
+        "if publisher._row is None:",
+        STATES,
+    ),
+    Mutant(
+        "open slots: a cell that there is not",
+        "streams/live/open_slot.py",
+        "if ((cells < -1) | (cells >= cells_declared)).any():",
+        "if len(cells) < 0:",
+        OPEN,
+    ),
+    Mutant(
+        "address: a host that cannot be is a traceback",
+        "journal/postgres/connection.py",
+        "except UnicodeError:  # no name server",
+        "except ZeroDivisionError:  # no name server",
+        PLACES,
+    ),
+    Mutant(
         "restore: a membership in doubt goes on",
         "people/histories.py",
         "waits = restore.wait(current.key, bucket_of(current.user, salt), current.since)",
@@ -57,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         "restore: a mark older than M proves",
-        "journal/sqlite/marking.py",
+        "journal/tables/marking.py",
         "mark.committed != through or ",
         "",
         MEMBERSHIPS,
@@ -92,14 +158,14 @@ MUTANTS = [
     ),
     Mutant(
         "restore: revisions of another copy prove",
-        "journal/sqlite/evidence.py",
+        "journal/tables/evidence.py",
         "return known == (revision.number, int(revision.token, 16))",
         "return known[0] == revision.number",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: what was forgotten elsewhere is remembered",
-        "journal/sqlite/sqlite_registry.py",
+        "journal/tables/table_registry.py",
         "work.forget(restore.slot + 1)",
         "work.forget(0)",
         MEMBERSHIPS,
@@ -120,22 +186,22 @@ MUTANTS = [
     ),
     Mutant(
         "restore: a backup's registry takes changes",
-        "journal/sqlite/sqlite_registry.py",
-        "            if copied:\n",
-        "            if False:\n",
+        "journal/tables/table_registry.py",
+        "        if copied:\n",
+        "        if False:\n",
         ("tests/property/test_whole_life.py",),
     ),
     Mutant(
         "restore: users changes a stale journal",
         "publishing/registrations.py",
-        "        refuse_stale(committed, known, copied=head.copied)\n",
+        "        refuse_stale(journal, committed, known, copied=head.copied)\n",
         "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: changes are not noted in the side file",
-        "journal/sqlite/marking.py",
-        "        lock.changes.note(buckets, after)\n",
+        "journal/tables/marking.py",
+        "        side.changes.note(buckets, after)\n",
         "",
         MEMBERSHIPS,
     ),
@@ -240,7 +306,7 @@ MUTANTS = [
     ),
     Mutant(
         "lost: a missing journal begins anew beside its mark",
-        "journal/sqlite/lost.py",
+        "journal/tables/lost.py",
         "if lost and not start_over:",
         "if False:",
         LOST,
@@ -254,13 +320,17 @@ MUTANTS = [
     ),
     Mutant(
         "events: pending ones are stored in clear",
-        "journal/sqlite/journal.py",
+        "journal/tables/table_journal.py",
         "pending = self._keys.seal(batch.pending)",
         "pending = batch.pending",
         LEFT,
     ),
     Mutant(
-        "events: old keys stay", "journal/sqlite/journal.py", "        self._keys.committed()", "        pass", LEFT
+        "events: old keys stay",
+        "journal/tables/table_journal.py",
+        "        self._keys.committed()",
+        "        pass",
+        LEFT,
     ),
     Mutant(
         "noise: a seeded journal is published from",
@@ -389,21 +459,21 @@ MUTANTS = [
     ),
     Mutant(
         "integrity: stored slots are not compared with the chain",
-        "journal/sqlite/chain.py",
+        "journal/tables/chain.py",
         "                if link != row[9]:\n",
         "                if False:\n",
         INTEGRITY,
     ),
     Mutant(
         "integrity: a repeated histogram is not compared with its slot",
-        "journal/sqlite/chain.py",
+        "journal/tables/chain.py",
         "if record.shown is not None and record.shown.slot < known:",
         "if False:",
         INTEGRITY,
     ),
     Mutant(
         "integrity: what a dropped slot made is not kept in mind",
-        "journal/sqlite/journal.py",
+        "journal/tables/table_journal.py",
         "self._facts[SHOWN_ANCHOR] = shown",
         "pass",
         INTEGRITY,
@@ -559,7 +629,7 @@ MUTANTS = [
     Mutant(
         "cut: a log that was cut is put into the journal",
         "journal/sqlite/file.py",
-        "            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
+        "            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
         "            pass\n",
         CUT,
     ),
@@ -629,14 +699,14 @@ MUTANTS = [
     Mutant(
         "service: a standstill keeps slots open",
         "streams/live/spool_source.py",
-        "return max(self._done, self._clock.slot_of(now_us - self._settings.grace_us) - 1)",
+        "return max(self._done, self._closing.closed(now_us))",
         "return self._done",
         SERVED,
     ),
     Mutant(
         "service: a late release goes out when it is ready",
         "publishing/due.py",
-        "return own_us + missed * self._clock.length_us",
+        "return own_us + missed * self._step_us",
         "return own_us",
         TIMING,
     ),
@@ -649,10 +719,10 @@ MUTANTS = [
     ),
     Mutant(
         "service: headers behind a body are gathered without end",
-        "service/connection.py",
+        "service/bounded_connection.py",
         "        self._between_bytes += len(data) if was_in_body else 0\n",
         "",
-        ("tests/unit/service/test_connection.py",),
+        ("tests/unit/service/test_bounded_connection.py",),
     ),
     Mutant(
         "events: a line of any length is looked at",
@@ -667,5 +737,267 @@ MUTANTS = [
         "            with self._forcing:\n                self._force_all()\n",
         "",
         ("tests/unit/streams/live/test_spool_source.py",),
+    ),
+    Mutant(
+        "database: the fence is not compared",
+        "journal/postgres/write_transactions.py",
+        """WHERE {ours} RETURNING fence\"""",
+        """RETURNING fence\"""",
+        LEADING,
+    ),
+    Mutant(
+        "database: a number is enough, whoever had it",
+        "journal/postgres/write_transactions.py",
+        " AND instance = '{self._lead.instance}'",
+        "",
+        LEADING,
+    ),
+    Mutant(
+        "database: what was stored is stored again",
+        "journal/postgres/write_transactions.py",
+        "return row[0] in doubtful",
+        "return False",
+        CONNECTIONS,
+    ),
+    Mutant(
+        "database: what was not stored is taken for stored",
+        "journal/postgres/write_transactions.py",
+        "return row[0] in doubtful",
+        "return True",
+        CONNECTIONS,
+    ),
+    Mutant(
+        "database: a commit that another writer went on from is called discarded",
+        "journal/postgres/write_transactions.py",
+        "        if stands():",
+        "        if False:",
+        LEADING,
+    ),
+    Mutant(
+        "database: who asks does not look whether it was heard",
+        "journal/postgres/write_transactions.py",
+        "return row is not None and row[0] > 0",
+        "return False",
+        CONNECTIONS,
+    ),
+    Mutant(
+        "database: writers of one journal do not wait for each other",
+        "journal/postgres/write_transactions.py",
+        """f"SELECT pg_advisory_xact_lock({lock_key(session.place.schema, 'transaction')})\"""",
+        '"SELECT 1"',
+        DATABASE,
+    ),
+    Mutant(
+        "database: rows of a transaction that was undone are remembered",
+        "journal/postgres/write_transactions.py",
+        "            except Interrupted as interrupted:\n                undone()\n",
+        "            except Interrupted as interrupted:\n",
+        CONNECTIONS,
+    ),
+    Mutant(
+        "database: a paused writer keeps the journal",
+        "journal/postgres/writer_table.py",
+        "return self.silent_s is not None and abs(self.silent_s) < self.lease_s",
+        "return self.silent_s is not None",
+        LEADING,
+    ),
+    Mutant(
+        "database: a guard that comes back does not look who writes",
+        "journal/postgres/leadership.py",
+        "            if holder is None or (holder.fence, holder.instance) != (self.fence, self.instance):\n",
+        "            if False:\n",
+        LEADING,
+    ),
+    Mutant(
+        "database: a beat waits for a transaction",
+        "journal/postgres/writer_table.py",
+        """query = f"UPDATE pulse SET beat = {beat} WHERE (SELECT instance FROM writer) = %s\"""",
+        """query = f"WITH held AS (SELECT instance FROM writer FOR UPDATE) UPDATE pulse SET beat = {beat} FROM held"\\
+        " WHERE instance = %s\"""",
+        LEADING,
+    ),
+    Mutant(
+        "database: a database that was put back goes on",
+        "journal/postgres/postgres_journal.py",
+        "        if self._end is None or self.link_at(self._end[0]) == self._end[1]:\n",
+        "        if True:\n",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: a number of an old backup is used again",
+        "journal/postgres/postgres_journal.py",
+        "Leadership.take(place, above=newest)",
+        "Leadership.take(place)",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: the newest side file alone is believed",
+        "journal/postgres/side_folder.py",
+        "        if latest.committed <= newest.committed:\n",
+        "        if True:\n",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: a later mark of a paused writer proves memberships",
+        "journal/postgres/side_folder.py",
+        'link=latest.link, incarnation="")',
+        "link=latest.link)",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: keys of older writers stay",
+        "journal/postgres/side_folder.py",
+        "            file.write(bytes(KEYS_SIZE))\n",
+        "            pass\n",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: a lost schema begins anew beside its mark",
+        "journal/postgres/postgres_journal.py",
+        "        check_lost(home, self._side.seen(), identity, start_over=start_over)\n",
+        "",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: a server that forgets is written to",
+        "journal/postgres/connection.py",
+        "        if found[name] not in allowed:\n",
+        "        if False:\n",
+        SERVER,
+    ),
+    Mutant(
+        "database: what the session is pinned to is taken for what the server says",
+        "journal/postgres/connection.py",
+        "SELECT name, reset_val FROM pg_settings",
+        "SELECT name, setting FROM pg_settings",
+        SERVER,
+    ),
+    Mutant(
+        "database: a password is shown",
+        "journal/postgres/server_errors.py",
+        '            text = text.replace(str(given[name]), "…")\n',
+        "            text += str(given[name])\n",
+        DATABASE,
+    ),
+    Mutant(
+        "replicas: events are taken in for a slot that has closed",
+        "journal/postgres/sealed_events.py",
+        "            if min(rows) <= self._closed:\n                return False\n",
+        "",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: a slot closes while somebody is adding to it",
+        "journal/postgres/intake_lock.py",
+        "SELECT pg_advisory_xact_lock_shared({}); SELECT closed",
+        "SELECT {}::bigint; SELECT closed",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: a batch that two get at once is stored twice",
+        "journal/postgres/event_tables.py",
+        "sealed bytea NOT NULL, PRIMARY KEY (slot, key)",
+        "sealed bytea NOT NULL",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: a lost report counts as an acknowledgement",
+        "streams/live/shared_receiver.py",
+        "            except JournalUnreachable:\n",
+        "            except JournalUnreachable:\n"
+        "                [one.tell(self._sorted(one).answer) for one in waiting]\n"
+        "                return\n",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: whoever stands still keeps slots open",
+        "journal/postgres/intake_lock.py",
+        '                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
+        "                    pass\n",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: what a dead writer left stays",
+        "streams/live/shared_source.py",
+        "        self._close(through)\n        self.forget(through)\n",
+        "",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: events are acknowledged that another command will not count",
+        "journal/postgres/sealed_events.py",
+        "            if paused:\n",
+        "            if False:\n",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: keys in a folder that the others do not see",
+        "journal/postgres/sealed_events.py",
+        "            if folder != self._mark:\n",
+        "            if False:\n",
+        EVENTS,
+    ),
+    Mutant(
+        "replicas: a destroyed key is removed, not overwritten",
+        "journal/postgres/slot_keys.py",
+        "                os.write(file, bytes(KEY_BYTES))\n",
+        "                pass\n",
+        KEYS,
+    ),
+    Mutant(
+        "replicas: a release is shown that no mark knows",
+        "journal/postgres/commit_news.py",
+        "min(committed, mark.committed)",
+        "committed",
+        NEWS,
+    ),
+    Mutant(
+        "replicas: a release is shown before its key is gone",
+        "service/journal_follower.py",
+        "            self._events.destroy(committed)\n",
+        "",
+        REPLICAS,
+    ),
+    Mutant(
+        "replicas: a writer sends a release before its key is gone",
+        "service/replica_thread.py",
+        "            store.destroy(slot)\n            store.announce()\n",
+        "            pass\n",
+        FROZEN,
+    ),
+    Mutant(
+        "database: a reader is shown a slot that no mark knows",
+        "journal/postgres/postgres_journal.py",
+        "        if self._lead is not None or committed <= emitted:\n",
+        "        if True:\n",
+        SHOWN,
+    ),
+    Mutant(
+        "database: a reader without the side folder is shown what may not have gone out",
+        "journal/postgres/postgres_journal.py",
+        "            return emitted\n",
+        "            return committed\n",
+        SHOWN,
+    ),
+    Mutant(
+        "database: budgets are told with a slot that is not shown",
+        "journal/tables/standing.py",
+        "            if record.slot > head.committed:\n                break\n",
+        "",
+        SHOWN,
+    ),
+    Mutant(
+        "replicas: a slot that cannot be closed drops the draws before it",
+        "streams/live/shared_source.py",
+        "                if slot == first:\n                    raise\n",
+        "                raise\n",
+        INTAKE,
+    ),
+    Mutant(
+        "audit: an end that is missing is not noticed",
+        "auditing/journal_audit.py",
+        "        if own.committed > committed:\n",
+        "        if False:\n",
+        AUDITED_END,
     ),
 ]

@@ -28,12 +28,6 @@ from wevent.core.permit import PermitMisused
 every_trap = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 
 
-@pytest.fixture(autouse=True)
-def _own_catalogue(monkeypatch):
-    """What is registered here is gone afterwards: no other test meets a broken mechanism."""
-    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
-
-
 def publisher_of(trap: Trap, policy, ledger) -> wevent.Publisher:
     wevent.register(mechanism("under-test", policy))
     publisher = forced_publisher(trap.population, "under-test", refund=trap.refund)

@@ -24,11 +24,11 @@ from typing import Any
 import pytest
 
 from tests.support.neighbours import scripted
+from tests.support.neighbours.broken_runs import LosesNeighbours, StopsAtMalformed, WritesEvents
 from tests.support.neighbours.checking import compare, main_difference, observe, shrunk, told
-from tests.support.neighbours.pairs import KINDS, Pair, make_pair
+from tests.support.neighbours.pairs import KINDS, Pair, make_pair, pairs_of
 from tests.support.neighbours.runs import Ended, as_a_process, command_runs, in_this_process, library_run
 from tests.support.neighbours.seen import differences
-from wevent.streams import LineSource
 
 PAIRS = int(os.environ.get("WEVENT_PAIRS", "80"))
 ONE = os.environ.get("WEVENT_PAIR_SEED")
@@ -117,48 +117,8 @@ def test_the_same_inputs_twice_show_the_same(way: str, tmp_path: Path) -> None:
         assert not differences(pair, observe(pair, tmp_path / "run"), observe(pair, tmp_path / "run"))
 
 
-def pair_of(kind: str, way: str) -> Pair:
-    """A pair that makes the difference by one kind of record; everybody else's records are plain, in every file some."""
-    for seed in range(10_000):
-        pair = make_pair(seed, way)
-        plain = ("normal", "close")
-        feeds = tuple(feed.only([one.target or one.kind in plain for one in feed.records]) for feed in pair.feeds)
-        chosen = {one.kind for one in pair.targets()} == {kind} and pair.world.target in pair.world.users
-        if chosen and pair.world.times != "slot" and all(feed.without_target().records for feed in feeds):
-            return replace(pair, feeds=feeds, options={**pair.options, "mechanism": "scripted"})
-    raise LookupError(kind)
-
-
-class StopsAtMalformed(LineSource):
-    """Broken on purpose: ends with the first malformed line."""
-
-    def count(self, roster: Any, first: int, most: int) -> Any:
-        for counted in super().count(roster, first, most):
-            if self.totals()["malformed"]:
-                return
-            yield counted
-
-
-class LosesNeighbours(LineSource):
-    """Broken on purpose: one malformed line, and nobody is counted any more."""
-
-    def count(self, roster: Any, first: int, most: int) -> Any:
-        for counted in super().count(roster, first, most):
-            if self.totals()["malformed"]:
-                counted.counts.matrix[:] = 0
-            yield counted
-
-
-class WritesEvents:
-    """Broken on purpose: an output that says how many events there were."""
-
-    def __init__(self, output: Any, source: LineSource, path: Path) -> None:
-        self._output, self._source, self._path = output, source, path
-        self.repair, self.emit = output.repair, output.emit
-
-    def close(self) -> None:
-        self._output.close()
-        self._path.write_text(str(self._source.totals()["events"]))
+def first_of(kind: str, way: str) -> Pair:
+    return next(pairs_of(kind, way))
 
 
 def found_in(pair: Pair, folder: Path, run: Any) -> set[str]:
@@ -168,17 +128,17 @@ def found_in(pair: Pair, folder: Path, run: Any) -> set[str]:
 @pytest.mark.parametrize("way", ["files", "lines"])
 def test_stopping_at_a_malformed_line_is_caught(way: str, tmp_path: Path) -> None:
     run = partial(command_runs, run=in_this_process, extra=("--strict",))
-    assert "exit code of run 0" in found_in(pair_of("cut off", way), tmp_path, run)
+    assert "exit code of run 0" in found_in(first_of("cut off", way), tmp_path, run)
 
 
 def test_ending_early_is_caught(tmp_path: Path) -> None:
     run = partial(library_run, source=StopsAtMalformed)
-    assert {"rows of slots", "bytes of out.ndjson"} <= found_in(pair_of("cut off", "clock"), tmp_path, run)
+    assert {"rows of slots", "bytes of out.ndjson"} <= found_in(first_of("cut off", "clock"), tmp_path, run)
 
 
 def test_losing_others_is_caught(tmp_path: Path) -> None:
     run = partial(library_run, source=LosesNeighbours)
-    assert "counts of others" in found_in(pair_of("cut off", "clock"), tmp_path, run)
+    assert "counts of others" in found_in(first_of("cut off", "clock"), tmp_path, run)
 
 
 def test_writing_the_number_of_events_is_caught(tmp_path: Path) -> None:
@@ -187,16 +147,16 @@ def test_writing_the_number_of_events_is_caught(tmp_path: Path) -> None:
             pair, folder, wrap=lambda output, source: WritesEvents(output, source, folder / "out.events")
         )
 
-    assert "bytes of out.events" in found_in(pair_of("normal", "clock"), tmp_path, run)
+    assert "bytes of out.events" in found_in(first_of("normal", "clock"), tmp_path, run)
 
 
 def test_a_clock_read_from_events_is_caught(tmp_path: Path) -> None:
     run = partial(command_runs, run=in_this_process, extra=("--start", "auto"))
-    assert "rows of slots" in found_in(pair_of("late", "files"), tmp_path, run)
+    assert "rows of slots" in found_in(first_of("late", "files"), tmp_path, run)
 
 
 def test_a_mechanism_that_looks_at_counts_is_caught(tmp_path: Path) -> None:
-    pair = pair_of("many events", "lines")
+    pair = first_of("many events", "lines")
     leaky = replace(pair, options={**pair.options, "mechanism": "scripted-leaky"})
     run = partial(command_runs, run=in_this_process)
     assert "content of histograms" in found_in(leaky, tmp_path, run)

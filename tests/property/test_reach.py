@@ -19,7 +19,7 @@ from wevent.core.permit import PermitMisused
 from wevent.counting.lookup import Labels
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.side_mark import lock_path, read_mark
+from wevent.journal.sqlite.lock import lock_path, read_mark
 from wevent.people.membership import Barred, make_roster, unknown_class
 from wevent.publishing.staleness import settle_stale
 from wevent.streams.clock import SlotClock

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.accountant import Accountant
+from tests.support.broken_lives import BROKEN, HURT
 from tests.support.lives import Life
-from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
-from wevent.people.holdout import HoldOut, Restore
 
 LIVES = int(os.environ.get("WEVENT_LIVES", "3"))
 SLOTS = 400
@@ -36,24 +34,6 @@ def test_the_accountant_adds_up() -> None:
     assert len(accountant.overspent()) == 1
     with pytest.raises(AssertionError, match="twice"):
         accountant.write(4, {}, {})
-
-
-BROKEN: dict[str, tuple[Any, str, Any]] = {
-    "a change waits for nothing": (HoldOut, "first_slot", lambda self, key, asked, past, bucket, since: asked),
-    "a restore holds nobody out": (Restore, "doubts", lambda self, bucket: False),
-    "a joiner was no stranger": (HoldOut, "as_stranger", lambda self, slot: []),
-    "strangers change class at once": (HoldOut, "strangers_from", lambda self: 1 if self.reigns[-1].unknown else None),
-    "whom the registry knows is a stranger": (SqliteRegistry, "apart", lambda self, slot: []),
-}
-
-
-HURT = {  # a life in which people do lose too much; in others most often nothing happens
-    "a change waits for nothing": 0,
-    "a restore holds nobody out": 8,
-    "a joiner was no stranger": 2,
-    "strangers change class at once": 10,
-    "whom the registry knows is a stranger": 1,
-}
 
 
 @pytest.mark.parametrize("broken", BROKEN)

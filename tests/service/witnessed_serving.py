@@ -28,7 +28,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
-from wevent.service import bodies, connection
+from wevent.service import bodies, bounded_connection
 from wevent.service.routes import people_routes
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
@@ -91,6 +91,7 @@ def witness(path: str) -> None:
     def stepped(self: Publication, counts: Any) -> Any:
         classes = [[one.window, one.epsilon] for one in self.publisher.population.classes]
         told = {"slot": counts.slot, "events": events, "classes": classes, "matrix": counts.counts.matrix.tolist()}
+        told["pid"] = os.getpid()
         os.write(file, json.dumps(told).encode() + b"\n")
         time.sleep(float(os.environ.get("WEVENT_STEP_S", "0")))
         return step(self, counts)
@@ -99,7 +100,7 @@ def witness(path: str) -> None:
 
 
 def hurry(seconds: float) -> None:
-    connection.HEADER_S = connection.STALLED_S = connection.DRAIN_S = seconds
+    bounded_connection.HEADER_S = bounded_connection.STALLED_S = bounded_connection.DRAIN_S = seconds
     bodies.BodyLimits.__init__.__defaults__ = (seconds,)
     for small in (bodies.SMALL, people_routes.SMALL):
         object.__setattr__(small, "seconds", seconds)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from tests.support.memory_journal import MemoryJournal, Place, Stored
-from wevent.journal import Journal, SqliteJournal
+from tests.support.postgres_server import own_schema, shared_url
+from wevent.journal import Journal, PostgresPlace, SqliteJournal, journal_place
+from wevent.journal.postgres.connection import connect
+from wevent.journal.postgres.postgres_journal import PostgresJournal
 
 
 class Kept(Protocol):
@@ -62,4 +66,42 @@ class InMemory:
         self._place.stored = self._backup.copied()
 
 
-JOURNALS: dict[str, Callable[[Path], Kept]] = {"sqlite": InFile, "memory": InMemory}
+class InDatabase:
+    """A journal in a schema of its own in PostgreSQL. A backup is another schema, which knows that it is one."""
+
+    def __init__(self, folder: Path) -> None:
+        side = tempfile.mkdtemp(prefix="side", dir=folder.parent)  # outside of what the tests look at
+        place = journal_place(f"{shared_url()}?schema={own_schema()}&side={side}&lease=3")
+        assert isinstance(place, PostgresPlace)
+        self.place = place
+
+    def open(self, *, write: bool = True) -> Journal:
+        return PostgresJournal(self.place, write=write)
+
+    def back_up(self) -> None:
+        copy_schema(self.place, self.place.schema, self._backup)
+        with connect(self.place, "test") as database:
+            database.execute(f"UPDATE {self._backup}.head SET copied = 1, pending = ''")
+
+    def put_back(self) -> None:
+        copy_schema(self.place, self._backup, self.place.schema)
+
+    @property
+    def _backup(self) -> str:
+        return f"{self.place.schema}_backup"
+
+
+def copy_schema(place: PostgresPlace, source: str, target: str) -> None:
+    """Everything of a schema in place of what is in another one, as pg_dump and psql do it."""
+    with connect(place, "test") as database:
+        database.execute(f"DROP SCHEMA IF EXISTS {target} CASCADE; CREATE SCHEMA {target}", prepare=False)
+        tables = database.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (source,)).fetchall()
+        for (table,) in tables:
+            database.execute(f"CREATE TABLE {target}.{table} (LIKE {source}.{table} INCLUDING ALL)")
+            database.execute(f"INSERT INTO {target}.{table} SELECT * FROM {source}.{table}")
+        for table in ("populations", "charges", "changes"):
+            sequence = f"pg_get_serial_sequence('{target}.{table}', 'id')"
+            database.execute(f"SELECT setval({sequence}, (SELECT coalesce(max(id), 0) + 1 FROM {target}.{table}))")
+
+
+JOURNALS: dict[str, Callable[[Path], Kept]] = {"sqlite": InFile, "memory": InMemory, "postgres": InDatabase}

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from tests.docs.anchors import heading_anchor
 from wevent.cli.answers import ANSWERS
 
 TARGET = Path(__file__).parents[2] / "docs/reference/json.md"
@@ -48,15 +49,20 @@ def page() -> str:
 def _section(kind: Any, later: list[Any]) -> str:
     about = {**attributes_of(kind)}
     first = (inspect.getdoc(kind) or "").splitlines()[0]
-    command = re.match(r"`wevent (.*?) --json`", first)
-    title = f"`{command[1]}`" if command else f"`{kind.__name__}`"
-    text = first.split("`", 2)[2].lstrip(",;. ") if command else first
+    title = _title(kind)
+    text = first if title == kind.__name__ else first.split("`", 2)[2].lstrip(",;. ")
     rows = [
         f"| `{field.encode_name}` | {_type(field.type, later)} | {about[field.name]} |"
         for field in msgspec.structs.fields(kind)
     ]
-    head = [f"## {title}", "", *([text[0].upper() + text[1:], ""] if text else [])]
+    head = [f"## `{title}`", "", *([text[0].upper() + text[1:], ""] if text else [])]
     return "\n".join([*head, "| key | value | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _title(kind: Any) -> str:
+    """The command that answers so; of an object inside others its name."""
+    command = re.match(r"`wevent (.*?) --json`", inspect.getdoc(kind) or "")
+    return command[1] if command else str(kind.__name__)
 
 
 def attributes_of(kind: Any) -> dict[str, str]:
@@ -78,7 +84,7 @@ def _type(kind: Any, later: list[Any]) -> str:
         return names[kind]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         later.append(kind)
-        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+        return f"[{kind.__name__}](#{heading_anchor(_title(kind))})"
     if getattr(kind, "__origin__", None) is list:
         return f"array of {_type(args[0], later)}"
     if getattr(kind, "__origin__", None) is dict:

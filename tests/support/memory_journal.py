@@ -307,6 +307,9 @@ class MemoryJournal:
     def files(self) -> list[Path]:
         return []
 
+    def size(self) -> int:
+        return 0
+
     def writer(self) -> Writer | None:
         return self._place.writer
 

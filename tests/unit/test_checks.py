@@ -395,9 +395,8 @@ def test_a_measurement_survives_the_journal_whatever_its_numbers() -> None:
     assert check_mechanism(with_estimator(Halving), only=["replayed", "restored"])
 
 
-def test_the_how_to_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_how_to_does_what_it_says() -> None:
     """Every block of Python in it runs, its test included; with its mistake it fails in the check it names."""
-    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
     text = (Path(__file__).parents[2] / "docs/how-to/register-a-mechanism.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) == 3

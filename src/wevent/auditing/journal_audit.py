@@ -1,4 +1,4 @@
-"""An audit of a journal file: windows, slots, hash chain and settings, read straight from its tables.
+"""An audit of a journal: windows, slots, hash chain and settings, read straight from its tables.
 
 Independent on purpose: it knows the format as documented (docs/reference/journal-format.md) and shares no code with
 the ledger, the publisher or the journal.
@@ -11,28 +11,29 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import numpy as np
 import numpy.typing as npt
 
 from wevent.auditing.memberships import EpochRow, JournalRows, RestoreRow, Row, Run, check_memberships, unknown_key
+from wevent.auditing.opened_journal import OpenedJournal, opened_database, opened_file
+from wevent.auditing.outside_mark import OutsideMarks, look_outside
 from wevent.auditing.window_sums import NANO, WindowSums
 from wevent.errors import InvalidJournal
-from wevent.journal.sqlite.reading import open_for_reading
+from wevent.journal.place import PostgresPlace, journal_place
 
-_APPLICATION, _FORMAT = 0x77657674, 2
 _PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4
 _HEAD = struct.Struct("<QBqdQ")
-_BROKEN = (zlib.error, struct.error)
 _STRETCH = 16384  # slots that are added up at once
 _MOST = 1000  # findings that are listed one by one
+_SLOTS = (
+    "SELECT slots.slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link, data"
+    " FROM slots LEFT JOIN histograms ON histograms.slot = slots.slot AND slots.shown = slots.slot ORDER BY slots.slot"
+)
 _PINNED = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
 
 
@@ -46,6 +47,8 @@ class Report:
         violations: what is wrong, in slot order; empty: nothing.
         unsafe: what weakens the promise without breaking it.
         elsewhere: the first and last slots of stretches that another copy of the journal released: a backup was restored.
+        marked: the last slot that is noted outside the journal; None if nothing could be seen there.
+        mark_unseen: why nothing could be seen, so that a missing end would not be noticed; None if something was.
     """
 
     first: int = 1
@@ -54,6 +57,8 @@ class Report:
     violations: list[dict[str, Any]] = field(default_factory=list)
     unsafe: list[str] = field(default_factory=list)
     elsewhere: list[tuple[int, int]] = field(default_factory=list)
+    marked: int | None = None
+    mark_unseen: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -71,28 +76,39 @@ class Report:
                 for (window, nano), worst in sorted(self.classes.items())
             ],
             "released_elsewhere": [{"first": first, "last": last} for first, last in self.elsewhere],
+            "marked": self.marked,
+            "mark_unseen": self.mark_unseen,
             "unsafe": self.unsafe,
             "violations": self.violations,
         }
 
 
-def audit_journal(path: str | Path) -> Report:
+def audit_journal(path: str | Path | PostgresPlace) -> Report:
     """Check a journal; it may be in use.
+
+    Args:
+        path: its file, or the address of its database.
 
     Raises:
         InvalidJournal: if it cannot be read as a journal at all.
+        StorageFailed: if its database does not answer.
     """
-    if not isinstance(path, (str, Path)):
+    if not isinstance(path, (str, Path, PostgresPlace)):
         raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
-    with _reading(Path(path)) as database:
-        return _Audit(database).run()
+    place = journal_place(path)
+    outside = look_outside(place)
+    with opened_file(place) if isinstance(place, Path) else opened_database(place) as database:
+        try:
+            return _Audit(database, outside).run()
+        finally:
+            _charges.cache_clear()
 
 
 class _Audit:
     """One pass over the slots of a journal."""
 
-    def __init__(self, database: apsw.Connection) -> None:
-        self._database = database
+    def __init__(self, database: OpenedJournal, outside: OutsideMarks) -> None:
+        self._database, self._outside = database, outside
         self._report = Report()
         self._sums: dict[tuple[int, int], WindowSums] = {}
         self._stretch: list[npt.NDArray[np.int64]] = []
@@ -105,7 +121,8 @@ class _Audit:
 
     def run(self) -> Report:
         database = self._database
-        committed, link, first, anchor = _row(database, "SELECT committed, link, first, anchor FROM head")
+        query = "SELECT committed, link, first, anchor, copied FROM head"
+        committed, link, first, anchor, copied = _row(database, query)
         self._report.first = first
         unsafe = json.loads(_row(database, "SELECT value FROM facts WHERE name = 'unsafe'")[0])
         self._report.unsafe = unsafe
@@ -117,33 +134,62 @@ class _Audit:
             self._add(last + 1, f"slots up to {committed} were committed, but the last one stored is {last}")
         if end != link:
             self._add(last, "the hash chain does not end where the journal says")
+        self._check_end(committed, is_backup=bool(copied))
         self._check_people(committed)
         self._report.classes = {key: sums.worst for key, sums in self._sums.items()}
         self._report.violations.sort(key=lambda violation: violation["slot"])
         return self._report
 
+    def _check_end(self, committed: int, *, is_backup: bool) -> None:
+        """The journal goes on to the slot that is noted outside, and has what was noted: nothing was cut off.
+
+        A backup that was not put to use may lie where another journal was.
+        """
+        said = _row(self._database, "SELECT value FROM facts WHERE name = 'id'")[0]
+        identity = said if isinstance(said, str) else bytes(said).decode()
+        newest, own = self._outside.newest, self._outside.of(identity)
+        self._report.mark_unseen = self._outside.unseen
+        if newest is not None and newest.journal != identity and newest.committed > 0 and not is_backup:
+            self._add(committed + 1, f"slot {newest.committed} of another journal is noted in {self._outside.place}")
+        if own is None:
+            self._report.mark_unseen = self._outside.unseen or f"{self._outside.place} is of another journal"
+            return
+        self._report.marked = own.committed
+        if own.committed > committed:
+            self._add(
+                committed + 1,
+                f"slot {own.committed} is noted in {self._outside.place}, and the journal ends with {committed}: its end is "
+                "missing, or it is an old copy",
+            )
+        for link, kind in self._database.rows("SELECT link, kind FROM slots WHERE slot = ?", (own.committed,)):
+            if bytes(link).hex() != own.link and kind != _ELSEWHERE:
+                self._add(own.committed, f"another release of it is noted in {self._outside.place}: two copies went on")
+
     def _check_people(self, committed: int) -> None:
         """Every membership history, in journals whose format has them."""
         database = self._database
-        if database.pragma("user_version") < 2:
+        if database.format < 2:
             self._report.unsafe.append("memberships of the first format are not audited: publish brings it up to date")
             return
-        stored: list[Any] = database.execute("SELECT name, value FROM facts").fetchall()
-        facts: dict[str, Any] = dict(stored)
+        facts: dict[str, Any] = dict(database.rows("SELECT name, value FROM facts"))
         epochs = [
             EpochRow(
-                first, max(window for window, _ in terms["declared"]), unknown_key(*_strangers(terms)), _number(terms)
+                first,
+                max(window for window, _ in terms["declared"]),
+                unknown_key(*_strangers(terms)),
+                _number(terms),
+                terms["neighbours"] != "replace",
             )
             for first, terms in self._epochs
         ]
         journal = JournalRows(
             [
                 Row(*row)
-                for row in database.execute("SELECT user, window, nano, level, since, first, last FROM members")
+                for row in database.rows('SELECT "user", "window", nano, level, since, first, last FROM members')
             ],
             [
                 RestoreRow(*row)
-                for row in database.execute(
+                for row in database.rows(
                     "SELECT slot, widest, proven, same_epoch, charged, changed FROM restores ORDER BY slot"
                 )
             ],
@@ -152,7 +198,7 @@ class _Audit:
             facts["salt"],
             facts["registry"],
             committed,
-            facts["registry_from"],
+            int(facts["registry_from"]),
         )
         check_memberships(journal, self._add)
 
@@ -173,7 +219,7 @@ class _Audit:
         epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]] = {}
         pinned: list[Any] | None = None
         self._epochs: list[tuple[int, Any]] = []
-        for number, first, text in self._database.execute("SELECT number, first, terms FROM epochs ORDER BY number"):
+        for number, first, text in self._database.rows("SELECT number, first, terms FROM epochs ORDER BY number"):
             terms = json.loads(text)
             found = [terms[name] for name in _PINNED]
             pinned = pinned or found
@@ -191,19 +237,8 @@ class _Audit:
     ) -> tuple[int, bytes]:
         """Every slot once and in order, every link of the chain, every charge. Returns the last slot and its link."""
         expected = first
-        query = "SELECT * FROM slots ORDER BY slot"
-        for (
-            slot,
-            kind,
-            epoch,
-            group,
-            probe,
-            publication,
-            threshold,
-            dissimilarity,
-            shown,
-            stored,
-        ) in self._database.execute(query):
+        for row in self._database.rows(_SLOTS):
+            slot, kind, epoch, group, probe, publication, threshold, dissimilarity, shown, stored, own = row
             if slot != expected:
                 self._add(expected, f"slots {expected} to {slot - 1} are missing")
             expected = slot + 1
@@ -216,7 +251,6 @@ class _Audit:
             self._check_slot(slot, kind, shown, (first_part, second_part))
             if not self._has_all(declared):
                 self._add(slot, "a declared class is missing")
-            own = _histogram(self._database, slot) if shown == slot else b""
             head = _HEAD.pack(
                 slot,
                 kind,
@@ -224,7 +258,7 @@ class _Audit:
                 math.nan if dissimilarity is None else dissimilarity,
                 shown,
             )
-            parts = link, digest, self._group[2], head, first_part.raw, second_part.raw, own or b""
+            parts = link, digest, self._group[2], head, first_part.raw, second_part.raw, _stored_bytes(own)
             link = hashlib.sha256(b"".join(parts)).digest()
             if link != stored:
                 self._add(slot, "the hash chain is broken: what is stored is not what was committed")
@@ -279,7 +313,7 @@ class _Audit:
     def _open_group(self, group: int, slot: int) -> None:
         """Another population is in force from this slot on."""
         self._close_stretch()
-        data = bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
+        data = _stored_bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
         self._population = json.loads(data)
         rows = [(window, nano) for window, nano, *_ in self._population]
         if rows != sorted(set(rows)):
@@ -299,10 +333,15 @@ def _number(terms: Any) -> int:
     return int(terms.get("unknown_users", 0))
 
 
-def _row(database: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    for row in database.execute(query, values):
+def _row(database: OpenedJournal, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    for row in database.rows(query, values):
         return tuple(row)
-    raise apsw.CorruptError(f"no row: {query}")
+    raise LookupError(f"no row: {query}")
+
+
+def _stored_bytes(value: Any) -> bytes:
+    """Bytes as they are stored, none for null. A number in their place is damage: `bytes` would make as many zeros of it."""
+    return b"" if value is None else memoryview(value).tobytes()
 
 
 class _Charges(NamedTuple):
@@ -315,62 +354,12 @@ class _Charges(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _charges(database: apsw.Connection, number: int, classes: int) -> _Charges:
+def _charges(database: OpenedJournal, number: int, classes: int) -> _Charges:
     raw = b"\0" * (8 * classes)
     if number:
-        data = bytes(_row(database, "SELECT data FROM charges WHERE id = ?", (number,))[0])
+        data = _stored_bytes(_row(database, "SELECT data FROM charges WHERE id = ?", (number,))[0])
         raw = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
     values = np.frombuffer(raw, dtype="<i8").astype(np.int64)
     if len(values) != classes:
-        raise apsw.CorruptError("charges of other classes")
+        raise ValueError("charges of other classes")
     return _Charges(values, raw, bool(values.any()), bool((values < 0).any()))
-
-
-def _histogram(database: apsw.Connection, slot: int) -> bytes | None:
-    row = database.execute("SELECT data FROM histograms WHERE slot = ?", (slot,)).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[apsw.Connection]:
-    """One consistent view of a journal file, whoever writes to it."""
-    if not path.is_file():
-        raise _unreadable(path, "no such file")
-    try:
-        with path.open("rb") as file:
-            if file.read(16) != b"SQLite format 3\0":
-                raise _unreadable(path, "another kind of file")
-        database = open_for_reading(path)
-        database.execute("PRAGMA query_only = ON")
-        if database.pragma("application_id") != _APPLICATION:
-            raise _unreadable(path, "another kind of file")
-        if database.pragma("user_version") > _FORMAT:
-            raise _unreadable(path, "one from a newer wevent")
-        database.execute("BEGIN")
-        try:
-            yield database
-        finally:
-            _charges.cache_clear()
-            database.close()
-    except InvalidJournal:
-        raise
-    except (
-        apsw.Error,
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ArithmeticError,
-        *_BROKEN,
-    ) as error:
-        raise _unreadable(path, f"one that is damaged ({type(error).__name__})") from None
-
-
-def _unreadable(path: Path, received: str) -> InvalidJournal:
-    return InvalidJournal(
-        "a journal that can be read",
-        f"{received} ({path})",
-        "Check the path; if it is the right one, restore a backup of it.",
-        path=str(path),
-    )

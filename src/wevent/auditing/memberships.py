@@ -22,12 +22,21 @@ _EVER = 1 << 62
 
 
 class EpochRow(NamedTuple):
-    """Terms in force from a slot on, as far as memberships go; `unknown` is the class of strangers, if they count."""
+    """Terms in force from a slot on, as far as memberships go.
+
+    Attributes:
+        first: the slot.
+        widest: the widest declared window.
+        unknown: the class of strangers, None if they do not count.
+        strangers: how many of them may.
+        halved: whether that class has half of what strangers are promised.
+    """
 
     first: int
     widest: int
     unknown: Key | None
     strangers: int
+    halved: bool
 
 
 class Run(NamedTuple):
@@ -183,7 +192,8 @@ def _check_person(
 def _check_join(journal: JournalRows, row: Row, add: Add) -> None:
     """Before the registry knew the id it may have been a stranger."""
     for unknown, last in _as_stranger(journal.epochs, row.since):
-        if unknown != row.key and row.first - last < max(unknown[0], row.window):
+        same = unknown == row.key and not any(epoch.halved for epoch in journal.epochs)
+        if not same and row.first - last < max(unknown[0], row.window):
             _report(add, row, "someone who may have been a stranger was counted too soon after joining")
             break
     if row.first < _opening(journal.epochs, row.window):

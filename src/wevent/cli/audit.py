@@ -17,6 +17,7 @@ from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
+from wevent.journal.place import JournalPlace
 
 _SHOWN = 20  # violations
 
@@ -24,8 +25,8 @@ _SHOWN = 20  # violations
 @click.command("audit", epilog="Example: wevent audit run.journal --json")
 @journal_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the report as JSON.")
-def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
-    """Re-check every window of every class, every slot, the hash chain and the settings of a journal.
+def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
+    """Re-check every window of every class, every slot, the hash chain, the settings and the end of a journal.
 
     Exit code 0: nothing found; 1: a violation; 2: the journal cannot be read.
     """
@@ -51,6 +52,8 @@ def _table(answer: AuditAnswer) -> Table:
 
 def _lines(answer: AuditAnswer) -> Iterator[str]:
     yield from (elsewhere_sentence(one) for one in answer.released_elsewhere)
+    if answer.mark_unseen is not None:
+        yield f"no mark was seen ({answer.mark_unseen}): whether the end of the journal is missing was not checked"
     yield from (f"unsafe: {reason}" for reason in answer.unsafe)
     yield from (_said(violation) for violation in answer.violations[:_SHOWN])
     more = len(answer.violations) - _SHOWN

@@ -20,9 +20,9 @@ from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
+from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.rehearsal import Rehearsal, rehearse
-from wevent.publishing.session import Intent
 from wevent.streams.clock import SECOND_US, format_time
 from wevent.streams.uncounted import MALFORMED, REJECTED
 from wevent.streams.windows import span_text

@@ -8,13 +8,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from wevent.cli.answers import CheckOfMachine, DoctorAnswer, as_json
+from wevent.cli.flags import chosen_journal
+from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.printing import print_entries
 from wevent.errors import WeventError
+from wevent.journal import JournalPlace, PostgresPlace, examine_database
 
 Check = Callable[[Path], str]
 
@@ -23,10 +27,24 @@ Check = Callable[[Path], str]
 @click.option(
     "--folder", default=".", type=click.Path(path_type=Path), help="Where journals will be; the default is here."
 )
+@click.option(
+    "--journal", type=JOURNAL, help="A journal, there or to be: a file, whose folder is looked at, or postgresql://…"
+)
+@click.option("--config", type=click.Path(path_type=Path), help="The configuration that names the journal.")
 @click.option("--json", "wants_json", is_flag=True, help="Print an object.")
-def command(folder: Path, wants_json: bool) -> None:
-    """Check that this machine can publish: versions, noise, disk, locks. Exit code 1 if something is wrong."""
-    checks = [_run(name, check, folder) for name, check in _CHECKS.items()]
+def command(folder: Path, journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
+    """Check that this machine can publish: versions, noise, disk, locks. Exit code 1 if something is wrong.
+
+    With a journal in a database: address, role, encoding, whether commits survive, the schema and the side folder. Nothing
+    there is changed.
+    """
+    place = chosen_journal(journal, config) if journal is not None or config is not None else None
+    if isinstance(place, PostgresPlace):
+        checks = [_run(name, check, folder) for name, check in _CHECKS.items() if name not in _OF_FILES]
+        checks += _database_checks(place)
+    else:
+        folder = folder if place is None else place.parent
+        checks = [_run(name, check, folder) for name, check in _CHECKS.items()]
     answer = DoctorAnswer(ok=all(one.ok for one in checks), checks=checks)
     if wants_json:
         click.echo(as_json(answer))
@@ -34,6 +52,11 @@ def command(folder: Path, wants_json: bool) -> None:
         print_entries({f"{'ok ' if one.ok else 'BAD'}  {one.check}": one.found for one in checks})
     if not answer.ok:
         sys.exit(1)
+
+
+def _database_checks(place: PostgresPlace) -> list[CheckOfMachine]:
+    with closing(examine_database(place)) as examination:
+        return [_run(name, lambda _, one=look: one(), Path()) for name, look in examination.checks().items()]  # type: ignore[misc]
 
 
 def _run(name: str, check: Check, folder: Path) -> CheckOfMachine:
@@ -111,3 +134,4 @@ _CHECKS: dict[str, Check] = {
     "one writer": _lock,
     "clock": _clock,
 }
+_OF_FILES = ("disk", "one writer")  # what journals in files need

@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from wevent.cli.loudness import is_quiet
-from wevent.cli.parameter_types import FILE, MECHANISM, Word
+from wevent.cli.parameter_types import FILE, JOURNAL, MECHANISM, Word
 from wevent.core.settings import option_kinds
 from wevent.errors import InvalidSettings
+from wevent.journal.place import JournalPlace, PostgresPlace
 from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.streams.stream_settings import ENGINES
 
 Command = Callable[..., Any]
 FOUND = Path("wevent.toml")
@@ -58,7 +60,11 @@ INPUT_KEYS = (
 )
 """The settings behind these flags."""
 STREAM_FLAGS = (
-    click.option("--journal", type=FILE, help="The journal; made if it does not exist, resumed if it does."),
+    click.option(
+        "--journal",
+        type=FILE,
+        help="The journal, a file or postgresql://…; made if it does not exist, resumed if it does.",
+    ),
     click.option(
         "--out", type=FILE, help="Releases: a .ndjson, .csv or .parquet file, or - for standard output (the default)."
     ),
@@ -71,9 +77,7 @@ STREAM_FLAGS = (
     click.option(
         "--close", type=Word("clock", "lines", checked=False), help="What closes a live slot; the clock unless told."
     ),
-    click.option(
-        "--engine", type=Word("auto", "duckdb", "numpy", checked=False), help="What reads files; auto unless told."
-    ),
+    click.option("--engine", type=Word(*ENGINES, checked=False), help="What counts files; auto unless told."),
     click.option("--strict", is_flag=True, default=None, help="Stop at a malformed line; not private."),
 )
 """The other settings of a stream."""
@@ -109,12 +113,12 @@ INTENT_FLAGS = (
         help="How many slots the journal keeps, all unless told; not with a Parquet output.",
     ),
 )
-"""What is said for one run: the attributes of `wevent.publishing.session.Intent`."""
+"""What is said for one run: the attributes of `wevent.publishing.intent.Intent`."""
 
 
 def journal_flags(command: Command) -> Command:
     """The argument JOURNAL, which may be left out where a configuration names it (`chosen_journal`)."""
-    argument = click.argument("journal", required=False, type=click.Path(path_type=Path))
+    argument = click.argument("journal", required=False, type=JOURNAL)
     config = click.option(
         "--config",
         type=click.Path(path_type=Path),
@@ -212,7 +216,7 @@ def chosen_settings(
     return load_settings(used, given, also), used
 
 
-def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:
+def chosen_journal(journal: JournalPlace | None, config: Path | None = None) -> JournalPlace:
     """The journal that a command is about: the named one, else the configuration's.
 
     Raises:
@@ -224,11 +228,11 @@ def chosen_journal(journal: Path | None, config: Path | None = None) -> Path:
         return journal
     used = chosen_config(config, {})
     named = None if used is None else read_config(used).get("journal")
-    if not isinstance(named, str) or not named:
+    if not isinstance(named, (Path, PostgresPlace)):
         raise InvalidSettings(
             "a journal",
             "none" if used is None else f"none in {str(used)!r}",
             f"Name it, or a configuration that does (--config; ./{FOUND} is found).",
             key="journal",
         )
-    return Path(named)
+    return named

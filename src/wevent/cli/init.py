@@ -61,8 +61,9 @@ def _fill_in(events: str, folder: Path, *, wants_json: bool) -> None:
 def _say(answer: InitAnswer, wants_json: bool) -> None:
     lines = [f"Wrote {path}" for path in answer.written]
     if answer.blank:
-        config, requirements = answer.written
-        lines.append(f"Fill in {', '.join(answer.blank)} in {config}, and who asks for what in {requirements}.")
+        config, *requirements = answer.written
+        who = f", and who asks for what in {requirements[0]}" if requirements else ""
+        lines.append(f"Fill in {', '.join(answer.blank)} in {config}{who}.")
     text = "\n".join([*lines, f"Next: {answer.next}"])
     report(as_json(answer) if wants_json else text, "The files were written.", asked=wants_json)
 

@@ -9,22 +9,23 @@ import click
 
 from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
 from wevent.cli.flags import chosen_settings
+from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
-from wevent.journal import open_journal
+from wevent.journal import JournalPlace, open_journal
 from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
 from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
 
 
 @click.command("levels", epilog="Example: wevent levels run.journal")
-@click.argument("journal", required=False, type=click.Path(path_type=Path))
+@click.argument("journal", required=False, type=JOURNAL)
 @click.option(
     "--config", type=click.Path(path_type=Path), help="A TOML file: what it offers.  [default: ./wevent.toml]"
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
-def command(journal: Path | None, config: Path | None, wants_json: bool) -> None:
+def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
     """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
 
     Of a journal: who is registered now, and how many of them wait. Of a configuration: who is in its requirements file.

@@ -5,6 +5,7 @@ Mistakes are told in the sentences of the settings themselves, so a word that is
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,9 +14,12 @@ from click.shell_completion import CompletionItem
 from wevent.core.nearest import did_you_mean
 
 if TYPE_CHECKING:
+    from wevent.journal.place import JournalPlace
+
     _Text = click.ParamType[str]
+    _Place = click.ParamType[JournalPlace]
 else:  # not generic in older versions of click
-    _Text = click.ParamType
+    _Text = _Place = click.ParamType
 
 
 class Word(_Text):
@@ -95,9 +99,26 @@ class _FileName(_Text):
         return [*words, CompletionItem(incomplete, type="file")]
 
 
+class _Journal(_Place):
+    """A journal: a file, or the address of a database; an empty name stays empty (`JournalGroup`)."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Where it is."""
+        from wevent.journal.place import journal_place
+
+        return journal_place(value) if value else Path()
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
 MECHANISM = _MechanismName()
 MECHANISMS = _MechanismNames()
 CONTENDERS = _MechanismNames(peers=True)
 FILE = _FileName()
+JOURNAL = _Journal()
 STREAM = _FileName("city", "tlns", "sin", "log", "taxi", "foursquare", "daily", "file:")
 ASSIGNMENT = Word("types", "equal", "independent", "ratio:", "csv:", checked=False)

@@ -8,11 +8,13 @@ import click
 
 from wevent.cli.answers import PlotAnswer, as_json
 from wevent.cli.flags import CONFIG, chosen_journal
+from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.pictures import PAGE, PICTURE, require_matplotlib
 from wevent.cli.screen import remarks
 from wevent.counting.cells import split_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
+from wevent.journal import JournalPlace
 from wevent.journal.whole_file import made_whole
 from wevent.outputs import refuse_same_file
 from wevent.outputs.release_table import read_releases
@@ -22,7 +24,7 @@ _MOST_LINES = 24  # chosen ones
 
 
 @click.command("plot", epilog="Example: wevent plot run.journal --cells Harbour,Market --out run.png --html run.html")
-@click.argument("source", required=False, type=click.Path(path_type=Path))
+@click.argument("source", required=False, type=JOURNAL)
 @CONFIG
 @click.option("--cells", default=None, help="Labels, comma-separated.  [default: all; a heatmap if more than 8]")
 @click.option("--from", "first", default=None, help="The first slot: its number, or a time.")
@@ -31,7 +33,7 @@ _MOST_LINES = 24  # chosen ones
 @click.option("--html", "page", type=PAGE, help="One page that opens offline; needs no matplotlib.")
 @click.option("--json", "wants_json", is_flag=True, help="Print the names of the files as JSON.")
 def command(
-    source: Path | None,
+    source: JournalPlace | None,
     config: Path | None,
     out: Path | None,
     page: Path | None,
@@ -52,8 +54,8 @@ def command(
         require_matplotlib()
     for target in (out, page):
         if target is not None:
-            refuse_same_file(str(target), [("what is drawn", source)])
-    released = of_table(source, read_releases(source).columns).between(chosen["first"], chosen["last"])
+            refuse_same_file(str(target), [("what is drawn", source)] if isinstance(source, Path) else [])
+    released = of_table(source.name, read_releases(source).columns).between(chosen["first"], chosen["last"])
     cells = chosen["cells"]
     if cells is not None:
         released = released.only(split_labels(cells))

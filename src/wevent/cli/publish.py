@@ -21,8 +21,10 @@ from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
+from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.session import Intent, RunReport, Watch, run, settings_files
+from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
+from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import MALFORMED, REJECTED
 
@@ -81,7 +83,8 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     usual = 60 * SECOND_US / settings.slot_us if live else 0.0
     told: list[str] = []
     with progress_bar(console, "slots", usual=usual) as show:
-        done = run(settings, intent, settings_files(config, options["cells"]), _watching(console, show, told))
+        read, watch = settings_files(config, options["cells"]), _watching(console, show, told)
+        done = run(settings, intent, read, watch, source_of=_source_of(settings))
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
     if wants_json:
@@ -90,6 +93,27 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
             "The run is over, and everything is stored.",
             asked=True,
         )
+
+
+def _source_of(settings: Settings) -> SourceFactory:
+    """What opens the events; Spark comes with an extra, and is loaded where it is asked for: that takes seconds.
+
+    Raises:
+        InvalidSettings: if it, or Java, is not there; before anything is made.
+    """
+    if settings.engine != "spark" or settings.is_live:
+        return open_source
+    from wevent.spark.requiring import require_java, require_pyspark
+
+    require_pyspark()
+    require_java()
+    return _open_folder
+
+
+def _open_folder(settings: Settings, clock: SlotClock, last: int | None) -> Source:
+    from wevent.spark.folder_source import open_folder
+
+    return open_folder(settings, clock, last)
 
 
 def _refuse_mixing(settings: Settings) -> None:

@@ -11,9 +11,10 @@ import click
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.screen import remarks
+from wevent.cli.status import unshown_sentence
 from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
-from wevent.journal import Journal, open_journal
+from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
 from wevent.outputs.excerpt import Excerpt
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
@@ -44,7 +45,7 @@ from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
 )
 @click.option("--follow", is_flag=True, help="Wait for further releases and print them as they are committed.")
 def command(
-    journal: Path | None,
+    journal: JournalPlace | None,
     config: Path | None,
     begin: str,
     end: str | None,
@@ -70,9 +71,11 @@ def command(
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)
         else:
-            committed = source.head().committed
-            if first > committed and not follow:
-                remarks().print(f"No slot from {first} on: the last one is {committed}.", markup=False)
+            head = source.head()
+            if first > head.committed and not follow:
+                remarks().print(f"No slot from {first} on: the last one is {head.committed}.", markup=False)
+            if head.unshown and not follow:
+                remarks().print(f"{unshown_sentence(head.unshown)}.", markup=False)
             _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
 
 
@@ -81,8 +84,12 @@ def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: b
     output = open_output(out, first)
     if not whole and out != "-":
         refuse_existing(Path(out))
-    output.repair(source if whole else excerpt, excerpt.head().committed, first - 1)
-    output.close()
+    try:
+        output.repair(source if whole else excerpt, excerpt.head().committed, first - 1)
+        output.close()
+    except BaseException:
+        output.abandon()
+        raise
 
 
 def _print(excerpt: Excerpt, first: int, last: int | None, *, as_csv: bool, follow: bool) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from wevent.cli.answers import RestoreAnswer, as_json
+from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
+from wevent.journal import JournalPlace
 from wevent.publishing.restoring import Restored, Stated, restore
 
 _NEXT = "import the requirements again (changes after the backup are unknown), then publish as before"
@@ -15,7 +17,7 @@ _NEXT = "import the requirements again (changes after the backup are unknown), t
 
 @click.command("restore", epilog="Example: wevent restore backups/monday.journal run.journal --released-through 4711")
 @click.argument("backup", type=click.Path(path_type=Path))
-@click.argument("journal", type=click.Path(path_type=Path))
+@click.argument("journal", type=JOURNAL)
 @click.option("--released-through", type=click.IntRange(0), help="The last slot that ever went out; needed.")
 @click.option(
     "--widest-window",
@@ -24,7 +26,7 @@ _NEXT = "import the requirements again (changes after the backup are unknown), t
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
 def command(
-    backup: Path, journal: Path, released_through: int | None, widest_window: int | None, wants_json: bool
+    backup: Path, journal: JournalPlace, released_through: int | None, widest_window: int | None, wants_json: bool
 ) -> None:
     """Put a backup back in place of a journal that is damaged, missing or older.
 
@@ -37,7 +39,7 @@ def command(
     report(as_json(answer) if wants_json else _text(answer), "The backup was restored.", asked=wants_json)
 
 
-def _answer(backup: Path, journal: Path, done: Restored) -> RestoreAnswer:
+def _answer(backup: Path, journal: JournalPlace, done: Restored) -> RestoreAnswer:
     facts = {**done._asdict(), "put_aside": [str(path) for path in done.put_aside]}
     return RestoreAnswer(journal=str(journal), backup=str(backup), next=_NEXT, **facts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from wevent.publishing.configuration import Settings
@@ -16,8 +18,12 @@ def say(console: Console, text: str) -> None:
 
 def report_run(console: Console, summary: Summary, settings: Settings) -> None:
     """What the run came to: nothing here depends on anybody's events."""
-    if summary.last < summary.first:
-        text = f"Nothing new: slot {summary.last} was the last one."
+    if summary.turns is not None:
+        text = _of_replica(summary.turns, summary.last)
+    elif summary.last < summary.first:
+        text = f"Nothing new: slot {summary.last} was the last one." if summary.last else "No slot was published."
+    elif summary.last == summary.first:
+        text = f"Published slot {summary.last}."
     else:
         text = f"Published slots {summary.first} to {summary.last}."
     if summary.sent_again:
@@ -25,6 +31,15 @@ def report_run(console: Console, summary: Summary, settings: Settings) -> None:
     if summary.interrupted:
         text += f" Stopped as asked; everything is stored in {settings.journal}. Run the same command again to resume."
     say(console, text)
+
+
+def _of_replica(turns: Sequence[tuple[int, int]], last: int) -> str:
+    """What one of several replicas did, and how far all of them came."""
+    if not turns:
+        return f"Published no slot itself: slot {last} was the last one."
+    spans = [f"{first} to {through}" for first, through in turns]
+    text = f"Published slots {' and '.join(filter(None, (', '.join(spans[:-1]), spans[-1])))}."
+    return text if last <= turns[-1][1] else f"{text[:-1]} as the writer, then stood by: slot {last} was the last one."
 
 
 def report_private(console: Console, totals: dict[str, int], malformed: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import click
 
 from wevent.cli.flags import chosen_config, intent_flags, setting_flags
-from wevent.cli.loudness import log_to_standard_error
+from wevent.cli.loudness import is_quiet, log_to_standard_error
 from wevent.cli.parameter_types import Word
 from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
-from wevent.publishing.session import Intent, settings_files
+from wevent.publishing.intent import Intent
+from wevent.publishing.session import settings_files
 
 _EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
 _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
@@ -35,14 +37,19 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     The same journal, settings and guarantees as `publish`; events come as batches to POST /v1/events. Run the same command
     again after a crash: what was acknowledged is counted, and no slot is drawn twice. Tokens: `wevent token create`.
     """
-    log_to_standard_error(options.pop("log"))
+    log = options.pop("log")
+    log_to_standard_error(log)
     intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
     used = chosen_config(config, options)
     settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
     _refuse_unfit(settings)
     _refuse_missing_extra()
+    from wevent.service.role_log import NAME
     from wevent.service.service_settings import ServiceSettings
     from wevent.service.serving import Announcing, serve
+
+    if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet
+        logging.getLogger(NAME).setLevel(logging.INFO)
 
     service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
     console = remarks()

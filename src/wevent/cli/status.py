@@ -14,7 +14,8 @@ from wevent.cli.answers import ClassBudget, SlotsElsewhere, StatusAnswer, Writer
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
-from wevent.journal import Journal, open_journal
+from wevent.errors import InvalidJournal, StorageFailed
+from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.budget_view import BudgetView
@@ -28,14 +29,13 @@ _APART = 0.5  # shares that are so far apart need a word
 @journal_flags
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
-def command(journal: Path | None, config: Path | None, statement: bool, wants_json: bool) -> None:
+def command(journal: JournalPlace | None, config: Path | None, statement: bool, wants_json: bool) -> None:
     """Show how far a journal is: slot, fresh rate, who waits, and the budget every class has left in its window."""
-    path = chosen_journal(journal, config)
-    with open_journal(path) as source:
+    with open_journal(chosen_journal(journal, config)) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
             return
-        answer = _answer(source, path)
+        answer = _answer(source)
     if wants_json:
         click.echo(as_json(answer))
         return
@@ -44,7 +44,8 @@ def command(journal: Path | None, config: Path | None, statement: bool, wants_js
     click.echo(answer.meaning)
 
 
-def _answer(journal: Journal, path: Path) -> StatusAnswer:
+def _answer(journal: Journal) -> StatusAnswer:
+    noted = _noted(journal)  # first: the journal may go on meanwhile, and is marked after it does
     loaded = journal.load()
     head = loaded.head
     recent = islice(journal.releases(max(head.committed - _RECENT + 1, 1)), _RECENT)
@@ -61,12 +62,13 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
         for row in BudgetView(loaded, journal.epochs()).classes()
     ]
     firsts = journal.registry.rows().firsts
-    waiting = firsts[firsts > head.committed + 1]
+    waiting = firsts[firsts > head.next_slot]
     return StatusAnswer(
         stream=terms.stream,
         mechanism=terms.mechanism,
         epoch=head.epoch.number,
         slot=head.committed,
+        unshown_slots=head.unshown,
         slot_start=terms.slot_span(head.committed)[0] if head.committed else None,
         first_kept=head.first,
         fresh_rate=outcomes.count("fresh") / len(outcomes) if outcomes else None,
@@ -79,10 +81,20 @@ def _answer(journal: Journal, path: Path) -> StatusAnswer:
         classes=budgets,
         meaning=_meaning(terms.mechanism, [one.share for one in budgets]),
         backup=head.copied,
+        noted_slot=noted if noted >= head.next_slot else None,
         unsafe=list(head.unsafe),
         writer=None if writer is None else WriterAnswer(**writer._asdict()),
-        bytes=path.stat().st_size,
+        bytes=journal.size(),
     )
+
+
+def _noted(journal: Journal) -> int:
+    """The last slot that is noted outside of a journal; 0 if nothing of it can be read there."""
+    try:
+        marked = journal.marked()
+    except (InvalidJournal, StorageFailed):  # the address names no folder, or one that this user may not read
+        return 0
+    return marked.committed if marked.journal == journal.identity else 0
 
 
 def _elsewhere(journal: Journal, last: int) -> SlotsElsewhere:
@@ -122,12 +134,25 @@ def _lines(answer: StatusAnswer) -> list[str]:
         f"writer: {'none' if writer is None else f'process {writer.pid} on {writer.host} since {writer.since}'}",
         f"journal: {answer.bytes:,} bytes, slots from {answer.first_kept} on",
     ]
+    if answer.unshown_slots:
+        lines.append(unshown_sentence(answer.unshown_slots))
     if answer.pending_changes:
         lines.append(f"{answer.pending_changes} changes of the registry wait for the next slot")
     lines += [elsewhere_sentence(one) for one in answer.released_elsewhere]
     if answer.backup:
         lines.append("a backup: state --released-through SLOT before publishing from it")
+    if answer.noted_slot is not None:
+        lines.append(
+            f"behind: slot {answer.noted_slot} is noted outside the journal, so it was put back, or its end is missing; "
+            "state --released-through SLOT before publishing from it"
+        )
     return lines + [f"unsafe: {reason}" for reason in answer.unsafe]
+
+
+def unshown_sentence(number: int) -> str:
+    """What is said of slots that only the database knows, as far as a reader can see."""
+    which, once = ("slot is", "it is") if number == 1 else ("slots are", "they are")
+    return f"{number} more {which} committed and not shown yet: until {once} known to be noted outside the database"
 
 
 def elsewhere_sentence(slots: SlotsElsewhere) -> str:

@@ -20,6 +20,7 @@ from wevent.cli.plain_signs import without_controls
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
+from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
 from wevent.publishing.service_table import LISTEN, NUMBERS, check_table
 from wevent.service.access_records import TokenRecord
@@ -43,7 +44,7 @@ class _Service(NamedTuple):
 @click.group("token", cls=JournalGroup, epilog="Example: wevent token run.journal create --role ingest --expires 90d")
 @journal_flags
 @click.pass_context
-def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
+def command(context: click.Context, journal: JournalPlace | None, config: Path | None) -> None:
     """Make, list and revoke the tokens of `wevent serve`, and people's own links; works while it runs.
 
     They are kept in JOURNAL.tokens, or the file that `tokens` in the configuration's [service] table names: as digests,

@@ -23,7 +23,7 @@ from wevent.cli.loudness import is_quiet
 from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
 from wevent.core.budget import NANO
-from wevent.journal import open_journal
+from wevent.journal import JournalPlace, open_journal
 from wevent.journal.contents import Member
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
@@ -34,11 +34,12 @@ from wevent.publishing.importing import Difference
 @click.group("users", cls=JournalGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
 @journal_flags
 @click.pass_context
-def command(context: click.Context, journal: Path | None, config: Path | None) -> None:
+def command(context: click.Context, journal: JournalPlace | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
-    Changes take effect at the next slot. Who changes requirements is not counted until the old and the new window have
-    passed (hold-out); who comes back to the same one is counted at once.
+    Changes take effect at the next slot. Who changes requirements is not counted until the longer of the old and the new
+    window has passed (hold-out), so that both promises never cover the same time; who comes back to the same one is
+    counted at once.
     """
     context.obj = chosen_journal(None if journal == Path() else journal, config)
 
@@ -46,7 +47,7 @@ def command(context: click.Context, journal: Path | None, config: Path | None) -
 @command.command("list")
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
-def list_users(path: Path, wants_json: bool) -> None:
+def list_users(path: JournalPlace, wants_json: bool) -> None:
     """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
     with open_journal(path) as journal:
         journal.registry.check()
@@ -93,7 +94,7 @@ def _requirement_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def add(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
+def add(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Register a new user. Say it in the requirements file, too: the next import removes who is not in it."""
     _say(registrations.register(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
@@ -102,7 +103,7 @@ def add(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str 
 @click.argument("user")
 @_requirement_options
 @click.pass_obj
-def set_requirement(path: Path, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
+def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json: bool, **asked: str | None) -> None:
     """Change a user's requirement."""
     _say(registrations.change(path, user, registrations.Asked(**asked), dry_run=dry_run), dry_run, wants_json)
 
@@ -111,7 +112,7 @@ def set_requirement(path: Path, /, user: str, dry_run: bool, wants_json: bool, *
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def remove(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
+def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave; the id is kept as long as a hold-out may need it."""
     _say(registrations.remove(path, user, dry_run=dry_run), dry_run, wants_json)
 
@@ -120,7 +121,7 @@ def remove(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
 @click.argument("user")
 @_change_options
 @click.pass_obj
-def erase(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
+def erase(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
     """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it.
 
     Delete the row in the requirements file, too: the next import registers whoever is in it.
@@ -137,7 +138,7 @@ def erase(path: Path, user: str, dry_run: bool, wants_json: bool) -> None:
 @_change_options
 @click.pass_obj
 def import_file(
-    path: Path, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
+    path: JournalPlace, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
 ) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
     columns = {} if config is None else requirements_columns(read_config(config))
@@ -153,7 +154,7 @@ def import_file(
 
 @command.command("export")
 @click.pass_obj
-def export(path: Path) -> None:
+def export(path: JournalPlace) -> None:
     """Print user,window,epsilon,level as CSV, as `import` reads it; level is empty for those who chose numbers."""
     out = io.TextIOWrapper(standard_output(), encoding="utf-8", newline="", write_through=True)  # data, on any console
     writer = csv.writer(out, lineterminator="\n")
@@ -195,6 +196,8 @@ def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | 
 def _when(force: registrations.InForce, dry_run: bool) -> str:
     when = "the next slot" if force.slot is None else f"slot {force.slot}"
     later = "" if force.counted is None else f"; counted from slot {force.counted} on"
+    if force.counted is not None and force.slot is not None and force.counted > force.slot:
+        later += " (a pause, so that the old promise and the new one never cover the same time)"
     if force.slot is None and force.user is not None:
         later = "; `users list` then says from which slot they are counted"
     return (

@@ -71,6 +71,7 @@ class History:
         measurement: the raw values of the last publication, zeros before the first; what a probe compares with.
         smoothed: the smoother's state.
         memory: what a planning policy remembers, in plain types.
+        unmet: how many people joined or left since the last publication, from the registry: it knows nothing of them.
     """
 
     slot: int
@@ -79,6 +80,15 @@ class History:
     measurement: npt.NDArray[Any]
     smoothed: Any
     memory: Any = None
+    unmet: int = 0
+
+
+def mostly_unmet(sizes: IntArray, history: History) -> bool:
+    """Whether more than half as many people as are registered now joined or left since the last release: public numbers.
+
+    What the filter knows is of others then, and what it plans is for them.
+    """
+    return 2 * history.unmet > max(int(sizes.sum()), 1)
 
 
 class Split(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ from wevent.core.mechanism import (
     Policy,
     Smoother,
     Split,
+    mostly_unmet,
 )
 from wevent.core.permit import Reservation
 from wevent.core.settings import ThresholdRule
-from wevent.core.total import plan_ahead, smooth
+from wevent.core.total import plan_ahead, smooth, widened
 from wevent.errors import InsufficientBudget
 
 OutcomeKind = Literal["published", "repeated", "nullified"]
@@ -35,7 +36,16 @@ OutcomeKind = Literal["published", "repeated", "nullified"]
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A mechanism put together for one publisher."""
+    """A mechanism put together for one publisher.
+
+    Attributes:
+        policy, estimator, smoother: the pieces.
+        rule: how far the dissimilarity must exceed the expected error; None without a probe.
+        refund: whether a publication is charged what was really lost.
+        planner: the policy, if it plans ahead.
+        renews: whether errors count people who are new, and the smoother begins anew when most are; the first generation
+            does neither.
+    """
 
     policy: Policy
     estimator: Estimator
@@ -43,6 +53,7 @@ class Pieces:
     rule: ThresholdRule | None
     refund: bool
     planner: Planner | None = None
+    renews: bool = False
 
 
 class Outcome(NamedTuple):
@@ -104,14 +115,19 @@ def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) 
     ▲ Total: whatever was drawn, it returns finite numbers and raises nothing. A slot that fails after its draw would be
     drawn anew, and whether it fails must not depend on what was drawn (spec 10).
 
+    What was learnt of others is forgotten when most people are new: a smoother then begins with this measurement.
+
     Rows that are not charged have no members: they did not exist at this publication. What a probe will compare with is
     the measurement itself, in whole numbers, whatever the smoother makes of it.
     """
+    if outcome.measurement is not None and pieces.renews and mostly_unmet(ledger.sizes, history):
+        history = replace(history, smoothed=pieces.smoother.start(len(history.measurement), history.slot))
     smoothed, estimate = smooth(pieces.smoother, history, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
         unchanged = history.last_fresh, history.last_charges, history.measurement
-        return History(slot, *unchanged, smoothed, history.memory), estimate
+        after = History(slot, *unchanged, smoothed, history.memory, history.unmet)
+        return after, widened(estimate, history.unmet) if pieces.renews else estimate
     charges = np.where(ledger.charged, outcome.charges, -1)
     values = outcome.measurement.values if pieces.rule is None else compared(outcome.measurement.values)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)

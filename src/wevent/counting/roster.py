@@ -114,6 +114,11 @@ class Roster:
         return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, Spelled) else self._ids
 
     @property
+    def ids(self) -> npt.NDArray[Any] | Spelled:
+        """The ids as they are kept, texts in one buffer: what an engine of its own joins with."""
+        return self._ids
+
+    @property
     def numbered(self) -> bool:
         """Whether every id is a whole number."""
         return not isinstance(self._ids, Spelled) and self._ids.dtype.kind in "iu"
@@ -235,11 +240,11 @@ class Roster:
             return registered
         places = np.flatnonzero(rows == UNKNOWN)
         texts = [None if value is None else str(value) for value in users[places].values()]
-        smallest = set(self._strangers(sorted({text for text in texts if text is not None})))
+        smallest = set(self.strangers(sorted({text for text in texts if text is not None})))
         registered[places] = [text in smallest for text in texts]
         return registered
 
-    def _strangers(self, names: list[str]) -> list[str]:
+    def strangers(self, names: list[str]) -> list[str]:
         """Those of sorted unregistered ids that count: the `unknown_limit` smallest among the strangers."""
         if self._is_stranger is not None and names:
             names = [name for name, admitted in zip(names, self._is_stranger(names).tolist(), strict=True) if admitted]
@@ -249,7 +254,7 @@ class Roster:
         """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
         texts = [None if value is None else str(value) for value in ids.values()]
         names = sorted({text for text in texts if text is not None})
-        chosen = {name: place for place, name in enumerate(self._strangers(names))}
+        chosen = {name: place for place, name in enumerate(self.strangers(names))}
         nobody = self.unknown_limit  # None and NaN are nobody's ids
         rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
         kept = rows < self.unknown_limit

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,7 +118,7 @@ class Released:
         )
 
 
-def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
+def of_table(title: str, columns: Mapping[str, Sequence[Any]]) -> Released:
     """Releases from columns with one row per slot and cell, in the order of slots, as `wevent.read_releases` gives them.
 
     Slots between them that have none are there too, with nothing in them.
@@ -128,7 +127,7 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
         InvalidOption: if there are none.
     """
     if not len(columns["slot"]):
-        raise InvalidOption("releases to draw", f"none in {path.name}", "Publish a slot first.", option="source")
+        raise InvalidOption("releases to draw", f"none in {title}", "Publish a slot first.", option="source")
     numbers = np.asarray(columns["slot"], dtype=np.int64)
     lowest = int(numbers[0])
     slots = range(lowest, int(numbers[-1]) + 1)
@@ -136,7 +135,7 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     if len(slots) * len(cells) > _MOST_VALUES:
         raise InvalidOption(
             f"at most {_MOST_VALUES:,} values to draw",
-            f"{len(slots):,} slots × {len(cells):,} cells in {path.name}",
+            f"{len(slots):,} slots × {len(cells):,} cells in {title}",
             "Write a part of them first: wevent releases JOURNAL --from … --to … --out PART.ndjson.",
             option="source",
         )
@@ -154,7 +153,7 @@ def of_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> Released:
     if start is not None and end is not None:
         starts = [start + (slot - lowest) * (end - start) for slot in slots]
         ends = [time + (end - start) for time in starts]
-    return Released(path.name, slots, starts, ends, list(cells), values, low, high, outcomes, mechanisms)
+    return Released(title, slots, starts, ends, list(cells), values, low, high, outcomes, mechanisms)
 
 
 def facts_of(released: Released) -> str:

@@ -1,36 +1,55 @@
 """The journal: charges, releases and registry of one stream, durable (spec 10)."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wevent.errors import InvalidJournal
 from wevent.journal.contents import Batch, Head
 from wevent.journal.contract import Journal, Registry
+from wevent.journal.place import JournalPlace, PostgresPlace, journal_file, journal_place
 from wevent.journal.record import Record, Shown
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
+
+if TYPE_CHECKING:  # only databases are shared, with a package that files do without
+    from wevent.journal.postgres.examining import Examination as Examination
+    from wevent.journal.postgres.shared_journal import SharedJournal as SharedJournal
 
 __all__ = [
     "Batch",
     "Epoch",
     "Head",
     "Journal",
+    "JournalPlace",
+    "PostgresPlace",
     "Record",
     "Registry",
     "Shown",
     "SqliteJournal",
     "Terms",
     "back_up",
+    "examine_database",
+    "is_begun",
+    "journal_place",
     "open_journal",
+    "share_journal",
 ]
 
 
-def open_journal(path: str | Path, *, write: bool = False, start_over: bool = False) -> Journal:
+def open_journal(
+    place: str | JournalPlace, *, write: bool = False, start_over: bool = False, patience_s: float | None = None
+) -> Journal:
     """Open a journal: its releases, where it stands, its epochs and its registry.
 
     Args:
-        path: the journal's file.
+        place: the journal's file, or the address of its database: postgresql://…
         write: take the writer's lock; reading needs none, also while somebody publishes.
         start_over: make a new journal where another one was lost.
+        patience_s: how long a database that no longer answers is waited for; None: as long as a server takes to restart.
 
     Raises:
         InvalidJournal: if it is no journal, damaged or newer.
@@ -38,12 +57,75 @@ def open_journal(path: str | Path, *, write: bool = False, start_over: bool = Fa
         StaleJournal: if it is to be written, and its mark knows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
-    if not isinstance(path, (str, Path)):
-        raise InvalidJournal("the path of a journal", type(path).__name__, "Give the name of its file.", path=None)
-    return SqliteJournal(path, write=write, start_over=start_over)
+    if not isinstance(place, (str, Path, PostgresPlace)):
+        raise InvalidJournal("the path of a journal", type(place).__name__, "Give the name of its file.", path=None)
+    place = journal_place(place)
+    if isinstance(place, PostgresPlace):
+        patience = {} if patience_s is None else {"patience_s": patience_s}
+        return _open_database(place, write=write, start_over=start_over, **patience)
+    return SqliteJournal(place, write=write, start_over=start_over)
 
 
-def back_up(path: str | Path, target: Path, *, replace: bool = False) -> int:
-    """Copy a journal while it is in use; see `SqliteJournal.backup`. Returns its last slot."""
-    with SqliteJournal(path) as journal:
+def share_journal(place: PostgresPlace) -> SharedJournal:
+    """What several replicas of a service share of a journal beside what `open_journal` opens.
+
+    Raises:
+        InvalidJournal: for a Python without what databases need.
+    """
+    with _psycopg_needed(place):
+        from wevent.journal.postgres.shared_journal import SharedJournal
+    return SharedJournal(place)
+
+
+def examine_database(place: PostgresPlace) -> Examination:
+    """Whether a database can hold a journal; nothing in it is changed.
+
+    Raises:
+        InvalidJournal: for a Python without what databases need.
+    """
+    with _psycopg_needed(place):
+        from wevent.journal.postgres.examining import Examination
+    return Examination(place)
+
+
+def _open_database(place: PostgresPlace, *, write: bool, start_over: bool, **patience: float) -> Journal:
+    with _psycopg_needed(place):
+        from wevent.journal.postgres.postgres_journal import PostgresJournal
+    return PostgresJournal(place, write=write, start_over=start_over, **patience)
+
+
+@contextmanager
+def _psycopg_needed(place: PostgresPlace) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise InvalidJournal(
+            "psycopg, which journals in PostgreSQL need",
+            "a Python without it",
+            "Run pip install 'wevent[postgres]'.",
+            path=str(place),
+        ) from None
+
+
+def is_begun(place: str | JournalPlace) -> bool:
+    """Whether there is a journal at a place, which has terms or will be refused with what is wrong with it.
+
+    Raises:
+        StorageFailed: if a database cannot be asked.
+    """
+    place = journal_place(place)
+    if isinstance(place, Path):
+        return place.is_file() and place.stat().st_size > 0
+    with suppress(InvalidJournal), open_journal(place) as journal:
+        return not journal.is_new
+    return False
+
+
+def back_up(place: str | JournalPlace, target: Path, *, replace: bool = False) -> int:
+    """Copy a journal while it is in use; see `SqliteJournal.backup`. Returns its last slot.
+
+    Raises:
+        InvalidJournal: for a database, which has ways of its own.
+    """
+    with SqliteJournal(journal_file(place, "wevent backup")) as journal:
         return journal.backup(target, replace=replace)

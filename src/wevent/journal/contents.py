@@ -52,6 +52,7 @@ class Head:
         copied: whether this file is a backup that was not yet told through which slot releases went out.
         first: the first slot still kept (retention drops older ones).
         unsafe: what weakens the promise: "seeded noise", "start auto", "started over".
+        unshown: how many more slots are committed that a reader is not shown: they are not known outside yet (spec 10).
     """
 
     committed: int
@@ -62,11 +63,17 @@ class Head:
     copied: bool
     first: int
     unsafe: tuple[str, ...]
+    unshown: int = 0
+
+    @property
+    def next_slot(self) -> int:
+        """The slot that is to be published next."""
+        return self.committed + self.unshown + 1
 
     @property
     def pinned(self) -> Terms | None:
         """The terms that bind, None before the first slot: a start that came to no slot binds nobody."""
-        return self.epoch.terms if self.committed or self.copied else None
+        return self.epoch.terms if self.next_slot > 1 or self.copied else None
 
 
 class Loaded(NamedTuple):

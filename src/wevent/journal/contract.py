@@ -52,7 +52,7 @@ class Slots(Protocol):
         """
 
     def head(self) -> Head:
-        """Where the journal stands."""
+        """Where the journal stands; for a reader: as far as it is shown."""
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """Store charges, releases and input position in one transaction: all of it or nothing.
@@ -65,6 +65,9 @@ class Slots(Protocol):
 
     def releases(self, first: int = 1) -> Iterator[Record]:
         """The committed slots from `first` on, in order, as far as they are kept.
+
+        A reader of a journal that can be lost without what is known outside of it is shown a slot once it is known there:
+        one that was seen and then lost would be drawn twice (spec 10).
 
         Raises:
             InvalidJournal: at the first slot that is not what was stored.
@@ -276,6 +279,9 @@ class Journal(Slots, Epochs, Marks, Notes, Protocol):
 
     def files(self) -> list[Path]:
         """The files that belong to it: nothing else may be written there."""
+
+    def size(self) -> int:
+        """How many bytes it takes; of interest to the operator only."""
 
     def writer(self) -> Writer | None:
         """Who is publishing into it now, None if nobody is."""

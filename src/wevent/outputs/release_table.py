@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
-from wevent.journal import Record, open_journal
+from wevent.journal import JournalPlace, PostgresPlace, Record, journal_place, open_journal
 from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT
 from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
 from wevent.outputs.text_output import CSV, NDJSON
@@ -86,7 +86,7 @@ class ReleaseTable:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def read_releases(path: str | Path) -> ReleaseTable:
+def read_releases(path: str | JournalPlace) -> ReleaseTable:
     """Read an output of releases (NDJSON, CSV, Parquet; the text formats also compressed with gzip), or a journal.
 
     What it is, the file itself says, not its name. A line that is still being written is left out, and so is a slot that
@@ -96,13 +96,14 @@ def read_releases(path: str | Path) -> ReleaseTable:
         InvalidInput: if it is none of these, or of another version of the format.
         InvalidJournal: if it is a damaged journal.
     """
-    place = Path(path)
+    place = journal_place(path)
+    if isinstance(place, PostgresPlace):
+        return _of_journal(place)
     if place.exists() and not place.is_file():  # a pipe may never end
         raise _none(place)
     start = _first_bytes(place)
     if start.startswith(_SQLITE):
-        with open_journal(place) as journal:
-            return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
+        return _of_journal(place)
     if start.startswith(_PARQUET):
         return _checked(place, _read_parquet(place))
     try:
@@ -114,6 +115,11 @@ def read_releases(path: str | Path) -> ReleaseTable:
             return _checked(place, _table(_ndjson_slots(first, file, place)))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(place, type(error).__name__) from None
+
+
+def _of_journal(place: JournalPlace) -> ReleaseTable:
+    with open_journal(place) as journal:
+        return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
 
 
 class _Slot(NamedTuple):

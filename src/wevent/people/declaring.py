@@ -61,4 +61,4 @@ def holdout_of(epochs: Iterable[Reigning], restores: Iterable[Restore]) -> HoldO
 def _reign(epoch: Reigning) -> Reign:
     unknown = strangers_class(epoch.terms)
     key = None if unknown is None else unknown.requirement.key
-    return Reign(epoch.first, epoch.terms.widest, key)
+    return Reign(epoch.first, epoch.terms.widest, key, halved=epoch.terms.neighbours != "replace")

@@ -39,6 +39,11 @@ class Membership(NamedTuple):
         """The requirement."""
         return self.window, self.nano
 
+    @property
+    def is_note(self) -> bool:
+        """Whether it is no membership: the id may have been counted as a stranger through `last`."""
+        return self.last is not None and self.last < self.since
+
 
 History = Sequence[Membership]
 """Every membership of one person, under the id and under the digest of it."""
@@ -66,7 +71,7 @@ class Boundary:
             return self._erased(left) if change.action == "erase" else left
         if current is not None and current.key == change.key:
             return [row._replace(level=change.level) if row is current else row for row in history]
-        past = [Past(row.key, self._last_before(row)) for row in history if row.first < self._slot]
+        past = [Past(row.key, self._last_before(row), row.is_note) for row in history if row.first < self._slot]
         since = min((row.since for row in history), default=self._slot)
         rows = self._ended(history, current)
         if not history:  # a note of where somebody whom the registry did not know may have been counted

@@ -31,18 +31,27 @@ ERASED = "erased:"
 
 
 class Past(NamedTuple):
-    """A requirement held earlier, and the last slot of membership in it."""
+    """A requirement held earlier, and the last slot of membership in it; whether it was as a stranger, perhaps."""
 
     key: Key
     last: int
+    as_stranger: bool = False
 
 
 class Reign(NamedTuple):
-    """What the rule needs of an epoch: its first slot, its widest declared window, and the unknown class, if any."""
+    """What the rule needs of an epoch.
+
+    Attributes:
+        first: its first slot.
+        widest: its widest declared window.
+        unknown: the class of strangers, None if they are not counted.
+        halved: whether that class has half of what strangers are promised, because one more of them changes two records.
+    """
 
     first: int
     widest: int
     unknown: Key | None
+    halved: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,12 +138,15 @@ class HoldOut:
         Args:
             key: the requirement B.
             asked: the slot boundary the wish takes effect at.
-            past: every other requirement the user held, with the last slot of membership. B itself needs no wait.
+            past: every requirement the user held, with the last slot of membership. B itself needs no wait, unless it was
+                held as a stranger: ▲ who lost up to twice the charge of a class that is halved lost more than it promises.
             bucket: the bucket of the id (`bucket_of`).
             since: the slot boundary since which the registry knows the id: earlier it may have been a stranger, in a
                 lost epoch too.
         """
-        waits = [held.last + max(held.key[0], key[0]) for held in past if held.key != key]
+        halved = any(reign.halved for reign in self.reigns)
+        others = (held for held in past if held.key != key or (held.as_stranger and halved))
+        waits = [held.last + max(held.key[0], key[0]) for held in others]
         waits += [restore.wait(key, bucket, since) for restore in self.restores if restore.slot < asked]
         return max(asked, self._opening(key[0]), *waits, asked)
 
@@ -144,7 +156,7 @@ class HoldOut:
         for reign, end in self._reigns_with_ends(slot):
             if reign.unknown is not None and end >= reign.first:
                 last[reign.unknown] = end
-        return [Past(key, end) for key, end in last.items() if slot - end < self.widest]
+        return [Past(key, end, as_stranger=True) for key, end in last.items() if slot - end < self.widest]
 
     def strangers_from(self) -> int | None:
         """From which slot on strangers may be counted in the class of the epoch in force; None if they never are."""

@@ -84,6 +84,7 @@ class Publisher:
             chosen.threshold or row.threshold,
             chosen.refund,
             policy if isinstance(policy, Planner) else None,
+            chosen.generation != 1,
         )
         self.ledger = Ledger(
             population,
@@ -207,6 +208,8 @@ class Publisher:
             InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
         """
         self.check_population(population)
+        before, after = dict(self.population.items()), dict(population.items())
+        self._history.unmet += sum(abs(after.get(key, 0) - before.get(key, 0)) for key in {*before, *after})
         last_charges = self._history.last_charges
         carried = self.ledger.update(population, keep=last_charges >= 0)
         self._history.last_charges = np.where(carried >= 0, last_charges[carried], -1)
@@ -231,6 +234,7 @@ class Publisher:
                 seeded=self.seeded,
                 noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
                 memory=self._history.memory,
+                unmet=self._history.unmet,
             )
         )
 
@@ -250,7 +254,7 @@ class Publisher:
         saved = state_format.load(state)
         try:
             return cls._from_saved(saved, noise)
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             if isinstance(error, UnknownMechanism):
                 raise
             raise InvalidState(
@@ -270,6 +274,9 @@ class Publisher:
             **option_values(saved),
         )
         publisher.population = state_format.population_of(saved.population)
+        publisher.check_population(publisher.population)
+        if publisher._row.shared_budget and not {*saved.declared} <= {*saved.ledger[0]}:
+            raise ValueError("a declared class that was never charged")
         publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
         rows, cells = len(publisher.ledger.rows), len(publisher.cells)
         if len(saved.last_charges) != rows or len(saved.measurement) != cells or not 0 <= saved.last_fresh < saved.slot:
@@ -285,6 +292,7 @@ class Publisher:
             raise ValueError("a charge that no publication had")
         history.measurement = measurement if publisher._pieces.rule is None else compared(measurement)
         history.memory = saved.memory
+        history.unmet = saved.unmet
         history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
         return publisher
 

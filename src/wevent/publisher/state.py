@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,6 +35,7 @@ class State(Options):
     seeded: bool
     noise: str | None = None
     memory: Any = None
+    unmet: Annotated[int, msgspec.Meta(ge=0)] = 0  # a state that does not say is older than the number
     anchors: bool | None = False  # a state that does not say is older than the option
     generation: int | None = 1  # a state that does not say is older than the option
 

@@ -11,10 +11,12 @@ from typing import Any
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
+from wevent.journal import PostgresPlace, is_begun
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.session import Intent, RunReport, run, settings_files
+from wevent.publishing.session import RunReport, run, settings_files
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 
@@ -35,7 +37,7 @@ def publish(
     end: Moment | int | None = None,
     cells: int | str | Path | Sequence[Any] | Cells | None = None,
     requirements: Path | str | Mapping[Any, Requirement] | Any | None = None,
-    journal: Path | str | None = None,
+    journal: Path | str | PostgresPlace | None = None,
     out: Path | str | None = None,
     intent: Intent | None = None,
     **settings: Any,
@@ -57,7 +59,7 @@ def publish(
         cells: the declared cells: a number, labels, or a file of them.
         requirements: who asks for what: a file, a frame with the same columns, or a mapping of users to requirements.
             A journal that has people needs none.
-        journal: the journal, made if it does not exist. Without one nothing would be accounted for.
+        journal: the journal, made if it does not exist: a file, or postgresql://… Without one nothing would be accounted for.
         out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output, which is also
             what is meant without `events` and `out`.
         intent: what is said for this run alone; a journal that drops slots (`keep`) needs `out`.
@@ -77,7 +79,7 @@ def publish(
         events, config = None, events
     named = {"slot": slot, "start": start, "end": end, "cells": cells, "requirements": requirements}
     given = {**settings, **named, "journal": journal, "out": out}
-    people = given.pop("requirements") if _in_memory(requirements) else None
+    people = given.pop("requirements") if in_memory(requirements) else None
     if events is None:
         chosen = load_settings(config, given, [key for key in PUBLISHING if key != "requirements" or people is None])
     else:
@@ -87,7 +89,7 @@ def publish(
         if framed:
             chosen = replace(chosen, frame=load_frame(events, _wanted_columns(chosen)))
     if people is not None:
-        chosen = replace(chosen, requirements=None, people=_people(people, chosen))
+        chosen = replace(chosen, requirements=None, people=people_of(people, chosen))
     output = KeptOutput() if events is not None and chosen.out is None else None
     return run(chosen, intent or Intent(), settings_files(config, cells), output=output)
 
@@ -96,11 +98,17 @@ def _is_config(events: object) -> bool:
     return isinstance(events, (str, Path)) and str(events).lower().endswith(".toml")
 
 
-def _in_memory(requirements: object) -> bool:
+def in_memory(requirements: object) -> bool:
+    """Whether requirements were handed over as they are, and not as the name of a file."""
     return requirements is not None and not isinstance(requirements, (str, Path))
 
 
-def _people(requirements: Any, settings: Settings) -> Requirements:
+def people_of(requirements: Any, settings: Settings) -> Requirements:
+    """Requirements that were handed over as a frame or a mapping, read under the settings of a stream.
+
+    Raises:
+        InvalidInput: for something else; and as of `requirements_of_frame` and `requirements_of_mapping`.
+    """
     if is_frame(requirements):
         return requirements_of_frame(
             requirements,
@@ -164,7 +172,7 @@ def _check_declared(config: Path | str | None, given: Mapping[str, Any], setting
 
 
 def _exists(journal: Any) -> bool:
-    return isinstance(journal, (str, Path)) and Path(journal).exists()
+    return isinstance(journal, (str, Path, PostgresPlace)) and is_begun(journal)
 
 
 def _wanted_columns(settings: Settings) -> list[str]:

@@ -17,25 +17,27 @@ from wevent.core.requirements import Levels
 from wevent.core.settings import Options, option_kinds, option_text
 from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
+from wevent.journal import JournalPlace, PostgresPlace, journal_place
+from wevent.publishing.config_text import config_text
 from wevent.publishing.missing_settings import refuse_missing, without_blanks
 from wevent.publishing.service_table import check_table
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.cycles import read_cycles, read_days
+from wevent.streams.files.inputs import within_folders
 from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
-from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.stream_settings import ENGINES, StreamSettings
 from wevent.streams.windows import WindowReader
 
 _CHOICES = {
-    "engine": ("auto", "duckdb", "numpy"),
+    "engine": ENGINES,
     "close": ("clock", "lines"),
     "time_unit": ("s", "ms", "us"),
 }
 _TEXTS = ("out", "stream", "slot_column", "time_column", "user_column", "cell_column", "timezone")
-_PATHS = ("journal", "requirements")
+_PATHS = ("requirements",)
 _FLAGS = ("strict",)
 _LEAST = {"unknown_users": 0}
-_MOST_BYTES = 1 << 20  # of a configuration file
-_CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, *option_kinds()}
+_CHECKED = {*_CHOICES, *_FLAGS, *_LEAST, *_TEXTS, *_PATHS, "journal", *option_kinds()}
 _OF_THE_COMMAND = (
     "config",
     "json",
@@ -60,7 +62,7 @@ class Settings(Options, StreamSettings):
     """Everything that publishing a stream needs, resolved and checked: its options, its events, and the files.
 
     Attributes:
-        journal: the journal file.
+        journal: where the journal is.
         out: where releases go: a path, or "-" and None for standard output.
         requirements: the requirements file.
         people: requirements that were handed over in memory, instead of the file.
@@ -74,7 +76,7 @@ class Settings(Options, StreamSettings):
         said: the keys that somebody gave a value; the others have their defaults, or what a journal pins.
     """
 
-    journal: Path | None = None
+    journal: JournalPlace | None = None
     out: str | None = None
     requirements: Path | None = None
     people: Requirements | None = None
@@ -128,7 +130,7 @@ def load_settings(
     clock = _clock(values, checked.pop("timezone", None))
     windows = WindowReader(slot_us)
     return Settings(
-        inputs=() if framed else _inputs(values["inputs"]),
+        inputs=() if framed else _inputs(values["inputs"], folders=checked.get("engine") == "spark"),
         cells=_cells(values["cells"]),
         columns=MappingProxyType(columns),
         levels=_levels(values["levels"], windows) if "levels" in values else None,
@@ -154,7 +156,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
         )
     path = Path(config)
     try:
-        values = tomllib.loads(_config_text(path), parse_float=Decimal)
+        values = tomllib.loads(config_text(path), parse_float=Decimal)
     except OSError as error:
         raise InvalidSettings(
             "a readable configuration file", f"{str(path)!r} ({error.strerror})", "Check the path.", key="config"
@@ -169,6 +171,8 @@ def read_config(config: Path | str) -> dict[str, Any]:
     for key in (*_PATHS, "calendar"):
         if isinstance(values.get(key), str) and values[key] != "none":
             values[key] = str(folder / values[key])
+    if isinstance(values.get("journal"), str):
+        values["journal"] = journal_place(values["journal"], folder)
     if isinstance(values.get("out"), str) and values["out"] != "-":
         values["out"] = str(folder / values["out"])
     if cells_file(values.get("cells"), folder) is not None:
@@ -176,24 +180,6 @@ def read_config(config: Path | str) -> dict[str, Any]:
     if "inputs" in values:
         values["inputs"] = tuple(name if name == "-" else str(folder / name) for name in _inputs(values["inputs"]))
     return values
-
-
-def _config_text(path: Path) -> str:
-    """The text of a configuration file: what is no file may never end, and is not opened."""
-    if path.exists() and not path.is_file():
-        raise InvalidSettings(
-            "a configuration file", f"something else ({str(path)!r})", "Name a TOML file.", key="config"
-        )
-    with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise InvalidSettings(
-            f"a configuration file of at most {_MOST_BYTES:,} bytes",
-            f"a longer one ({str(path)!r})",
-            "Check the path; cells and requirements have files of their own.",
-            key="config",
-        )
-    return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
 
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
@@ -232,10 +218,14 @@ def _checked(key: str, value: Any) -> Any:
         if type(whole) is not int or whole < _LEAST[key]:
             raise _invalid(key, f"a whole number, at least {_LEAST[key]}", value, "Correct the number.")
         return whole
+    if key == "journal" and isinstance(value, PostgresPlace):
+        return value
     if not isinstance(value, (str, Path)) or not str(value):
         raise _invalid(key, "text", value, "Write it in quotes.")
     if key == "timezone":
         return parse_offset(str(value))
+    if key == "journal":
+        return journal_place(value)
     return Path(value) if key in _PATHS else str(value)
 
 
@@ -299,14 +289,14 @@ def _slotted(values: Mapping[str, Any], auto: bool) -> dict[str, Any]:
     return {"slot_us": 1, "start_us": 0, "end_us": int(end)}
 
 
-def _inputs(value: Any) -> tuple[str, ...]:
+def _inputs(value: Any, *, folders: bool = False) -> tuple[str, ...]:
     inputs = (value,) if isinstance(value, (str, Path)) else value
     if not isinstance(inputs, (list, tuple)) or not inputs or not all(isinstance(name, (str, Path)) for name in inputs):
         raise _invalid("inputs", "file names and globs, or '-'", value, "Write inputs = ['events/*.parquet'].")
     names = tuple(str(name) for name in inputs)
     if "-" in names and len(names) > 1:
         raise _invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
-    return names
+    return tuple(within_folders(names)) if folders else names
 
 
 def cells_file(value: Any, folder: Path = Path()) -> Path | None:

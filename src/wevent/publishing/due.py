@@ -23,10 +23,19 @@ class DueMoments:
         clock: of the slots.
         offset_us: the time between a slot's end and its release.
         now_us: the wall clock.
+        step_us: how far the moments for releases that missed their own are apart; None: as far as slots are.
     """
 
-    def __init__(self, clock: SlotClock, offset_us: int, now_us: Callable[[], int] = wall_clock_us) -> None:
+    def __init__(
+        self,
+        clock: SlotClock,
+        offset_us: int,
+        now_us: Callable[[], int] = wall_clock_us,
+        *,
+        step_us: int | None = None,
+    ) -> None:
         self._clock, self.offset_us, self._now_us = clock, offset_us, now_us
+        self._step_us = step_us or clock.length_us
 
     def own(self, slot: int) -> int:
         """The moment of a slot that is in time."""
@@ -35,8 +44,8 @@ class DueMoments:
     def of(self, slot: int) -> int:
         """When the release of a slot may go out that is ready now: its own moment, or else the next one of the grid."""
         own_us = self.own(slot)
-        missed = max(0, -((own_us - self._now_us()) // self._clock.length_us))
-        return own_us + missed * self._clock.length_us
+        missed = max(0, -((own_us - self._now_us()) // self._step_us))
+        return own_us + missed * self._step_us
 
     def come_through(self) -> int:
         """The last slot whose own moment has come; below 1 if none has."""

@@ -83,11 +83,11 @@ def foresee(
         epochs: every epoch, that of the changes included; None: as the journal has it.
         slot: the slot from which on they are in force; None: the next one.
     """
-    committed = 0 if journal.is_new else journal.head().committed
-    if not committed and isinstance(changes, Enrolment):  # nobody was counted yet: nobody waits
+    following = 1 if journal.is_new else journal.head().next_slot
+    if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet: nobody waits
         alone = [key for key, size in changes.keys.sizes().items() if size == 1]
         return Consequences(len(changes), alone=tuple(sorted(alone)))
-    registry, slot = journal.registry, slot or committed + 1
+    registry, slot = journal.registry, slot or following
     known = journal.epochs() if epochs is None else list(epochs)
     held = {key: size.registered for key, size in registry.sizes(slot).items()}
     foresight = Foresight(holdout_of(known, registry.restores()), slot, registry.salt, held)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,7 +50,10 @@ class Running:
         batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
         keep: how many slots the journal keeps; None: all.
         due: when releases of live slots go out; None: as soon as they are stored.
-        progress: told after every commit.
+        committed: told the last committed slot, before anything of it goes out: nobody can read its events any more on
+            return, wherever they are kept. How long that takes must not depend on them.
+        progress: told after every commit, when it is out.
+        stopping: called at every signal that asks to end.
         at: called at each labelled step.
     """
 
@@ -58,7 +61,9 @@ class Running:
     batch: int = 1
     keep: int | None = None
     due: DueMoments | None = None
+    committed: Callable[[int], None] = lambda slot: None
     progress: Progress = lambda slot, last: None
+    stopping: Callable[[], None] = lambda: None
     at: Hook = no_hook
 
 
@@ -69,12 +74,15 @@ class Summary(NamedTuple):
         first, last: the slots it published; last < first if none.
         sent_again: releases that were missing in the output and were sent from the journal.
         interrupted: whether a signal ended it.
+        turns: of one of several replicas, the slots that it published itself, first and last of each time that it was the
+            writer; None of any other run. The last slot may then be another replica's.
     """
 
     first: int
     last: int
     sent_again: int
     interrupted: bool
+    turns: tuple[tuple[int, int], ...] | None = None
 
 
 class _Gathering:
@@ -155,11 +163,16 @@ class Publication:
         self._restore_pending(loaded.pending)
         self._committed = loaded.head.committed
 
-    def run(self) -> Summary:
-        """Publish until the last slot, the end of the input, or a signal."""
+    def run(self, stop: Stop | None = None) -> Summary:
+        """Publish until the last slot, the end of the input, or a signal.
+
+        Args:
+            stop: in use already, for what took time before; None: signals are taken over here.
+        """
         first = self.publisher.slot
         sent_again = self._send_again()
-        with Stop(self._source.stop) as stop:
+        with Stop() if stop is None else nullcontext(stop) as stop:
+            stop.tells(self._source.stop, self._running.stopping)
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
         self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
@@ -271,6 +284,7 @@ class Publication:
         self._journal.mark()
         self._committed = batch.records[-1].slot
         self._running.at("marked")
+        self._running.committed(self._committed)
 
     def _emit(self, records: list[Record]) -> None:
         """4. Emit: idempotent by slot; sent again after a crash."""

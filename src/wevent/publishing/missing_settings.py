@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from wevent.errors import InvalidSettings
+from wevent.journal import PostgresPlace, is_begun
 
 PUBLISHING = ("journal", "requirements", "start", "end")
 """What publishing needs besides what every use of settings does."""
@@ -32,7 +34,7 @@ def refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: 
     """
     wanted = [*(() if framed else ("inputs",)), "cells", *(() if values.get("slot_column") is not None else ("slot",))]
     journal = values.get("journal")
-    begun = isinstance(journal, str | Path) and Path(journal).is_file()
+    begun = isinstance(journal, str | Path | PostgresPlace) and is_begun(journal)
     live = values.get("inputs") in ("-", ["-"], ("-",))
     free = {
         "journal": False,
@@ -45,14 +47,28 @@ def refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: 
     missing += [key for key in _NAMED if values.get(key) == ""]
     if not missing:
         return
+    empty = _without_rows(values.get("requirements")) if "requirements" in also else None
     options = ["EVENTS" if key == "inputs" else f"--{key.replace('_', '-')}" for key in missing]
     keys = f"{missing[0]} = …" if len(missing) == 1 else "the same keys"
     raise InvalidSettings(
-        f"{_listed(missing)} to be set",
+        f"{_listed(missing)} to be set" + (f", and people in {empty}" if empty else ""),
         "nothing",
-        f"Give {_listed(options)}, or {keys} in the configuration file.",
+        f"Give {_listed(options)}, or {keys} in the configuration file."
+        + (" Write who asks for what into the requirements file, a line each." if empty else ""),
         key=missing[0],
     )
+
+
+def _without_rows(path: Any) -> str | None:
+    """The name of a requirements file that has a header at most, as a template leaves it; None of any other."""
+    if not isinstance(path, str | Path) or not Path(path).is_file():
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = sum(1 for line in islice((line for line in file if line.strip()), 2))
+    except (OSError, UnicodeDecodeError):
+        return None  # whoever reads it says what is wrong
+    return str(path) if lines < 2 else None
 
 
 def _listed(words: list[str]) -> str:

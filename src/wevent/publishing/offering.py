@@ -62,7 +62,7 @@ def offer_of_journal(journal: Journal, *, checked: bool = True) -> Offer:
     if checked:
         journal.registry.check()
     head = journal.head()
-    terms, sizes = head.epoch.terms, journal.registry.sizes(head.committed + 1)
+    terms, sizes = head.epoch.terms, journal.registry.sizes(head.next_slot)
     return _offer(terms.level_table, terms.slot_length_us, sizes)
 
 

@@ -223,9 +223,9 @@ def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Consequen
     """What comes with an epoch is in force from the slot after its first one on."""
     if pinned_terms(journal) is None:
         return foresee(journal, changes, [Epoch(1, 1, terms)])
-    committed, epochs = journal.head().committed, journal.epochs()
-    coming = Epoch(len(epochs) + 1, committed + 1, terms)
-    return foresee(journal, changes, [*epochs, coming], committed + 2)
+    first, epochs = journal.head().next_slot, journal.epochs()
+    coming = Epoch(len(epochs) + 1, first, terms)
+    return foresee(journal, changes, [*epochs, coming], first + 1)
 
 
 def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
-from wevent.journal import Journal, Registry, Terms, open_journal
+from wevent.journal import Journal, JournalPlace, Registry, Terms, open_journal
 from wevent.journal.coming import check_requirement
 from wevent.journal.contents import Head
 from wevent.people.declaring import holdout_of
@@ -74,11 +74,11 @@ class InForce(NamedTuple):
     slot_us: int | None = None
 
 
-def register(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
+def register(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
     """Register somebody new.
 
     Args:
-        path: the journal.
+        place: the journal.
         user: the id.
         asked: the requirement.
         dry_run: only say what that means; nothing is stored.
@@ -87,32 +87,32 @@ def register(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> I
         InvalidMembership: if they are registered already, or may not hold such a requirement.
         StaleJournal: if the journal is a backup, or behind what was released.
     """
-    return _set(path, user, asked, known=False, dry_run=dry_run)
+    return _set(place, user, asked, known=False, dry_run=dry_run)
 
 
-def change(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
+def change(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
     """Change somebody's requirement; as `register`, for those who are registered."""
-    return _set(path, user, asked, known=True, dry_run=dry_run)
+    return _set(place, user, asked, known=True, dry_run=dry_run)
 
 
-def remove(path: Path, user: str, *, dry_run: bool = False) -> InForce:
+def remove(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
     """Let somebody leave; the id is kept as long as a hold-out may need it. Returns and raises as `register`."""
-    return _leave(path, Change("remove", user), dry_run=dry_run)
+    return _leave(place, Change("remove", user), dry_run=dry_run)
 
 
-def erase(path: Path, user: str, *, dry_run: bool = False) -> InForce:
+def erase(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
     """Let somebody leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
-    return _leave(path, Change("erase", user), dry_run=dry_run)
+    return _leave(place, Change("erase", user), dry_run=dry_run)
 
 
-def choose(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
+def choose(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
     """Queue what somebody asks for, new or known; the publisher puts it in force.
 
     The answer's slot is the first boundary at which a publisher that keeps up will look for changes: the roster of the slot
     that is open is made already. Raises as `register`.
     """
     check_id(user)
-    with _changeable(path) as journal:
+    with _changeable(place) as journal:
         holds = journal.registry.holds(user)
         if not holds:
             check_countable(user)
@@ -123,10 +123,10 @@ def choose(path: Path, user: str, asked: Asked, *, dry_run: bool = False) -> InF
         return _left_to_publisher(journal, wish, before)._replace(notes=notes)
 
 
-def leave(path: Path, user: str, *, erased: bool = False, dry_run: bool = False) -> InForce:
+def leave(place: JournalPlace, user: str, *, erased: bool = False, dry_run: bool = False) -> InForce:
     """Queue that somebody leaves, as `remove` or as `erase`; the publisher puts it in force. Returns as `choose`."""
     leaving = Change("erase" if erased else "remove", user)
-    with _leaving(path, leaving) as journal:
+    with _leaving(place, leaving) as journal:
         before = _before(journal, leaving)
         if not dry_run:
             journal.registry.ask([leaving])
@@ -134,7 +134,7 @@ def leave(path: Path, user: str, *, erased: bool = False, dry_run: bool = False)
 
 
 def import_file(
-    path: Path,
+    place: JournalPlace,
     file: Path,
     *,
     allow_removals: bool = False,
@@ -145,7 +145,7 @@ def import_file(
     """Queue what makes the registry say what a requirements file says; `put_in_force` follows, or a publisher does it.
 
     Args:
-        path: the journal.
+        place: the journal.
         file: the requirements file.
         allow_removals: whether many may leave at once.
         columns: what the file's columns are called, where they have names of their own.
@@ -157,7 +157,7 @@ def import_file(
         InvalidMembership: for a requirement that nobody may hold, or if too many would leave.
         StaleJournal: if the journal is a backup, or behind what was released.
     """
-    with _changeable(path) as journal:
+    with _changeable(place) as journal:
         terms = journal.head().epoch.terms
         wanted = wanted_users(AskingFile(file, terms.level_table, terms.slot_length_us, columns or {}))
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
@@ -171,15 +171,15 @@ def boundary_ahead(head: Head) -> int:
     return head.committed + 2
 
 
-def put_in_force(path: Path, user: str | None = None) -> InForce:
+def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
     """Apply the queue at once if nobody publishes; otherwise the publisher does it before its next slot.
 
     Args:
-        path: the journal.
+        place: the journal.
         user: of whom it is to be said from when on they are counted.
     """
-    with suppress(JournalLocked), open_journal(path, write=True) as journal:
-        slot = journal.head().committed + 1
+    with suppress(JournalLocked), open_journal(place, write=True) as journal:
+        slot = journal.head().next_slot
         journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
         journal.mark()
         counted = None if user is None else journal.registry.counts_from(user)
@@ -187,35 +187,35 @@ def put_in_force(path: Path, user: str | None = None) -> InForce:
     return InForce(None, user)
 
 
-def foreseen_slot(path: Path) -> InForce:
+def foreseen_slot(place: JournalPlace) -> InForce:
     """From when on a change would be in force that is asked for now."""
-    with _changeable(path) as journal:
-        return InForce(None if journal.writer() is not None else journal.head().committed + 1)
+    with _changeable(place) as journal:
+        return InForce(None if journal.writer() is not None else journal.head().next_slot)
 
 
 @contextmanager
-def _changeable(path: Path) -> Iterator[Journal]:
+def _changeable(place: JournalPlace) -> Iterator[Journal]:
     """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
-    with open_journal(path) as journal:
+    with open_journal(place) as journal:
         head = journal.head()
         known = known_released(journal, head.committed, stated=head.copied)
         committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
-        refuse_stale(committed, known, copied=head.copied)
+        refuse_stale(journal, committed, known, copied=head.copied)
         yield journal
 
 
-def _set(path: Path, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:
+def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:
     check_id(user)
     if not known:  # who is registered under such an id, by an older version, can still change and leave
         check_countable(user)
-    with _changeable(path) as journal:
+    with _changeable(place) as journal:
         wish, epoch, notes = _wish(journal, user, asked)
         _check_known(journal.registry, user, known=known)
         foreseen = _foreseen(journal, wish, notes)
         if dry_run:
             return foreseen
         journal.registry.ask([wish], epoch, by_request=not known)
-    return put_in_force(path, user)._replace(consequences=foreseen.consequences, notes=foreseen.notes)
+    return put_in_force(place, user)._replace(consequences=foreseen.consequences, notes=foreseen.notes)
 
 
 def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple[str, ...]]:
@@ -227,20 +227,20 @@ def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple
     return Change("set", user, key, level), epoch.number, windows.notes
 
 
-def _leave(path: Path, leaving: Change, *, dry_run: bool) -> InForce:
-    with _leaving(path, leaving) as journal:
+def _leave(place: JournalPlace, leaving: Change, *, dry_run: bool) -> InForce:
+    with _leaving(place, leaving) as journal:
         foreseen = _foreseen(journal, leaving)
         if dry_run:
             return foreseen
         journal.registry.ask([leaving])
-    return put_in_force(path)._replace(consequences=foreseen.consequences)
+    return put_in_force(place)._replace(consequences=foreseen.consequences)
 
 
 @contextmanager
-def _leaving(path: Path, leaving: Change) -> Iterator[Journal]:
+def _leaving(place: JournalPlace, leaving: Change) -> Iterator[Journal]:
     """A journal that somebody may leave: they are registered, or had left and are to be erased."""
     check_id(leaving.user)
-    with _changeable(path) as journal:
+    with _changeable(place) as journal:
         if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
             _check_known(journal.registry, leaving.user, known=True, remedy=_NOBODY_TO_LEAVE)
         yield journal
@@ -269,7 +269,7 @@ def _left_to_publisher(journal: Journal, wish: Change, before: tuple[PersonView,
 
 def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
     """What a wish means if it takes effect at the next slot."""
-    slot = journal.head().committed + 1
+    slot = journal.head().next_slot
     consequences = foresee(journal, [wish])
     alone = not journal.registry.pending()  # otherwise who waits may be somebody whose change is queued
     counted = None

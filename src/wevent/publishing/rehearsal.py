@@ -16,15 +16,17 @@ from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal
-from wevent.journal import Journal, Terms, open_journal
+from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.rebuild import new_publisher
 from wevent.people.declaring import declared_classes, holdout_of, strangers_class
 from wevent.people.membership import Barred, KeyColumn, make_roster
+from wevent.publishing.agreeing import asked_terms, pinned_clock
 from wevent.publishing.configuration import Settings
 from wevent.publishing.hints import Met, hints_for
 from wevent.publishing.importing import Difference, WantedRegistry, import_users, registered
+from wevent.publishing.intent import Intent
 from wevent.publishing.opening import coming_changes, keep_pinned, must_begin, pinned_terms, refuse_seeded
-from wevent.publishing.session import Intent, asked_terms, pinned_clock, plan_settlement
+from wevent.publishing.session import plan_settlement
 from wevent.streams import FileSource, SlotClock, declared_clock
 from wevent.streams.files.file_source import span_of
 from wevent.streams.files.inspection import Inspection, inspect_files
@@ -88,7 +90,7 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
         wanted, terms = asked_terms(journal, settings, clock, intent)
         if journal is None:
             new_publisher(terms, None)  # refuses options that do not fit
-        first = 1 if journal is None else journal.head().committed + 1
+        first = 1 if journal is None else journal.head().next_slot
         difference = None if journal is None else _difference(journal, wanted, terms, intent)
         people = _people(journal, wanted, first)
         rosters = _Rosters(journal, terms, people)
@@ -171,14 +173,14 @@ def _opened(settings: Settings, intent: Intent) -> Journal | None:
     Raises:
         StaleJournal: if it is lost, and nobody says to start over.
     """
-    path = settings.journal
-    if path is None:
+    place = settings.journal
+    if place is None:
         return None
-    if path.exists() and path.stat().st_size:
-        return open_journal(path)
+    if is_begun(place):
+        return open_journal(place)
     if not intent.start_over:
         with suppress(InvalidJournal):  # there is none; or there was one, which is no such error
-            open_journal(path)
+            open_journal(place)
     return None
 
 

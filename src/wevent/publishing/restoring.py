@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal.contents import Hook, no_hook
+from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.sqlite.lock import WriterLock
+from wevent.journal.sqlite.lock import WriterLock, lock_path
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
-from wevent.journal.sqlite.side_mark import lock_path, read_mark
+from wevent.journal.tables.side_mark import read_mark
 from wevent.publishing.staleness import plan_settling, settle_stale
 from wevent.streams.live.spool import spool_folder, sweep
 
@@ -47,7 +48,7 @@ class Restored(NamedTuple):
     put_aside: list[Path]
 
 
-def restore(backup: Path, journal: Path, stated: Stated, at: Hook = no_hook) -> Restored:
+def restore(backup: Path, journal: JournalPlace, stated: Stated, at: Hook = no_hook) -> Restored:
     """Put a backup in place of a journal and settle it.
 
     Args:
@@ -62,7 +63,7 @@ def restore(backup: Path, journal: Path, stated: Stated, at: Hook = no_hook) -> 
         InvalidInput, InvalidJournal: if the backup is none, damaged or newer.
         StorageFailed: if files cannot be copied or renamed.
     """
-    journal = Path(os.path.realpath(journal))
+    journal = Path(os.path.realpath(journal_file(journal, "wevent restore")))
     if not journal.parent.is_dir():
         raise StorageFailed(
             f"a folder for {journal}", "none", "Make the folder first, or check the path.", path=str(journal)

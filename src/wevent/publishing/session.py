@@ -6,82 +6,39 @@ The order is what makes a failed start harmless: nothing is pinned before the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wevent.core.requirements import Requirement
-from wevent.errors import InvalidMembership, InvalidSettings
-from wevent.journal import Journal, Terms, open_journal
+from wevent.errors import InvalidSettings
+from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
+from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings, cells_file, read_config
-from wevent.publishing.due import due_moments
+from wevent.publishing.due import DueMoments, due_moments
+from wevent.publishing.ending import ForcedEnd
 from wevent.publishing.foreseeing import alone_sentences
-from wevent.publishing.importing import (
-    AskingFile,
-    Difference,
-    WantedRegistry,
-    import_changes,
-    is_imported,
-    registered,
-    requirements_digest,
-    wanted_people,
-    wanted_users,
-)
+from wevent.publishing.importing import Difference, import_changes
+from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import (
-    begin,
-    keep_pinned,
-    make_terms,
-    must_begin,
-    pinned_terms,
-    refuse_seeded,
-    with_levels,
-)
+from wevent.publishing.opening import begin, pinned_terms, refuse_seeded
 from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
-from wevent.publishing.stopping import forbid_core_dumps
-from wevent.streams import SlotClock, Source, declared_clock, open_source
+from wevent.publishing.stopping import Stop, Stopped, forbid_core_dumps
+from wevent.publishing.sweeping import sweeping
+from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.files.inputs import find_files
-from wevent.streams.live.spool import spool_folder, sweep
+from wevent.streams.uncounted import Uncounted
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 
 SourceFactory = Callable[[Settings, SlotClock, int | None], Source]
 """Opens the events of a stream, given its clock and its last slot (None: no end)."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Intent:
-    """What the operator says for this run alone; none of it is a setting of the stream.
-
-    Attributes:
-        declare: "WINDOW,EPSILON" of classes that may have members later.
-        new_epoch: go on with another mechanism, cells or levels; every charge stays.
-        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
-        released_through: for a restored backup, the last slot that went out.
-        widest_window: for a restored backup without its side file, the widest window ever declared.
-        start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
-    """
-
-    declare: tuple[str, ...] = ()
-    new_epoch: bool = False
-    allow_removals: bool = False
-    released_through: int | None = None
-    widest_window: int | None = None
-    start_over: bool = False
-    keep: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
-            raise InvalidSettings(
-                "declare to be several texts 'WINDOW,EPSILON'",
-                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
-                "Write Intent(declare=('40,0.5',)).",
-                key="declare",
-            )
+DueFactory = Callable[[Settings, SlotClock], DueMoments | None]
+"""When releases of a stream go out, given its clock; None: as soon as they are stored."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +57,7 @@ class RunReport:
     imported: Difference | None
     totals: dict[str, int] = field(repr=False)  # a notebook or a log shows reports
     malformed: list[str] = field(repr=False)
-    journal: Path
+    journal: JournalPlace
 
     def releases(self) -> ReleaseTable:
         """Every release that the journal keeps, a row per slot and cell: `.to_pandas()`, `.to_polars()`, `.columns`, …"""
@@ -115,12 +72,14 @@ class Watch:
         imported: told what the requirements file changes in a journal that exists, before the first slot.
         told: told what the operator should know, a sentence each: durations that were rounded, classes of one.
         begun: told the first slot and the last there will be (None: no end).
-        progress: told after every commit.
+        committed: told the last committed slot, before anything of it goes out.
+        progress: told after every commit, when it is out.
     """
 
     imported: Callable[[Difference], None] = lambda difference: None
     told: Callable[[str], None] = lambda sentence: None
     begun: Callable[[int, int | None], None] = lambda first, last: None
+    committed: Callable[[int], None] = lambda slot: None
     progress: Progress = lambda slot, last: None
 
 
@@ -133,6 +92,7 @@ def run(
     source_of: SourceFactory = open_source,
     *,
     enrolling: bool = False,
+    due_of: DueFactory = due_moments,
 ) -> RunReport:
     """Publish under checked settings.
 
@@ -145,26 +105,31 @@ def run(
         source_of: where events come from; the settings say, unless a service receives them.
         enrolling: whether people may choose a level while it runs: levels are then offered in any case, and all of them
             declared; a new journal may begin with nobody.
+        due_of: when releases go out; the settings say, unless events come through something that takes its time.
     """
     watch = watch or Watch()
-    path = _journal_path(settings)
+    place = _journal_place(settings)
     forbid_core_dumps()
     # 1. The only writer, of a journal that is neither damaged nor lost.
-    with open_journal(path, write=True, start_over=intent.start_over) as journal:
+    with (
+        ForcedEnd(place) as ending,
+        open_journal(place, write=True, start_over=intent.start_over) as journal,
+        ExitStack() as at_end,
+    ):
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
         plan = plan_settlement(journal, intent)
         # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
-        settings = keep_pinned(settings, pinned_terms(journal))
-        if enrolling:
-            settings = with_levels(settings, pinned_terms(journal))
-        begun = _begun_clock(journal, settings.slot_us) if enrolling else pinned_clock(journal)
-        clock, last = declared_clock(settings, begun)
-        wanted, terms = asked_terms(journal, settings, clock, intent)
-        must_begin(journal, terms, new_epoch=intent.new_epoch)  # `begin` asks again: people may ask meanwhile
-        # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written.
+        settings, clock, last, wanted, terms = agree(journal, settings, intent, enrolling=enrolling)
+        # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written. To open the
+        #    input may take a while (Spark starts): who stops it then ends the run as well as later.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
-        source = source_of(settings, clock, last)
+        stop = at_end.enter_context(Stop())
+        try:
+            with stop.at_once():
+                source = source_of(settings, clock, last)
+        except Stopped:
+            return _stopped_before(journal, place)
         output = open_output(settings.out) if output is None else output
         refuse_dropping(output, intent.keep)
         output.check(journal, _known_slots(journal, plan))
@@ -193,20 +158,37 @@ def run(
                 watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.is_live else _FILE_BATCH
-        due = due_moments(settings, clock)
-        progress = watch.progress if enrolling else _sweeping(journal, path, watch.progress)
-        running = Running(last=last, batch=batch, keep=intent.keep, due=due, progress=progress)
+        due = due_of(settings, clock)
+        progress = watch.progress
+        if not enrolling:
+            progress = at_end.enter_context(sweeping(journal, place, progress))
+        running = Running(
+            last=last,
+            batch=batch,
+            keep=intent.keep,
+            due=due,
+            committed=watch.committed,
+            progress=progress,
+            stopping=ending.asked,
+        )
         noise = SecureNoise()
         if due is not None:
             noise.get_ready()
         publication = Publication(journal, source, output, running=running, noise=noise)
+        journal.mark()  # whoever is told shows what is committed: a writer before may have died before its mark
         watch.begun(publication.publisher.slot, last)
         try:
-            summary = publication.run()
+            summary = publication.run(stop)
             output.close()
         finally:
             output.abandon()
-    return RunReport(summary, imported, source.totals(), source.first_malformed(), path)
+    return RunReport(summary, imported, source.totals(), source.first_malformed(), place)
+
+
+def _stopped_before(journal: Journal, place: JournalPlace) -> RunReport:
+    """What a run came to that was stopped before its input was open."""
+    committed = 0 if journal.is_new else journal.head().committed
+    return RunReport(Summary(committed + 1, committed, 0, interrupted=True), None, Uncounted().totals(), [], place)
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:
@@ -216,26 +198,12 @@ def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Pat
     return [(kind, Path(file)) for kind, file in files if file is not None]
 
 
-def _sweeping(journal: Journal, path: Path, progress: Progress) -> Progress:
-    """Progress that leaves nothing of committed slots where a service kept their events: only a service reads them."""
-    folder = spool_folder(path)
-    if not folder.is_dir():
-        return progress
-    sweep(folder, journal.head().committed)
-
-    def swept(slot: int, last: int | None) -> None:
-        sweep(folder, slot)
-        progress(slot, last)
-
-    return swept
-
-
-def _journal_path(settings: Settings) -> Path:
+def _journal_place(settings: Settings) -> JournalPlace:
     if settings.journal is None:
         raise InvalidSettings(
             "a journal", "none", "Give --journal, or journal = … in the configuration file.", key="journal"
         )
-    if not settings.journal.parent.is_dir():
+    if isinstance(settings.journal, Path) and not settings.journal.parent.is_dir():
         raise InvalidSettings(
             "a journal in an existing folder", f"{settings.journal}", "Make the folder first.", key="journal"
         )
@@ -274,73 +242,3 @@ def _known_slots(journal: Journal, plan: Settlement | None) -> int:
     if plan is not None and plan.batch.records:
         return plan.batch.records[-1].slot
     return 0 if journal.is_new else journal.head().committed
-
-
-def pinned_clock(journal: Journal) -> SlotClock | None:
-    """The clock that binds a journal, None before its first slot."""
-    pinned = pinned_terms(journal)
-    return None if pinned is None else SlotClock(pinned.origin_us, pinned.length_us)
-
-
-def _begun_clock(journal: Journal, length_us: int) -> SlotClock | None:
-    """The clock that a service goes on with: also before the first slot is committed, whose events it may have taken.
-
-    Whether it has taken any does not matter: the clock would tell (spec 1).
-    """
-    if journal.is_new:
-        return None
-    terms = journal.head().epoch.terms
-    return SlotClock(terms.origin_us, terms.length_us) if terms.length_us == length_us else pinned_clock(journal)
-
-
-def asked_terms(
-    journal: Journal | None, settings: Settings, clock: SlotClock, intent: Intent
-) -> tuple[WantedRegistry | None, Terms]:
-    """Who the requirements file wants, and the terms that the settings ask for; stores nothing.
-
-    Args:
-        journal: None before there is one.
-        settings: of the stream.
-        clock: of its slots.
-        intent: what the operator says for this run alone.
-
-    Raises:
-        InvalidSettings: if nobody is registered and there is no requirements file.
-        WeventError: as of `wanted_users`.
-    """
-    pinned = None if journal is None else pinned_terms(journal)
-    wanted = _wanted(settings, None if journal is None or pinned is None else journal.imported())
-    keys = {_declared(text) for text in intent.declare}
-    if pinned is None:
-        people = set() if wanted is None else set(wanted.keys)
-        if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
-            people |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
-        if not people and not (settings.is_live and settings.levels is not None):  # whoever comes can choose a level
-            raise InvalidSettings(
-                "requirements for a new journal",
-                "none",
-                "Give --requirements with one row per user.",
-                key="requirements",
-            )
-        keys |= people
-    return wanted, make_terms(settings, (clock.origin_us, clock.length_us), keys, pinned)
-
-
-def _wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None:
-    """Who the requirements file wants, None without one; a file that was imported already is not read again."""
-    if settings.people is not None:
-        wanted = wanted_people(settings.people, settings.levels)
-        return None if wanted.digest == imported else wanted
-    file = AskingFile.of(settings)
-    if file is None:
-        return None
-    if imported is not None and requirements_digest(file) == imported:
-        return None
-    return wanted_users(file)
-
-
-def _declared(text: str) -> tuple[int, int]:
-    window, _, epsilon = text.partition(",")
-    if not window.strip().isdecimal() or not epsilon:
-        raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
-    return Requirement(int(window), epsilon.strip()).key

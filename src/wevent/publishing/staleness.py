@@ -19,6 +19,7 @@ from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidPopulation, StaleJournal
 from wevent.journal.contents import Batch
 from wevent.journal.contract import Journal
+from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Group, Record
 from wevent.people.holdout import Restore
@@ -67,7 +68,7 @@ def plan_or_refuse(journal: Journal, released_through: int | None, widest_window
         return plan_settling(journal, released_through, widest_window)
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
     known = known_released(journal, head.committed, stated=head.copied)
-    refuse_stale(head.committed, known, copied=head.copied)
+    refuse_stale(journal, head.committed, known, copied=head.copied)
     return None
 
 
@@ -103,21 +104,21 @@ def plan_settling(journal: Journal, released_through: int, widest_window: int | 
             released=known,
         )
     if released_through < known:
-        raise _stale(f"--released-through {known} or later", f"{released_through}", head.committed, known)
+        raise _stale(journal, f"--released-through {known} or later", f"{released_through}", head.committed, known)
     batch = _charge_elsewhere(journal, released_through)
     return Settlement(batch, _restore(journal, batch, widest_window) if batch.records else None)
 
 
-def refuse_stale(committed: int, known: int, *, copied: bool) -> None:
+def refuse_stale(journal: Journal, committed: int, known: int, *, copied: bool) -> None:
     """Refuse a backup, and a journal that knows fewer slots than were released.
 
     Raises:
         StaleJournal: if it is one.
     """
     if copied:
-        raise _stale("a journal", f"a backup that ends with slot {committed}", committed, None)
+        raise _stale(journal, "a journal", f"a backup that ends with slot {committed}", committed, None)
     if known > committed:
-        raise _stale(f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
+        raise _stale(journal, f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
 
 
 def _restore(journal: Journal, batch: Batch, widest_window: int | None) -> Restore:
@@ -160,11 +161,15 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
     mark = journal.marked()
     if mark.journal != journal.identity:
         if committed and not stated:
-            raise _stale(f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None)
+            raise _stale(
+                journal, f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None
+            )
         return 0
     link = journal.link_at(mark.committed)
     if link is None and 0 < mark.committed < committed and not stated:
-        raise _stale(f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed)
+        raise _stale(
+            journal, f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed
+        )
     if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
         raise StaleJournal(
             f"the journal that committed slot {mark.committed} here",
@@ -176,12 +181,14 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
     return mark.committed
 
 
-def _stale(expected: str, received: str, committed: int, released: int | None) -> StaleJournal:
+def _stale(journal: Journal, expected: str, received: str, committed: int, released: int | None) -> StaleJournal:
+    """What is said of an old copy, with what can be done: a database is restored with its own tools."""
+    to = "to publish or serve" if is_address(journal.name) else "to `wevent restore BACKUP JOURNAL` or to publish"
     return StaleJournal(
         expected,
         received,
-        "Say through which slot releases ever went out (--released-through SLOT, to `wevent restore BACKUP JOURNAL` or to "
-        "publish). Those slots are charged with the most they could have cost and never drawn again.",
+        f"Say through which slot releases ever went out (--released-through SLOT, {to}). Those slots are charged with the "
+        "most they could have cost and never drawn again.",
         committed=committed,
         released=released,
     )

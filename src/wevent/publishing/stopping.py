@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -21,20 +22,22 @@ def forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
+class Stopped(BaseException):
+    """A signal came while nothing was under way that has to be finished; not an error, as KeyboardInterrupt is none."""
+
+
 class Stop:
     """Takes SIGINT and SIGTERM over while in use, in the main thread.
-
-    Args:
-        tell: called when one comes: the source ends its waiting by itself.
 
     Attributes:
         asked: whether one has come.
     """
 
-    def __init__(self, tell: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.asked = False
-        self._tell = tell
+        self._tell: tuple[Callable[[], None], ...] = ()
         self._before: dict[int, Any] = {}
+        self._at_once = False
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
@@ -45,6 +48,30 @@ class Stop:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def tells(self, *tell: Callable[[], None]) -> None:
+        """Whom to tell when one comes, at once if it has, and at every further one: the source ends its waiting by itself."""
+        self._tell = tell
+        if self.asked:
+            for told in tell:
+                told()
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A stretch that may take long and need not be finished.
+
+        Raises:
+            Stopped: if a signal comes meanwhile.
+        """
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
+
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        self._tell()
+        if self._at_once:
+            self._at_once = False  # one is enough: what is torn down is not torn again
+            raise Stopped
+        for tell in self._tell:
+            tell()

@@ -20,11 +20,13 @@ _NAMES = {
     "cell": ("cell", "zone", "area", "region", "district", "place", "location", "station", "city", "category", "where"),
 }
 _UNITS = {13: "ms", 16: "us"}  # digits of a time in our days
-OUTPUTS_AND_LEVELS = """\
+_OUTPUTS = """\
 # What comes out, and what must never be lost: the journal knows what has been spent.
 out = "releases.ndjson"
 journal = "run.journal"
 
+"""
+_LEVELS = """\
 # Higher privacy is a smaller epsilon; a larger window (in slots, or a duration such as "24h") protects a longer span.
 [levels.privacy]
 High = 0.1
@@ -36,7 +38,14 @@ Small = 40
 Medium = 80
 Large = 120
 """
+OUTPUTS_AND_LEVELS = _OUTPUTS + _LEVELS
 """How every configuration ends that `wevent init` writes."""
+
+_WITH_WORDS = "# Every level is a class. Take these tables out if {requirements} has windows and epsilons as numbers.\n"
+_WITH_NUMBERS = (
+    "# {requirements} has windows and epsilons of its own, so no levels are declared: each would be a class, held or not.\n"
+    "# For words that people choose, take the signs in front of these tables away.\n"
+)
 
 _CONFIG = """\
 # A stream of wevent, from the columns of {name}: their names and types, nothing of their values.
@@ -73,38 +82,50 @@ class Template(NamedTuple):
 def write_template(events: str, folder: Path) -> Template:
     """Write a configuration for these events, and a requirements file without rows; existing files stay.
 
+    A requirements file that is there already is taken as it is, and its header says whether levels are needed.
+
     Args:
         events: a file, or a glob whose first file is looked at.
         folder: where the files go; made if it is not there.
 
     Raises:
         InvalidInput: if the file cannot be read or has too few columns.
-        InvalidSettings: if one of the files is there already.
+        InvalidSettings: if there is a configuration already.
     """
     columns = column_types(events)
-    present = [name for name in FILES if (folder / name).exists()]
-    if present:
+    config, requirements = (folder / name for name in FILES)
+    if config.exists():
         raise InvalidSettings(
-            "a folder without these files",
-            f"{str(folder)!r} with {', '.join(present)}",
-            "Choose another one.",
-            key="DIR",
+            "a folder without a configuration", f"{str(folder)!r} with {config.name}", "Choose another one.", key="DIR"
         )
     roles = guess_roles(columns)
     folder.mkdir(parents=True, exist_ok=True)
-    config, requirements = (folder / name for name in FILES)
+    own = requirements.exists()
     text = _CONFIG.format(
         name=_comment(Path(events).name),
         config=_comment(str(config)),
         requirements=requirements.name,
         requirements_file=_toml(requirements.name),
         inputs=_toml(os.path.relpath(events, folder)),
-        outputs_and_levels=OUTPUTS_AND_LEVELS,
+        outputs_and_levels=_OUTPUTS + _levels(requirements),
         columns="\n".join(_column_lines(columns, roles)) + "\n",
     )
     config.write_text(text, encoding="utf-8")
-    requirements.write_text("user,privacy,window\n", encoding="utf-8")
-    return Template([config, requirements], re.findall(r'^(\w+) = ""', text, re.MULTILINE))
+    if not own:
+        requirements.write_text("user,privacy,window\n", encoding="utf-8")
+    return Template([config] if own else [config, requirements], re.findall(r'^(\w+) = ""', text, re.MULTILINE))
+
+
+def _levels(requirements: Path) -> str:
+    """The tables of levels; as comments where people ask for windows and epsilons of their own."""
+    own = requirements.exists() and {"window", "epsilon"} <= set(_header_of(requirements))
+    note = (_WITH_NUMBERS if own else _WITH_WORDS).format(requirements=requirements.name)
+    return note + (re.sub(r"^(?=[^#\n])", "# ", _LEVELS, flags=re.MULTILINE) if own else _LEVELS)
+
+
+def _header_of(requirements: Path) -> list[str]:
+    with requirements.open(encoding="utf-8-sig", errors="replace") as file:
+        return [name.strip().strip('"') for name in file.readline().split(",")]
 
 
 def guess_roles(columns: Sequence[Column]) -> dict[str, Column | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
-from wevent.journal import Journal
+from wevent.journal import Journal, JournalPlace
 from wevent.people.histories import Membership
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, check_id
@@ -37,7 +37,7 @@ from wevent.streams.windows import span_text
 _NOBODY = "Check the id, letter by letter."
 
 
-def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
+def choose(place: JournalPlace, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
     """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
     asked = Asked(
         **{name: None if value is None else str(value) for name in Asked._fields for value in [getattr(body, name)]}
@@ -48,7 +48,7 @@ def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> Ch
             ", ".join(asked.given) or "none of them",
             "Give one of these; /v1/levels has the words.",
         )
-    force = registrations.choose(path, user, asked, dry_run=dry_run)
+    force = registrations.choose(place, user, asked, dry_run=dry_run)
     assert force.slot is not None
     assert force.person is not None
     held = force.person.current
@@ -62,10 +62,10 @@ def choose(path: Path, user: str, body: RequirementBody, *, dry_run: bool) -> Ch
     )
 
 
-def leave(path: Path, user: str, *, erased: bool) -> LeftReply:
+def leave(place: JournalPlace, user: str, *, erased: bool) -> LeftReply:
     """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
     try:
-        force = registrations.leave(path, user, erased=erased)
+        force = registrations.leave(place, user, erased=erased)
     except NotRegistered as error:  # its remedy is a command
         raise NotRegistered(error.expected, error.received, _NOBODY) from None
     assert force.slot is not None
@@ -97,7 +97,7 @@ def requirement_of(journal: Journal, user: str) -> RequirementReply:
     return RequirementReply(
         requirement=_held(held.key, held.level, head.epoch.terms.slot_length_us),
         counted_from=held.first,
-        waits=held.first > head.committed + 1,
+        waits=held.first > head.next_slot,
         queued=queued,
     )
 
@@ -123,7 +123,7 @@ def export_of(journal: Journal, user: str) -> ExportReply:
 
 
 def import_people(
-    path: Path,
+    place: JournalPlace,
     body: bytes,
     kind: str,
     columns: Mapping[str, str],
@@ -135,7 +135,7 @@ def import_people(
     """Import a requirements file: add and change, and with `replace` let everybody leave who is not in it.
 
     Args:
-        path: of the journal.
+        place: of the journal.
         body: the file.
         kind: its media type.
         columns: what its columns are called, where they have names of their own.
@@ -149,7 +149,7 @@ def import_people(
     with _as_file(body, ".csv" if kind == CSV else ".ndjson") as file:
         try:
             done = registrations.import_file(
-                path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run, partial=not replace
+                place, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run, partial=not replace
             )
         except WeventError as error:
             said = [

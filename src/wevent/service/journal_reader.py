@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from wevent.journal import Journal, open_journal
+from wevent.journal import Journal, JournalPlace, open_journal
 
 _AT_ONCE = 4  # readers; more would only wait for each other
+_PATIENCE_S = 3.0  # with a database: whoever asks can ask again
 
 Answer = TypeVar("Answer")
 
@@ -20,11 +20,11 @@ class JournalReader:
     """Asks a journal.
 
     Args:
-        path: of the journal.
+        place: of the journal.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: JournalPlace) -> None:
+        self.place = place
         self._limiter = CapacityLimiter(_AT_ONCE)
         self._kept: dict[str, tuple[int, Any]] = {}
         self._asking: dict[str, asyncio.Lock] = {}
@@ -53,5 +53,5 @@ class JournalReader:
             return answer
 
     def _asked(self, question: Callable[[Journal], Answer]) -> Answer:
-        with open_journal(self.path) as journal:
+        with open_journal(self.place, patience_s=_PATIENCE_S) as journal:
             return question(journal)

@@ -12,7 +12,7 @@ def look(journal: Journal) -> dict[str, Any]:
     """What the overview says of a journal, by the names of its reply."""
     head = journal.head()
     terms, writer = head.epoch.terms, journal.writer()
-    sizes = journal.registry.sizes(head.committed + 1).values()
+    sizes = journal.registry.sizes(head.next_slot).values()
     return {
         "stream": terms.stream,
         "mechanism": terms.mechanism,
@@ -23,5 +23,6 @@ def look(journal: Journal) -> dict[str, Any]:
         "committed_start": terms.slot_span(head.committed)[0] if head.committed else None,
         "unsafe": list(head.unsafe),
         "writer_since": None if writer is None else writer.since,
+        "writer_host": None if writer is None else writer.host,
         "versions": versions(),
     }

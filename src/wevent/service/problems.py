@@ -19,6 +19,7 @@ from wevent.errors import (
     InvalidJournal,
     InvalidState,
     JournalLocked,
+    JournalUnreachable,
     NotRegistered,
     ServiceStopping,
     StaleJournal,
@@ -63,6 +64,10 @@ class NotReady(RequestRefused):
 
 
 _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
+    JournalUnreachable: (
+        503,
+        "Expected the server's database to answer; received no answer. Try again later.",
+    ),
     StorageFailed: (
         507,
         "Expected room on the server's disk; received a disk that cannot be written. Try again later.",

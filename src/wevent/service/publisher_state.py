@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -15,7 +16,11 @@ from wevent.streams.live.line_source import wall_clock_us
 MOST_BEHIND = 3
 """So many releases may be due and not out while a service still counts as ready."""
 
-Condition = Literal["ready", "starting", "behind", "ended", "failed"]
+SILENT_S = 5.0
+"""A database that is asked twice a second and said nothing for so long is away: it may stand still with open connections."""
+
+Condition = Literal["ready", "starting", "behind", "away", "ended", "failed"]
+Role = Literal["writer", "standby"]
 
 
 class Receiver(Protocol):
@@ -36,8 +41,12 @@ class PublisherState:
         last: the last slot there will be; None: no end.
         committed: the last slot that was released.
         phase: where it is.
+        role: whether this process closes slots, or waits for the one that does.
+        away: whether the database of the journal says that it does not answer.
+        heard_s: when it answered last, by the monotonic clock; None where nobody asks it all the time.
         receiver: where batches go; None before it has begun.
         now_us: the wall clock.
+        monotonic_s: a clock that nobody sets.
     """
 
     grace_us: int
@@ -46,8 +55,12 @@ class PublisherState:
     last: int | None = None
     committed: int = 0
     phase: Literal["starting", "running", "ended", "failed"] = "starting"
+    role: Role = "writer"
+    away: bool = False
+    heard_s: float | None = None
     receiver: Receiver | None = field(default=None, repr=False)
     now_us: Callable[[], int] = wall_clock_us
+    monotonic_s: Callable[[], float] = time.monotonic
 
     @property
     def behind(self) -> int:
@@ -63,6 +76,8 @@ class PublisherState:
         """In a word."""
         if self.phase != "running":
             return self.phase
+        if self.away or (self.heard_s is not None and self.monotonic_s() - self.heard_s > SILENT_S):
+            return "away"
         return "behind" if self.behind > MOST_BEHIND else "ready"
 
     @property

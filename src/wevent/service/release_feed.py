@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from wevent.errors import WeventError
@@ -101,13 +101,18 @@ class ReleaseFeed:
         self._news.set()
         self._tell()
 
-    async def open(self) -> None:
-        """Take in what is committed already, the last of it."""
-        self._loop = asyncio.get_running_loop()
+    async def open(self, released: Callable[[], int] | None = None) -> None:
+        """Take in what went out already, the last of it.
+
+        Args:
+            released: the last slot that may be shown: none that was committed just now; None: all that is committed.
+        """
+        self._loop = asyncio.get_running_loop()  # from here on whoever releases a slot wakes this
         head = await self._reader.ask(lambda journal: journal.head())
-        self._from = max(head.first, head.committed - _KEPT + 1)
+        last = head.committed if released is None else min(head.committed, released())
+        self._from = max(head.first, last - _KEPT + 1)
         self.committed = self._from - 1
-        self._wanted = head.committed
+        self._wanted = max(self._wanted, last)
         await self._catch_up()
         self.fresh = 0
 
@@ -190,7 +195,9 @@ class ReleaseFeed:
     async def _catch_up(self) -> None:
         while self.committed < self._wanted and not self._closed:
             first, last = self.committed + 1, min(self._wanted, self.committed + _PIECE)
-            piece = await self._reader.ask(lambda journal, a=first, b=last: _piece(journal, a, b))  # type: ignore[misc]
+            piece = await self._reader.ask(lambda journal, a=first, b=last: _known_piece(journal, a, b))  # type: ignore[misc]
+            if piece.through < first:
+                return  # with the next slot again
             for one in piece.releases:
                 self._kept[one.slot] = one
                 self._bytes += len(one.event)
@@ -209,6 +216,12 @@ class ReleaseFeed:
     def _tell(self) -> None:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+
+def _known_piece(journal: Journal, first: int, last: int) -> Piece:
+    """`_piece`, no further than this journal knows: the database that answers may lag behind the one that was written."""
+    known = min(last, journal.head().committed)
+    return _piece(journal, first, known) if known >= first else Piece([], known)
 
 
 def _piece(journal: Journal, first: int, last: int) -> Piece:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 
 from anyio import CapacityLimiter
 
+from wevent.journal import JournalPlace
 from wevent.service.body_room import BodyRoom
 from wevent.service.journal_reader import JournalReader
 from wevent.service.ledger_view import BudgetBoard
@@ -45,7 +45,7 @@ class ServiceContext:
     """
 
     settings: ServiceSettings
-    journal: Path
+    journal: JournalPlace
     state: PublisherState
     tokens: Tokens
     links: Links
@@ -60,7 +60,11 @@ class ServiceContext:
 
     @classmethod
     def of(
-        cls, settings: ServiceSettings, journal: Path, state: PublisherState, columns: Mapping[str, str] | None = None
+        cls,
+        settings: ServiceSettings,
+        journal: JournalPlace,
+        state: PublisherState,
+        columns: Mapping[str, str] | None = None,
     ) -> ServiceContext:
         """The parts of a service over a journal that exists, or will when it is asked."""
         file, reader = TokensFile(settings.tokens), JournalReader(journal)

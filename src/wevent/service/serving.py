@@ -18,15 +18,19 @@ import uvloop
 from anyio import to_thread
 
 from wevent.errors import InvalidSettings
+from wevent.journal import JournalPlace, PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
+from wevent.publishing.ending import ForcedEnd
 from wevent.publishing.importing import Difference
+from wevent.publishing.intent import Intent
 from wevent.publishing.service_table import ListenPlace
-from wevent.publishing.session import Intent, RunReport, Watch
+from wevent.publishing.session import RunReport, Watch
 from wevent.service.app import make_app
-from wevent.service.connection import MOST_REFUSED, BoundedProtocol
+from wevent.service.bounded_connection import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publisher_thread import PublisherThread
+from wevent.service.publishing_thread import PublishingThread
 from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 
@@ -82,7 +86,7 @@ def serve(
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with process.ending, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(settings, intent, list(read)))
     finally:
         bound.close()
@@ -104,12 +108,16 @@ class _Process:
         context: the parts of the service.
         announcing: who is told.
         bound: where to listen.
+
+    Attributes:
+        ending: what ends it if it cannot end by itself.
     """
 
     def __init__(self, context: ServiceContext, announcing: Announcing, bound: socket.socket) -> None:
         self._context, self._announcing, self._bound = context, announcing, bound
         self._begun, self._over, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._signals = 0
+        self.ending = ForcedEnd(context.journal)
 
     async def run(self, settings: Settings, intent: Intent, read: list[tuple[str, Path]]) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
@@ -127,9 +135,8 @@ class _Process:
             begun=lambda first, last: told(self._begun),
             progress=lambda slot, last: feed.wake(slot),
         )
-        publisher = PublisherThread(
-            settings, intent, read, self._context.state, watch=watch, over=lambda: told(self._over)
-        )
+        kind = _publisher_of(self._context.journal)
+        publisher = kind(settings, intent, read, self._context.state, watch=watch, over=lambda: told(self._over))
         publisher.start()
         try:
             await _first(self._begun, self._over, self._stop)
@@ -143,10 +150,10 @@ class _Process:
         assert publisher.report is not None, "a publisher that ended without an error has a report"
         return publisher.report
 
-    async def _serve(self, publisher: PublisherThread) -> None:
+    async def _serve(self, publisher: PublishingThread) -> None:
         """Answer until a signal comes, or the publisher or one of the two tasks here has failed."""
         feed = self._context.feed
-        await feed.open()
+        await feed.open(lambda: self._context.state.committed)
         following = asyncio.create_task(feed.follow())
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
@@ -162,7 +169,7 @@ class _Process:
         await serving
         await following
 
-    async def _until_over(self, publisher: PublisherThread) -> None:
+    async def _until_over(self, publisher: PublishingThread) -> None:
         await _first(self._stop, self._over)
         if not self._stop.is_set() and publisher.error is None:
             self._announcing.told("The last slot is published; releases can still be read.")
@@ -171,8 +178,18 @@ class _Process:
     def _receive(self) -> None:
         self._signals += 1
         self._stop.set()
+        self.ending.asked()
         if self._signals > 1:
             _log.warning("stopping already; a moment, please")
+
+
+def _publisher_of(place: JournalPlace) -> type[PublishingThread]:
+    """What publishes into a journal: the only one of a file, one of several of a database."""
+    if isinstance(place, PostgresPlace):
+        from wevent.service.replica_thread import ReplicaThread  # with packages that a file does without
+
+        return ReplicaThread
+    return PublisherThread
 
 
 async def _first(*events: asyncio.Event) -> None:
@@ -188,6 +205,7 @@ async def _first(*events: asyncio.Event) -> None:
 def _config(context: ServiceContext) -> uvicorn.Config:
     # It names addresses, and says less than the service's own lines.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     return uvicorn.Config(
         make_app(context),
         http=BoundedProtocol,
@@ -201,6 +219,11 @@ def _config(context: ServiceContext) -> uvicorn.Config:
         backlog=_BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_S,
     )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether it is more than a call that was ended with the service, which has waited long enough for it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _connections() -> int:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from wevent.errors import StorageFailed, WeventError
+from wevent.journal.place import JournalPlace, file_beside
 from wevent.journal.whole_file import sync_path
 from wevent.service.access_records import AccessContents, TokenRecord
 
@@ -135,15 +136,17 @@ class TokensFile:
             return False
 
 
-def tokens_path(journal: Path, named: str | None = None, folder: Path = Path()) -> Path:
+def tokens_path(journal: JournalPlace, named: str | None = None, folder: Path = Path()) -> Path:
     """Where the tokens of a stream are: the file that the configuration names, else beside the journal.
+
+    Of a journal in a database that is its side folder.
 
     Args:
         journal: of the stream.
         named: `tokens` of the configuration's [service] table.
         folder: of the configuration, which relative names start at.
     """
-    return journal.with_name(f"{journal.name}.tokens") if named is None else folder / named
+    return file_beside(journal, "tokens") if named is None else folder / named
 
 
 def _load(path: Path) -> tuple[AccessContents, _FileLook | None]:

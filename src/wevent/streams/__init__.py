@@ -68,11 +68,19 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
     Raises:
         InvalidInput: for missing files, unknown formats, missing columns.
         InvalidEvents: for times without an offset when none is declared.
+        InvalidSettings: for an engine that is not one of these.
     """
     if settings.is_live:
         return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
     if last is None:
         raise _undeclared("end")
+    if settings.engine == "spark":
+        raise InvalidSettings(
+            "an engine of this function",
+            "spark",
+            "Use the command, `wevent publish --engine spark`, or wevent.spark with DataFrames.",
+            key="engine",
+        )
     return FileSource(settings, clock, last)
 
 

@@ -9,6 +9,9 @@ from types import MappingProxyType
 from wevent.counting.cells import Cells
 from wevent.streams.files.frame_table import FrameTable
 
+ENGINES = ("auto", "duckdb", "numpy", "spark")
+"""What may count files; `spark` needs an extra (`wevent.spark`)."""
+
 
 def default_columns() -> Mapping[str, str]:
     """Each column under its own name."""
@@ -35,7 +38,7 @@ class StreamSettings:
         close: what closes a live slot: the wall "clock", or "lines" from the sender.
         max_cells_per_user: k.
         strict: stop at the first malformed line.
-        engine: auto, duckdb or numpy.
+        engine: what counts files, one of `ENGINES`.
         frame: events of a data frame, instead of inputs.
     """
 

@@ -12,11 +12,12 @@ import pytest
 from tests.support.journals import Kept
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
+from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import Registry
 from wevent.people.declaring import holdout_of
 from wevent.people.holdout import HoldOut, Reign, erased_id
-from wevent.people.membership import Change
+from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.foreseeing import foresee
 from wevent.publishing.member_view import MemberView
 
@@ -138,6 +139,13 @@ def test_who_joins_may_have_been_a_stranger(registry: Registry) -> None:
     assert held(registry) == {"ann": (THREE, 1), "bob": (THREE, 5 + 8), "eve": (EIGHT, 6)}
 
 
+def test_who_may_have_been_a_stranger_waits_for_the_class_of_strangers_where_that_is_halved(registry: Registry) -> None:
+    rule = HoldOut((Reign(1, 8, EIGHT, halved=True),))
+    ask(registry, 6, Change("set", "bob", THREE), Change("set", "eve", EIGHT), rule=rule)
+    ask(registry, 7, Change("set", "bob", EIGHT), rule=rule)
+    assert held(registry) == {"bob": (EIGHT, 5 + 8), "eve": (EIGHT, 5 + 8)}
+
+
 def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
     with kept.open() as journal:
         journal.begin(make_terms(unknown_users=5))
@@ -192,6 +200,65 @@ def test_who_joined_by_request_is_known_until_they_leave_or_a_file_has_them(kept
         assert len(journal.registry.joined_by_request()) == 2
         journal.note_imported(b"file")
         assert journal.registry.joined_by_request() == frozenset()
+
+
+ODD_IDS = (
+    '"',
+    "\\",
+    "\\.",
+    "\\N",
+    "\x01",
+    "\x7f",
+    " ",
+    'a"b\\c\n\td\r',
+    "é",
+    "\u2028",
+    "\uffff",
+    "😀",
+    "e\u0301",
+    "7",
+    "007",
+    "Z",
+)
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["with the first terms", "through the queue"])
+def test_everybody_is_stored_as_they_are(kept: Kept, queued: bool) -> None:
+    users = [*ODD_IDS, *(f"u{user}" for user in range(300))]
+    keys = [CLASSES[number % 3] for number in range(len(users))]
+    words = [None if number % 2 else f"Wört\t{number % 5}\\" for number in range(len(users))]
+    everybody = Enrolment(Spelled.of(users), KeyColumn.of(keys), words)
+    with kept.open() as journal:
+        journal.begin(make_terms(), changes=() if queued else everybody)
+        if queued:
+            journal.registry.ask(everybody)
+        journal.registry.apply(1, RULE)
+        wanted = {user: (user, key, word, 1) for user, key, word in zip(users, keys, words, strict=True)}
+        assert {member.user: tuple(member) for member in journal.registry.members()} == wanted
+        journal.registry.check()
+    with kept.open() as journal:
+        rows = journal.registry.rows()
+        assert rows.users.texts() == sorted(users, key=str.encode)
+        assert list(rows.keys) == [wanted[user][1] for user in rows.users.texts()]
+        assert [len(rows) for rows in journal.registry.histories([*users, "nobody"])] == [1] * len(users) + [0]
+        journal.registry.ask([Change("erase", user) for user in ODD_IDS])
+        journal.registry.apply(2, RULE)
+        assert len(journal.registry.members()) == 300
+        assert {len(rows) for rows in journal.registry.histories(ODD_IDS)} == {1}  # under a digest
+        journal.registry.check()
+
+
+@pytest.mark.parametrize("leaving", [1, 300])
+def test_whoever_leaves_of_those_who_joined_by_request_is_forgotten(kept: Kept, leaving: int) -> None:
+    people = [f"u{number}" for number in range(400)]
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        registry = journal.registry
+        registry.ask([Change("remove", user) for user in people[:leaving]])  # of nobody
+        registry.ask([Change("set", user, FOUR) for user in people], by_request=True)
+        registry.ask([Change("remove", user) for user in [*people[:leaving], "stranger"]])
+        left = {erased_id(user, registry.salt) for user in people[leaving:]}
+        assert registry.joined_by_request() == left
 
 
 @pytest.mark.parametrize("strangers", [0, 5])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -68,6 +70,26 @@ def make_pair(seed: int, way: str | None = None) -> Pair:
     else:
         feeds, inputs, ends = _live(chance, way, world, options), (), (world.slots,)
     return Pair(seed, way, world, options, _with_target(chance, world, feeds), ends, inputs)
+
+
+def pairs_of(kind: str, way: str, only_format: str | None = None, first: int = 0) -> Iterator[Pair]:
+    """Pairs that make the difference by one kind of record; everybody else's records are plain, in every file some.
+
+    With a format, all files have it, and the target's records stand in front of everybody else's. Seeds are tried from
+    the first one on; most are none.
+    """
+    for seed in count(first):
+        pair = make_pair(seed, way)
+        plain = ("normal", "close")
+        feeds = tuple(feed.only([one.target or one.kind in plain for one in feed.records]) for feed in pair.feeds)
+        if only_format is not None:
+            if {feed.spelling.format for feed in feeds} != {only_format}:
+                continue
+            in_front = [sorted(feed.records, key=lambda one: not one.target) for feed in feeds]
+            feeds = tuple(replace(feed, records=tuple(own)) for feed, own in zip(feeds, in_front, strict=True))
+        chosen = {one.kind for one in pair.targets()} == {kind} and pair.world.target in pair.world.users
+        if chosen and pair.world.times != "slot" and all(feed.without_target().records for feed in feeds):
+            yield replace(pair, feeds=feeds, options={**pair.options, "mechanism": "scripted"})
 
 
 def _world(chance: Random, way: str) -> World:

@@ -16,6 +16,7 @@ from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
+from wevent.journal import SqliteJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
@@ -149,3 +150,13 @@ def test_what_is_no_journal_is_said_so(tmp_path: Path, content: bytes) -> None:
         audit_journal(other)
     with pytest.raises(InvalidJournal, match="no such file"):
         audit_journal(tmp_path / "missing.journal")
+
+
+@pytest.mark.parametrize("table", ["histograms", "populations", "charges"])
+def test_a_number_where_bytes_should_be_is_damage(path: Path, table: str) -> None:
+    """Made into bytes, it would be as many zeros: more than there is memory."""
+    change(path, f"UPDATE {table} SET data = {2**50}")
+    with pytest.raises(InvalidJournal, match="damaged"):
+        audit_journal(path)
+    with SqliteJournal(path) as journal, pytest.raises(InvalidJournal, match="damaged"):
+        list(journal.releases())

@@ -63,7 +63,7 @@ def test_blanks_are_refused_together_and_what_is_filled_in_works(run: RunCommand
     for command in (("check",), ("publish",)):
         code, _, err = run(*command)
         assert code == 2
-        assert "Expected cells, start, end and timezone to be set" in err
+        assert "Expected cells, start, end and timezone to be set, and people in requirements.csv; received" in err
     text = Path("wevent.toml").read_text()
     filled = {"cells": '"cells.txt"', "start": '"2026-03-02T00:00:00Z"', "end": '"2026-03-03T00:00:00Z"'}
     for key, value in {**filled, "timezone": '"UTC"'}.items():
@@ -76,6 +76,24 @@ def test_blanks_are_refused_together_and_what_is_filled_in_works(run: RunCommand
     assert code == 0, err
     assert json.loads(out)["matching"]["of_registered_users"] == 1
     assert json.loads(out)["not_counted"]["rejected"] == 0
+
+
+def test_own_windows_and_epsilons_need_no_levels(run: RunCommand) -> None:
+    Path("mine").mkdir()
+    rows = "user,window,epsilon\nrider-0815,24,0.5\nb,24,1\nc,48,1\n"
+    Path("mine/requirements.csv").write_text(rows)
+    code, out, err = run("init", "--from", rides("csv"), "mine")
+    assert code == 0, err
+    assert out.startswith("Wrote mine/wevent.toml\nFill in timezone, start, end, cells in mine/wevent.toml.\n")
+    assert Path("mine/requirements.csv").read_text() == rows
+    text = Path("mine/wevent.toml").read_text()
+    assert "levels" not in tomllib.loads(text)
+    assert "requirements.csv has windows and epsilons of its own" in text
+    assert "rider-0815" not in text
+    there = ("--cells", "2", "--start", "2026-03-02T00:00:00Z", "--end", "2026-03-03T00:00:00Z", "--timezone", "UTC")
+    code, out, err = run("check", "mine/wevent.toml", *there, "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["classes"]) == 3
 
 
 def test_nothing_is_overwritten_and_odd_files_are_refused(run: RunCommand) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
-from wevent.publishing.session import Intent
+from wevent.publishing.intent import Intent
 
 pytestmark = pytest.mark.slow
 
@@ -315,7 +315,9 @@ def test_an_export_begins_where_it_is_told(run: RunCommand, ending: str) -> None
 def test_users_say_from_which_slot_somebody_counts(run: RunCommand) -> None:
     publish(run, 10)
     assert run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")[1] == (
-        "in force from slot 11 on; counted from slot 18 on\n1 of 60 people waits until slot 18 (2026-01-01T00:17:00Z).\n"
+        "in force from slot 11 on; counted from slot 18 on"
+        " (a pause, so that the old promise and the new one never cover the same time)\n"
+        "1 of 60 people waits until slot 18 (2026-01-01T00:17:00Z).\n"
     )
     assert (
         run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1]
@@ -338,3 +340,10 @@ def test_a_time_without_an_offset_names_the_option(run: RunCommand) -> None:
     assert "1 malformed" in err
     assert "--timezone" in err
     assert "0 malformed" in publish(run, 3, "--timezone", "UTC")[2]
+
+
+def test_the_doctor_looks_at_the_folder_of_a_journal(run: RunCommand) -> None:
+    Path("deeper").mkdir()
+    assert run("doctor", "--journal", "deeper/run.journal")[0] == 0
+    code, out, _ = run("doctor", "--journal", "nowhere/run.journal")
+    assert (code, "there is no folder nowhere" in out) == (1, True)

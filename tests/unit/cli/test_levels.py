@@ -144,7 +144,8 @@ def test_a_change_of_one_person_says_it_too(run: RunCommand) -> None:
     publish(run)
     dry = run("users", "run.journal", "set", "u19", "--level", "strict", "--dry-run")[1].splitlines()
     assert dry == [
-        "nothing was stored; it would be in force from slot 13 on; counted from slot 21 on",
+        "nothing was stored; it would be in force from slot 13 on; counted from slot 21 on"
+        " (a pause, so that the old promise and the new one never cover the same time)",
         "1 of 20 people waits until slot 21 (2026-01-01T03:20:00Z).",
     ]
     assert held()["u19"][1] == "Low/hour"

@@ -18,7 +18,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_quiet_says_nothing_but_what_was_asked_for(run: Run) -> None:
     assert publish_through(run, 5, "-q") == (0, "", "")
     assert run("-q", "publish", *arguments_through(6)) == (0, "", "")
-    assert publish_through(run, 7)[2].startswith("Published slots 7 to 7.")
+    assert publish_through(run, 7)[2].startswith("Published slot 7.")
     assert "slot 7" in run("status", "run.journal", "--quiet")[1]
     assert run("backup", "run.journal", "copy.journal", "-q") == (0, "", "")
     assert json.loads(run("backup", "run.journal", "copy2.journal", "-q", "--json")[1])["through_slot"] == 7

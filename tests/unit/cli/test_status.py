@@ -36,6 +36,18 @@ def test_much_left_has_a_reason_too(run: Run) -> None:
     assert "held to what the strictest one allows" in run("status", "run.journal")[1]
 
 
+def test_a_journal_that_was_put_back_is_said_to_be(run: Run) -> None:
+    publish_through(run, 10, "-q")
+    assert facts(run)["noted_slot"] is None
+    old = Path("run.journal").read_bytes()
+    publish_through(run, 14, "-q")
+    assert facts(run)["noted_slot"] is None
+    assert "behind" not in run("status", "run.journal")[1]
+    Path("run.journal").write_bytes(old)
+    assert (facts(run)["slot"], facts(run)["noted_slot"]) == (10, 14)
+    assert "behind: slot 14 is noted outside the journal" in run("status", "run.journal")[1]
+
+
 @pytest.mark.parametrize("mechanism", ["pbd", "pba"])
 def test_what_is_left_is_for_changes_where_the_stream_is_watched(run: Run, mechanism: str) -> None:
     publish_through(run, 12, "--mechanism", mechanism, "-q")

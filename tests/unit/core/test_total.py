@@ -22,11 +22,6 @@ ONE = Population({Requirement(2, 1): 100})
 COUNTS = [[10, 20]]
 
 
-@pytest.fixture(autouse=True)
-def _own_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
-
-
 class Raising(Hold):
     """Fails on measurements that begin with these numbers, from what it knows or also from nothing."""
 

@@ -2,7 +2,6 @@
 
 import math
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def columns(slots=(1, 2, 3, 4), cells=("a", "b"), *, timed=True, bands=True):
 
 
 def released(*arguments, **options):
-    return of_table(Path("run.csv"), columns(*arguments, **options))
+    return of_table("run.csv", columns(*arguments, **options))
 
 
 def test_rows_become_slots_and_cells():

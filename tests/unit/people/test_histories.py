@@ -69,6 +69,14 @@ def test_who_was_unknown_may_have_been_a_stranger() -> None:
     assert at(6, rule).after(JOINED, Change("set", "ann", B)) == [member(A, 1, 5), member(B, 13)]
 
 
+def test_the_note_of_a_stranger_is_no_membership_to_come_back_to() -> None:
+    rule = HoldOut((Reign(1, 8, B, halved=True),))
+    joined = at(6, rule).after([], Change("set", "ann", A))
+    assert joined[0].is_note
+    assert not joined[1].is_note
+    assert at(7, rule).after(joined, Change("set", "ann", B)) == [member(B, 5, 5, since=6), member(B, 13, since=6)]
+
+
 def test_the_same_membership_twice_is_one() -> None:
     history = [member(A, 6, 6), member(A, 6)]
     assert at(9).after(history, Change("remove", "ann")) == [member(A, 6, 8)]

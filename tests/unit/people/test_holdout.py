@@ -72,10 +72,16 @@ class TestStrangers:
 
     def test_a_joiner_held_the_unknown_class_of_every_epoch(self) -> None:
         assert self.RULE.as_stranger(1) == []
-        assert self.RULE.as_stranger(20) == [Past(C, 19)]
-        assert self.RULE.as_stranger(55) == [Past(C, 49)]
-        assert self.RULE.as_stranger(70) == [Past(C, 49), Past(B, 69)]
-        assert self.RULE.as_stranger(300) == [Past(B, 299)]
+        assert self.RULE.as_stranger(20) == [Past(C, 19, True)]
+        assert self.RULE.as_stranger(55) == [Past(C, 49, True)]
+        assert self.RULE.as_stranger(70) == [Past(C, 49, True), Past(B, 69, True)]
+        assert self.RULE.as_stranger(300) == [Past(B, 299, True)]
+
+    def test_a_joiner_under_the_class_of_strangers_waits_where_that_has_half_of_what_strangers_lose(self) -> None:
+        for halved, first in ((False, 20), (True, 19 + 40)):
+            rule = HoldOut((Reign(1, 40, C, halved),))
+            assert rule.first_slot(C, 20, rule.as_stranger(20), 0, 20) == first
+            assert rule.first_slot(C, 20, [Past(C, 19)], 0, 1) == 20  # a member who comes back
 
     def test_another_class_for_strangers_waits_like_any_change(self) -> None:
         assert HoldOut((Reign(1, 40, C),)).strangers_from() == 1
@@ -90,7 +96,7 @@ class TestStrangers:
 
     def test_an_epoch_without_a_slot_counted_nobody(self) -> None:
         rule = HoldOut((Reign(1, 40, A), Reign(10, 40, B), Reign(10, 40, C)))
-        assert rule.as_stranger(10) == [Past(A, 9)]
+        assert rule.as_stranger(10) == [Past(A, 9, True)]
         assert rule.strangers_from() == 9 + 40
 
 

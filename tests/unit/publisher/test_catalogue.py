@@ -15,11 +15,6 @@ from wevent.publisher import catalogue
 NINE = ["pbd", "pba", "bd", "ba", "uniform", "pbu", "sample", "lbu", "plbu"]
 
 
-@pytest.fixture(autouse=True)
-def _own_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_registered", {})
-
-
 def test_the_built_in_mechanisms() -> None:
     assert list(wevent.mechanisms()) == ["pft", *NINE]
     for name, line in wevent.mechanisms().items():

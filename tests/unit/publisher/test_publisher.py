@@ -178,7 +178,7 @@ def test_the_population_can_empty_and_fill_again() -> None:
 LARGEST = np.iinfo(np.int64).max
 
 
-def greedy_publisher(probe: int | None, offer: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Publisher:
+def greedy_publisher(probe: int | None, offer: int, **options: Any) -> Publisher:
     """A publisher whose policy asks for these numbers in every slot, with secure noise."""
 
     class Greedy:
@@ -189,7 +189,6 @@ def greedy_publisher(probe: int | None, offer: int, monkeypatch: pytest.MonkeyPa
             return np.full(len(ledger.windows), offer)
 
     policy: Policy = Greedy()
-    monkeypatch.setattr("wevent.publisher.catalogue._registered", {})
     wevent.register(replace(find_mechanism("pbd"), name="greedy", policy=lambda declared, options: policy))
     return Publisher(POPULATION, 2, "greedy", **options)
 
@@ -207,11 +206,9 @@ def greedy_publisher(probe: int | None, offer: int, monkeypatch: pytest.MonkeyPa
     ],
 )
 @pytest.mark.parametrize("estimator", ["sampling", "weighting"])
-def test_a_policy_that_asks_for_the_largest_number_gets_nothing(
-    probe: int | None, offer: int, estimator: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_that_asks_for_the_largest_number_gets_nothing(probe: int | None, offer: int, estimator: str) -> None:
     """▲ The two parts must not wrap into something that fits: noise for 10^18 nano-epsilons is none."""
-    made = greedy_publisher(probe, offer, monkeypatch, estimator=estimator)
+    made = greedy_publisher(probe, offer, estimator=estimator)
     before = made.ledger.remaining().tolist()
     for slot in range(1, 4):
         release = made.step(COUNTS)

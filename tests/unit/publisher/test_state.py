@@ -103,6 +103,15 @@ def test_a_newer_format_is_refused_by_its_number() -> None:
     assert caught.value.format == number + 1
 
 
+def test_what_a_filter_knew_is_refused_if_it_is_something_else() -> None:
+    tracking = Publisher(POPULATION, ["n", "s"], "pft", anchors=False, noise=SeededNoise(1))
+    number, fields = msgspec.msgpack.decode(tracking.state()[len(MAGIC) :])
+    for smoothed in ([], 7, "x", {}, {"level": [[-1], b""]}):
+        fields["smoothed"] = smoothed
+        with pytest.raises(InvalidState):
+            Publisher.restore(MAGIC + msgspec.msgpack.encode([number, fields]))
+
+
 def test_a_missing_or_mistyped_field_is_refused() -> None:
     for change in (lambda fields: fields.pop("slot"), lambda fields: fields.update(slot="1")):
         with pytest.raises(InvalidState):
@@ -208,3 +217,18 @@ def test_a_state_of_an_earlier_run_is_read_for_good() -> None:
     assert restored.ledger.spent().tolist() == [375_000_000]
     release = restored.step([[20, 20]])
     assert (release.slot, release.outcome, release.histogram.tolist()) == (4, "repeated", [7.0, -2.0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields.update(declared=[[19, 10**9], [4, 10**9]]),  # a class without a row of the ledger
+        lambda fields: fields.update(declared=[[4, 10**9]]),  # people in a class that was never declared
+    ],
+)
+def test_a_shared_budget_is_for_what_was_declared(change) -> None:
+    shared = Publisher(POPULATION, ["n", "s"], "bd", noise=SeededNoise(1))
+    number, fields = msgspec.msgpack.decode(shared.state()[len(MAGIC) :])
+    change(fields)
+    with pytest.raises(InvalidState):
+        Publisher.restore(MAGIC + msgspec.msgpack.encode([number, fields]))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.configuration_reference import MARKER, tables
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
@@ -52,7 +53,7 @@ def test_one_file_holds_everything(tmp_path: Path) -> None:
     assert (settings.mechanism, settings.strict, settings.unknown_users) == ("pbd", True, 5)
     assert settings.levels is not None
     assert settings.levels.requirement("Strong", "Day").nano == 100_000_000
-    assert read_config(config)["journal"] == str(tmp_path / "run.journal")
+    assert read_config(config)["journal"] == tmp_path / "run.journal"
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
@@ -190,8 +191,9 @@ def test_columns_of_requirements_have_names_of_their_own() -> None:
 
 def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3] / "docs/reference/configuration.md"
-    text = page.read_text(encoding="utf-8")
+    text, _, made = page.read_text(encoding="utf-8").partition(MARKER)
     assert [key for key in KEYS if f"`{key}`" not in text] == []
+    assert MARKER + made == tables(), "run python -m tests.support.configuration_reference"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from wevent.errors import InvalidSettings
 from wevent.journal import open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.intent import Intent
 from wevent.publishing.registrations import Asked, register
-from wevent.publishing.session import Intent, run
+from wevent.publishing.session import run
 
 
 def settings(folder: Path, **options: object) -> Settings:

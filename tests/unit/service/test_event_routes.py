@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.unit.service.service_parts import Service, make_service, write_journal
-from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
+from wevent.errors import BatchConflict, JournalUnreachable, ServiceStopping, StorageFailed
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 EVENTS = b'{"user":"1","cell":2}\n{"user":"2","cell":0}\n'
@@ -87,6 +87,7 @@ def test_two_ids_are_refused(service: Service) -> None:
         (BatchConflict("a new id", "an old one", "Use another."), 409),
         (ServiceStopping("a service", "one that stops", "Send it again."), 503),
         (StorageFailed("room", "none (/secret/path)", "Make room.", path="/secret/path"), 507),
+        (JournalUnreachable("an answer", "none (secret.example)", "Start it.", path="secret.example"), 503),
     ],
 )
 def test_what_the_source_refuses_is_told(service: Service, error: Exception, status: int) -> None:

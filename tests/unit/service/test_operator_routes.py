@@ -39,12 +39,26 @@ def test_ready_is_who_publishes_and_keeps_up(service: Service) -> None:
     ):
         at(service, slot, second)
         answer = service.ask("GET", "/readyz", None)
-        assert (answer.status_code, answer.json()) == (status, {"status": word}), (slot, second)
+        assert (answer.status_code, answer.json()) == (status, {"status": word, "role": "writer"}), (slot, second)
     at(service, SLOTS + 1, 30)
     for phase in ("starting", "ended", "failed"):
         service.state.phase = phase  # type: ignore[assignment]
         answer = service.ask("GET", "/readyz", None)
-        assert (answer.status_code, answer.json()) == (503, {"status": phase})
+        assert (answer.status_code, answer.json()) == (503, {"status": phase, "role": "writer"})
+    service.state.phase, service.state.role, service.state.away = "running", "standby", True
+    answer = service.ask("GET", "/readyz", None)
+    assert (answer.status_code, answer.json()) == (503, {"status": "away", "role": "standby"})
+
+
+def test_a_database_that_says_nothing_for_a_while_is_away(service: Service) -> None:
+    """One that stands still with its connections open neither answers nor fails."""
+    at(service, SLOTS + 1, 30)
+    service.state.heard_s, now_s = 100.0, 100.0
+    service.state.monotonic_s = lambda: now_s
+    for now_s, word in ((104.9, "ready"), (105.1, "away")):  # noqa: B007  what the clock says
+        assert service.ask("GET", "/readyz", None).json()["status"] == word
+    service.state.heard_s = 105.0
+    assert service.ask("GET", "/readyz", None).json()["status"] == "ready"
 
 
 def test_the_next_release_is_due_on_the_grid(service: Service) -> None:

@@ -239,6 +239,29 @@ def test_a_slot_that_is_committed_wakes_every_reader(tmp_path: Path) -> None:
     assert [part.split(b"\n")[0] for part in found[0]] == [b"retry: 2000", b"id: 7", b"id: 8"]
 
 
+def test_a_database_that_lags_behind_skips_no_slot(tmp_path: Path) -> None:
+    """The one that answers may be a standby which does not show yet what the other one has committed."""
+    write_journal(tmp_path, SLOTS)
+    service = make_service(tmp_path, tmp_path / "run.journal", public=True)
+
+    async def act(client: httpx.AsyncClient) -> Any:
+        feed = service.context.feed
+        feed.wake(SLOTS + 2)
+        following = asyncio.create_task(feed.follow())
+        await asyncio.sleep(0.2)
+        assert feed.committed == SLOTS
+        commands.write_stream(tmp_path, SLOTS + 2)
+        done = await asyncio.to_thread(commands.publish, tmp_path, SLOTS + 2, "--config", "wevent.toml")
+        assert done.code == 0, done
+        feed.wake(SLOTS + 2)
+        found = await asyncio.wait_for(some_events(feed, SLOTS, 2), 10)
+        feed.close()
+        await following
+        return found
+
+    assert [part.split(b"\n")[0] for part in service.during(act)] == [b"retry: 2000", b"id: 7", b"id: 8"]
+
+
 def test_a_long_backlog_comes_in_pieces_from_the_journal(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_feed, "_KEPT", 2)
     monkeypatch.setattr(release_feed, "_PIECE", 2)

@@ -281,6 +281,7 @@ def test_many_writers_lose_nothing(tmp_path: Path) -> None:
     assert len(parts(tmp_path).tokens.records()) == 80
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     service, chance = parts(tmp_path), random.Random(7)
     service.tokens.create(["read"])

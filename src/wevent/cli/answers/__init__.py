@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wevent.cli.answers.answer import Answer, ClassOfUsers, as_json, known
+from wevent.cli.answers.audits import ChallengeAnswer, ShownAnswer
 from wevent.cli.answers.credentials import NewTokenAnswer, PersonalLinkAnswer, TokenAnswer, TokensAnswer
 from wevent.cli.answers.journals import (
     AuditAnswer,
@@ -69,6 +70,7 @@ __all__ = [
     "Answer",
     "AuditAnswer",
     "BackupAnswer",
+    "ChallengeAnswer",
     "ChangeAnswer",
     "CheckAnswer",
     "CheckOfMachine",
@@ -107,6 +109,7 @@ __all__ = [
     "ReproduceAnswer",
     "RequirementAnswer",
     "RestoreAnswer",
+    "ShownAnswer",
     "SlotsElsewhere",
     "StatusAnswer",
     "TokenAnswer",
@@ -124,6 +127,7 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
     {
         "audit": AuditAnswer,
         "backup": BackupAnswer,
+        "challenge": ChallengeAnswer,
         "check": CheckAnswer,
         "compare": CompareAnswer,
         "demo": DemoAnswer,

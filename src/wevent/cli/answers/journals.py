@@ -52,6 +52,7 @@ class StatusAnswer(Answer):
         mechanism: in force.
         epoch: its number.
         slot: the last slot that was published; 0 before the first.
+        unshown_slots: how many more are committed in a database and not shown, because they are not known outside of it yet.
         slot_start: when that slot began; null before the first, and where slots are numbers of the data.
         first_kept: the first slot that the journal still keeps.
         fresh_rate: the share of recent slots that were measured; null before the first.
@@ -64,6 +65,8 @@ class StatusAnswer(Answer):
         classes: what is left for each.
         meaning: what it means that little is left, in a sentence.
         backup: whether the file is a backup that cannot be published from yet.
+        noted_slot: the last slot that is noted outside (side file, side folder), if that is later than the last one that is
+            stored: the journal was put back, or its end is missing. Null otherwise, and where nothing outside can be read.
         unsafe: what weakens the promise.
         writer: who publishes; null if nobody does.
         bytes: the size of the journal.
@@ -73,6 +76,7 @@ class StatusAnswer(Answer):
     mechanism: str
     epoch: int
     slot: int
+    unshown_slots: int
     slot_start: str | None
     first_kept: int
     fresh_rate: float | None
@@ -85,6 +89,7 @@ class StatusAnswer(Answer):
     classes: list[ClassBudget]
     meaning: str
     backup: bool
+    noted_slot: int | None
     unsafe: list[str]
     writer: WriterAnswer | None
     bytes: int
@@ -133,6 +138,8 @@ class AuditAnswer(Answer):
         slots: how many were.
         classes: the worst window of each.
         released_elsewhere: slots that a restore charged.
+        marked: the last slot that is noted outside the journal, in its side file or side folder; null if none was seen.
+        mark_unseen: why nothing was seen there, so that a missing end would not be noticed; null if something was.
         unsafe: what weakens the promise without breaking it.
         violations: in slot order, the first thousand.
     """
@@ -142,6 +149,8 @@ class AuditAnswer(Answer):
     slots: int
     classes: list[WindowSpend]
     released_elsewhere: list[SlotsElsewhere]
+    marked: int | None
+    mark_unseen: str | None
     unsafe: list[str]
     violations: list[Violation]
 

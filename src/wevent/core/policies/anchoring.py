@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
-from wevent.core.mechanism import Budgets, History, Idle, Split
+from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.mechanism import Budgets, History, Idle, Split, mostly_unmet
 from wevent.core.policies.designs import (
     ALWAYS,
     NEVER,
@@ -77,9 +77,12 @@ class Anchoring:
             total = self._plain.first(ledger, len(history.measurement))
             if history.last_fresh:  # planning failed: every slot
                 total = sustainable(ledger, 1)
-            smallest = int(total[members].min())
-            return Split(total, 0 if (total[members] == smallest).all() else smallest)
+            return _with_anchor(total, members)
         period, every, level = history.memory
+        if mostly_unmet(ledger.sizes, history):
+            look = self._plain.again(ledger, len(history.measurement))
+            if self._plain.tells(look, ledger):
+                return _with_anchor(look, members)
         if history.slot - history.last_fresh < period:
             return Idle.NOT_DUE
         if every == ALWAYS:
@@ -157,6 +160,12 @@ class Anchoring:
         )
         fitted: IntArray = np.floor(tried[int(cost.argmin())]).astype(np.int64)
         return fitted
+
+
+def _with_anchor(total: IntArray, members: BoolArray) -> Split:
+    """A look with all of this, the smallest budget of a class with members as its anchor, unless all have the same."""
+    smallest = int(total[members].min())
+    return Split(total, 0 if (total[members] == smallest).all() else smallest)
 
 
 def _all_alike(ledger: Budgets) -> bool:

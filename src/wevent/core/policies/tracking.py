@@ -16,7 +16,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
-from wevent.core.mechanism import Budgets, History, Idle, Outlook
+from wevent.core.mechanism import Budgets, History, Idle, Outlook, mostly_unmet
 from wevent.core.settings import GENERATION
 from wevent.core.smoothers.seasons import harmonics
 
@@ -26,6 +26,7 @@ HYSTERESIS = 0.1  # change the period only for a gain above this
 RECONSIDER = 4  # releases between two reconsiderations, once settled
 SETTLED = 8  # releases after which the stream counts as known
 _CLEAR = 0.1  # noise of the first look that is small enough, beside the root of the average cell's users
+_AGAIN = 3  # another first look takes this part of what is left at most
 _STEP = 1.25  # candidate periods grow by this factor
 _WINDOWS = 24  # candidates that are windows, at most: a plan must not take the longer the more windows people choose
 _PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
@@ -42,7 +43,7 @@ class Tracking:
             correlated.
         sensitivity: Δ.
         generation: 1 takes a sixth of ε at first whatever n is, does not look again before the first period is over, and
-            has every window among its candidates.
+            has every window among its candidates; nor does it look again when most people are new.
     """
 
     def __init__(
@@ -68,6 +69,10 @@ class Tracking:
             return self._level(self.first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
         waited = history.slot - history.last_fresh
+        if mostly_unmet(ledger.sizes, history) and not self._first_generation:
+            look = self._level(self.again(ledger, len(history.measurement)), ledger)
+            if self.tells(look, ledger):
+                return look
         if waited < period and not self._first_generation:
             period = self._soonest(period, ledger, history)
         if waited < period:
@@ -112,6 +117,23 @@ class Tracking:
             most = np.minimum(most, int(min(enough, MAX_EPSILON * NANO)))
         budgets: IntArray = np.maximum(most, least)
         return budgets
+
+    def again(self, ledger: Budgets, cells: int) -> IntArray:
+        """What a first look at other people takes: as much as the first of all, and never more than a part of what is left.
+
+        So people who enrol little by little are looked at again and again, and there is always something left for it.
+        """
+        left = ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0]
+        budgets: IntArray = np.minimum(self.first(ledger, cells), np.maximum(left, 0) // _AGAIN)
+        return budgets
+
+    def tells(self, look: IntArray, ledger: Budgets) -> bool:
+        """Whether a look at other people tells anything of them: it has half of what every slot could have, or less noise
+        than there are people. With the last few nano-epsilons of a window the filter would begin anew with noise alone.
+        """
+        users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
+        spent = float(look @ users)
+        return spent >= min(READY * float(steady(ledger, 1) @ users), math.sqrt(2.0) * self._sensitivity * NANO)
 
     def _soonest(self, period: int, ledger: Budgets, history: History) -> int:
         """After the first look no longer than until a jump would show: slot 1 may be unlike all others, and the window is

@@ -10,7 +10,7 @@ import apsw
 
 from wevent.errors import InvalidOutput, StorageFailed
 from wevent.journal.sqlite.lock import is_own_file
-from wevent.journal.sqlite.storage import clear_errors, only_row
+from wevent.journal.sqlite.storage import clear_errors, only_number
 from wevent.journal.whole_file import made_whole
 
 
@@ -39,7 +39,7 @@ def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
         copy.execute("PRAGMA journal_mode = DELETE").fetchall()
         copy.execute("PRAGMA secure_delete = ON").fetchall()
         copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
-        return int(only_row(copy, "SELECT committed FROM head")[0])
+        return only_number(copy, "SELECT committed FROM head")
     finally:
         copy.close()
 

@@ -12,10 +12,12 @@ import msgspec
 from wevent.errors import InvalidJournal
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import Place
-from wevent.journal.sqlite.lock import WriterLock, has_second_name
-from wevent.journal.sqlite.lost import STARTED_OVER, check_lost, refuse_lost
-from wevent.journal.sqlite.side_mark import lock_path, read_mark
-from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log, only_row
+from wevent.journal.sqlite.lock import WriterLock, has_second_name, lock_path
+from wevent.journal.sqlite.sqlite_database import SqliteDatabase
+from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log
+from wevent.journal.tables.database import only_row
+from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, refuse_lost
+from wevent.journal.tables.side_mark import Mark, read_mark
 
 
 class JournalFile:
@@ -28,7 +30,8 @@ class JournalFile:
         held: the writer's lock, if the caller has it already and keeps it.
 
     Attributes:
-        database: the connection.
+        connection: SQLite's.
+        database: the tables in it.
         lock: the writer's lock, None for readers.
         is_new: whether it has no tables yet.
         older: the format it has, if that is an older one; None otherwise. Nothing of it is changed yet.
@@ -49,6 +52,7 @@ class JournalFile:
         self.is_new = False
         self.older: int | None = None
         self._made = False
+        self._home = Home(str(path), f"wevent restore BACKUP {path}")
         with ExitStack() as undo:
             self._held = held is not None
             self.lock = held if held is not None else WriterLock(path) if write else None
@@ -58,14 +62,15 @@ class JournalFile:
                 self._made = not os.path.lexists(os.path.realpath(path))  # a link that leads nowhere was there before
                 _refuse_second_name(path)
                 if self._made or not path.stat().st_size:
-                    check_lost(path, self.lock.before, None, start_over=start_over)
+                    check_lost(self._home, self.lock.before, None, start_over=start_over)
             elif not path.exists() or not path.stat().st_size:
-                refuse_lost(path, read_mark(lock_path(path)))
-            self.database, self.is_new = connect(path, create=write)
-            undo.callback(self.database.close)
+                refuse_lost(self._home, self.seen())
+            self.connection, self.is_new = connect(path, create=write)
+            undo.callback(self.connection.close)
+            self.database = SqliteDatabase(self.connection, path)
             if self.lock is not None:
                 self._check(start_over, self.lock)
-                keep_log(self.database, path)  # only now: what is refused stays as it is, byte for byte
+                keep_log(self.connection, path)  # only now: what is refused stays as it is, byte for byte
                 self._place = Place(path, self.lock.path)
             undo.pop_all()
 
@@ -78,18 +83,14 @@ class JournalFile:
         if self.lock is not None:
             self._place.check()
 
-    def read_side(self, number: int, place: int) -> bytes:
-        """Bytes of the side file."""
-        return b"" if self.lock is None else self.lock.read(number, place)
+    @property
+    def side(self) -> WriterLock | None:
+        """See `wevent.journal.tables.marking.Outside`: the file that is locked."""
+        return self.lock
 
-    def write_side(self, data: bytes, place: int) -> None:
-        """Overwrite bytes of the side file, in place.
-
-        Raises:
-            StorageFailed: if it cannot be written.
-        """
-        assert self.lock is not None, "only the writer has a side file"
-        self.lock.overwrite(data, place)
+    def seen(self) -> Mark:
+        """What the side file says now."""
+        return read_mark(lock_path(self.path))
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""
@@ -98,8 +99,8 @@ class JournalFile:
         self._closed = True
         if self.lock is not None and not self._place.is_intact():
             # Putting a log that was cut into the journal would damage what is still whole in it.
-            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self.database.close()
+            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self.connection.close()
         self._let_go()
 
     def _check(self, start_over: bool, lock: WriterLock) -> None:
@@ -107,9 +108,9 @@ class JournalFile:
         identity = None
         if not self.is_new:
             with clear_errors(self.path):
-                found = int(self.database.pragma("user_version"))
+                found = self.database.format
                 self.older = found if found < schema.FORMAT else None
-                check_pages(self.database, self.path)
+                check_pages(self.connection, self.path)
                 identity, slots, unsafe = only_row(
                     self.database,
                     "SELECT (SELECT value FROM facts WHERE name = 'id'), committed,"
@@ -117,7 +118,7 @@ class JournalFile:
                 )
                 if not slots and STARTED_OVER in msgspec.json.decode(unsafe):
                     start_over = False  # said before, by a run that came to no slot
-        check_lost(self.path, lock.before, identity, start_over=start_over)
+        check_lost(self._home, lock.before, identity, start_over=start_over)
 
     def _let_go(self) -> None:
         """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wevent.errors import StorageFailed
 from wevent.journal.sqlite.lock import has_second_name
-from wevent.journal.sqlite.places import read_at
+from wevent.journal.tables.places import read_at
 
 LOG_LIMIT = 1 << 26
 """The size that SQLite may cut a write-ahead log to, in bytes; every connection is told."""

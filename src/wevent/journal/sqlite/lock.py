@@ -1,7 +1,7 @@
 """One writer per journal: an operating-system lock on a side file that names its holder.
 
 The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. What the file says: `wevent.journal.sqlite.side_mark`.
+never pushed aside. What the file says: `wevent.journal.tables.side_mark`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,11 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import Any
-
-import msgspec
-from msgspec.structs import replace
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.contents import Writer
-from wevent.journal.sqlite.evidence import ChangeTable
-from wevent.journal.sqlite.places import read_at, write_at
-from wevent.journal.sqlite.side_mark import MARK_SIZE, Earlier, Mark, lock_path, read_mark
+from wevent.journal.tables.mark_file import MarkFile, failed_side
+from wevent.journal.tables.side_mark import Mark, read_mark
 
 try:
     import fcntl
@@ -27,8 +22,8 @@ except ImportError:  # a system without these locks, Windows: journals can be re
     fcntl = None  # type: ignore[assignment]
 
 
-class WriterLock:
-    """The lock of one journal, held from construction to `release`.
+class WriterLock(MarkFile):
+    """The lock of one journal, held from construction to `release`: on the side file, which says who holds it.
 
     Args:
         journal: the journal's path; the side file is the same with ".lock" behind.
@@ -36,105 +31,32 @@ class WriterLock:
     Raises:
         JournalLocked: naming the holder, if another process has it.
         StorageFailed: if the side file cannot be made or written.
-
-    Attributes:
-        before: what the side file said before.
-        file: its open file.
     """
 
     def __init__(self, journal: Path) -> None:
-        self.path = lock_path(journal)
+        path = lock_path(journal)
         if fcntl is None:
             raise _without_locks(journal)
-        self.file = self._take(journal)
-        self.before = read_mark(self.path)
+        file = _take(path, journal)
+        super().__init__(path, file, read_mark(path))
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._mark = replace(self.before, pid=os.getpid(), host=socket.gethostname(), since=since, readable=True)
         try:
-            if self.before.readable:
-                self._write()
+            self.name_writer(Writer(os.getpid(), socket.gethostname(), since))
         except BaseException:
             self.forget()  # a text that is torn at its first writing would look like one that says something
             self.release()
             raise
-        self.changes = ChangeTable(self)
-
-    def mark(self, **known: Any) -> None:
-        """Write down how far the journal is, after a commit and before its releases go out.
-
-        Not forced to disk: it survives a crash of the process. After a power failure it may be older, never wrong.
-
-        Args:
-            **known: the fields of `Mark` that are known of the journal.
-        """
-        # A foreign mark is kept, whoever allowed it.
-        if self._mark.committed and self._mark.journal != known["journal"]:
-            earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
-            self._mark = replace(self._mark, earlier=earlier)
-        self._mark = replace(self._mark, **known)
-        self._write()
-
-    def sync(self) -> None:
-        """Force the side file to disk."""
-        try:
-            os.fsync(self.file)
-        except OSError as error:
-            raise self._failed(error) from None
-
-    def read(self, number: int, place: int) -> bytes:
-        """Bytes of the side file."""
-        return read_at(self.file, number, place)
-
-    def overwrite(self, data: bytes, place: int) -> None:
-        """Overwrite bytes of the side file, in place.
-
-        Raises:
-            StorageFailed: if it cannot be written.
-        """
-        try:
-            write_at(self.file, data, place)
-        except OSError as error:
-            raise self._failed(error) from None
 
     def forget(self) -> None:
         """Remove the side file of a journal that was never begun, unless it says something; the lock is still held."""
-        if self.before == Mark() and not self._mark.journal:
+        if self.is_unsaid:
             self.path.unlink(missing_ok=True)
 
-    def release(self) -> None:
-        """Let the next writer in."""
-        if self.file >= 0:
-            os.close(self.file)
-            self.file = -1
 
-    def _take(self, journal: Path) -> int:
-        """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
-        while True:
-            try:
-                file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            except OSError as error:
-                raise self._failed(error) from None
-            if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
-                os.close(file)
-                raise _held(journal, read_mark(self.path))
-            if same_file(self.path, os.fstat(file)):
-                return file
-            os.close(file)
-
-    def _write(self) -> None:
-        fields = msgspec.to_builtins(self._mark)
-        del fields["readable"]
-        while len(text := msgspec.json.encode(fields)) > MARK_SIZE:
-            fields["earlier"] = fields["earlier"][1:]
-        self.overwrite(text.ljust(MARK_SIZE), 0)
-
-    def _failed(self, error: OSError) -> StorageFailed:
-        return StorageFailed(
-            f"to write {self.path}",
-            error.strerror or "an error",
-            "Make room and make the folder writable; nothing was lost.",
-            path=str(self.path),
-        )
+def lock_path(journal: Path) -> Path:
+    """The side file of a journal; links are followed, so two names of a journal share it."""
+    real = Path(os.path.realpath(journal))
+    return real.with_name(real.name + ".lock")
 
 
 def own_files(journal: Path) -> list[Path]:
@@ -184,6 +106,21 @@ def has_second_name(path: Path) -> bool:
         return os.stat(path).st_nlink > 1
     except OSError:
         return False
+
+
+def _take(path: Path, journal: Path) -> int:
+    """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise failed_side(path, error) from None
+        if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
+            os.close(file)
+            raise _held(journal, read_mark(path))
+        if same_file(path, os.fstat(file)):
+            return file
+        os.close(file)
 
 
 def _held(journal: Path, mark: Mark) -> JournalLocked:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-import time
-import uuid
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import apsw
 
-from wevent.journal.sqlite.fingerprint import Fingerprint
+from wevent.journal.sqlite.sqlite_database import SqliteDatabase
+from wevent.journal.tables.beginning import begin_registry, begin_rows
 
 FORMAT = 2
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
@@ -68,24 +65,19 @@ CREATE TABLE changes (
     + _REGISTRY
 )
 
-
-def begin_registry(connection: apsw.Connection, first: int) -> None:
-    """The facts of a registry whose rows keep the rules of this format from slot `first` on."""
-    rows: list[Any] = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchall()
-    found = Fingerprint(rows[0][0])
-    found.add_all(connection)
-    facts = {
-        "revision": 0,
-        "token": secrets.token_hex(8),  # of the revision: two copies that went on by themselves have different ones
-        "registry": found.value(),
-        "incarnation": secrets.token_hex(16),  # a copy of an older format proves nothing: it gets another one
-        "registry_from": first,
-    }
-    connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+_NO_MEMBERSHIPS = """
+SELECT 1 FROM members WHERE typeof(user) <> 'text' OR typeof(window) <> 'integer' OR typeof(nano) <> 'integer'
+  OR typeof(level) NOT IN ('text', 'null') OR typeof(first) <> 'integer' OR typeof(last) NOT IN ('integer', 'null')
+  OR window < 1 OR nano < 2 * window OR first < 1 OR last < first OR last > (SELECT committed FROM head)
+UNION ALL SELECT 1 FROM head WHERE typeof(committed) <> 'integer' LIMIT 1
+"""
 
 
-def _second_format(connection: apsw.Connection) -> None:
+def _second_format(database: SqliteDatabase) -> None:
     """Memberships say when the registry learnt of them, restores are written down, and the registry adds up."""
+    connection = database.connection
+    if connection.execute(_NO_MEMBERSHIPS).fetchall():
+        raise database.damaged()  # nothing added up before: from now on it would count as what was stored
     connection.execute("DROP INDEX members_ended; ALTER TABLE members RENAME TO members_before")
     connection.execute(_REGISTRY)
     rows: list[Any] = connection.execute("SELECT committed FROM head").fetchall()
@@ -95,10 +87,10 @@ def _second_format(connection: apsw.Connection) -> None:
         (committed,),
     )
     connection.execute("DROP TABLE members_before")
-    begin_registry(connection, committed + 1)
+    begin_registry(database, committed + 1)
 
 
-MIGRATIONS: dict[int, Callable[[apsw.Connection], None]] = {1: _second_format}
+MIGRATIONS: dict[int, Callable[[SqliteDatabase], None]] = {1: _second_format}
 """From format number to the function that makes the next one of it; run inside one transaction, oldest first."""
 
 
@@ -109,20 +101,10 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def lay_out(connection: apsw.Connection) -> None:
+def lay_out(database: SqliteDatabase) -> None:
     """The tables of a new journal, and what it will always know of itself."""
-    create(connection)
-    identity = uuid.uuid4().hex
-    genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
-    connection.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, x'')", (genesis, genesis))
-    facts = {
-        "id": identity,
-        "salt": secrets.token_bytes(32),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "unsafe": "[]",
-    }
-    connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-    begin_registry(connection, 1)
+    create(database.connection)
+    begin_rows(database)
 
 
 def columns(connection: apsw.Connection) -> list[Any]:
@@ -142,8 +124,8 @@ def expected_columns() -> list[Any]:
     return columns(connection)
 
 
-def migrate(connection: apsw.Connection, found: int) -> None:
+def migrate(database: SqliteDatabase, found: int) -> None:
     """Bring an older format up to the present one."""
     for number in range(found, FORMAT):
-        MIGRATIONS[number](connection)
-        connection.execute(f"PRAGMA user_version = {number + 1}")
+        MIGRATIONS[number](database)
+        database.execute(f"PRAGMA user_version = {number + 1}")

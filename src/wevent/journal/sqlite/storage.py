@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import LOG_LIMIT
 from wevent.journal.sqlite.reading import BUSY_TIMEOUT_MS, open_for_reading
-
-_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error)
+from wevent.journal.tables.database import UNREADABLE
 
 
 def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
@@ -87,21 +83,16 @@ def damaged(path: Path) -> InvalidJournal:
     )
 
 
-def maybe_row(connection: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
-    """The first row of a query, None if there is none."""
-    return connection.execute(query, values).fetchone()
-
-
-def only_row(connection: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """The row of a query that always has one.
+def only_number(connection: apsw.Connection, query: str) -> int:
+    """The number that a query always finds.
 
     Raises:
-        InvalidJournal: if it has none: something was removed from the file.
+        InvalidJournal: if it finds none: something was removed from the file.
     """
-    row = maybe_row(connection, query, values)
-    if row is None:
+    rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    if not rows:
         raise damaged(Path(connection.filename))
-    return row
+    return int(rows[0][0])
 
 
 @contextmanager
@@ -155,7 +146,7 @@ def readable(path: Path) -> Iterator[None]:
             yield
     except InvalidJournal:
         raise
-    except (*_UNREADABLE, msgspec.MsgspecError, apsw.Error, MemoryError):
+    except (*UNREADABLE, apsw.Error):
         raise damaged(path) from None
 
 
@@ -185,8 +176,8 @@ def _make_private(path: Path) -> None:
 def _identity(connection: apsw.Connection) -> tuple[int, int, int]:
     found = connection.pragma("user_version")
     application = connection.pragma("application_id")
-    tables = only_row(connection, "SELECT count(*) FROM sqlite_master")[0]
-    return int(found), int(application), int(tables)
+    tables = only_number(connection, "SELECT count(*) FROM sqlite_master")
+    return int(found), int(application), tables
 
 
 def _check_whole(path: Path) -> None:

@@ -17,6 +17,7 @@ const READY = {
   ready: "Well",
   starting: "Starting",
   behind: "Behind",
+  away: "The database does not answer",
   ended: "Publishing has ended",
   failed: "Publishing failed",
 };
@@ -47,7 +48,7 @@ function tellState({ overview, about, clock, ready }) {
   say(find("ready"), READY[ready] ?? ready);
   find("ready").classList.toggle("bad", ready !== "ready");
   const since = overview.writer_since;
-  say(find("ready-note"), since ? `publishing since ${moment(new Date(since))}` : "nobody publishes");
+  say(find("ready-note"), since ? `${overview.role === "standby" ? `${overview.writer_host} is publishing` : "publishing"} since ${moment(new Date(since))}` : "nobody publishes");
   const behind = overview.slots_behind;
   say(find("behind"), whole(behind));
   find("behind").classList.toggle("bad", ready !== "ready" && behind > 0);

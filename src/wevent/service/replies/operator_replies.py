@@ -24,8 +24,10 @@ class OverviewReply(Reply):
         fresh_rate: the share of fresh releases among the last `recent_slots`.
         recent_slots: how many these are.
         ready: whether the publisher runs and keeps up.
+        role: whether this process closes slots (writer), or another one does (standby).
         unsafe: what weakens the promise.
-        writer_since: since when this service publishes.
+        writer_since: since when the writer publishes; null if there is none.
+        writer_host: where it runs.
         versions: of what it is made of.
     """
 
@@ -43,8 +45,10 @@ class OverviewReply(Reply):
     fresh_rate: float | None
     recent_slots: int
     ready: bool
+    role: Literal["writer", "standby"]
     unsafe: list[str]
     writer_since: str | None
+    writer_host: str | None
     versions: dict[str, str]
 
 
@@ -63,6 +67,8 @@ class ReadyReply(Reply):
 
     Attributes:
         status: ready; or why it is not.
+        role: whether this process closes slots (writer), or stands by while another one does.
     """
 
-    status: Literal["ready", "starting", "behind", "ended", "failed"]
+    status: Literal["ready", "starting", "behind", "away", "ended", "failed"]
+    role: Literal["writer", "standby"]

@@ -19,7 +19,7 @@ router = APIRouter(tags=["operator"])
 Admin = Annotated[Caller, Depends(needs("admin"))]
 _READY: dict[str, Any] = described(ReadyReply, access="none")
 _READY["responses"][503] = {
-    "description": "The publisher does not run, or is more than three slots behind.",
+    "description": "The publisher does not run, is more than three slots behind, or its database is away.",
     "content": {JSON: {"schema": reference(ReadyReply)}},
 }
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
@@ -35,7 +35,7 @@ async def healthz() -> Response:
 async def readyz(context: Context) -> Response:
     """Whether the publisher runs and keeps up."""
     condition = context.state.condition
-    return json_answer(ReadyReply(status=condition), 200 if condition == "ready" else 503)
+    return json_answer(ReadyReply(status=condition, role=context.state.role), 200 if condition == "ready" else 503)
 
 
 @router.get("/metrics", **described(None, content=_TEXT))
@@ -60,5 +60,6 @@ async def overview(context: Context, _: Admin) -> Response:
             fresh_rate=sum(recent) / len(recent) if recent else None,
             recent_slots=len(recent),
             ready=state.condition == "ready",
+            role=state.role,
         )
     )

@@ -77,24 +77,58 @@ def find_files(patterns: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def within_folders(patterns: Sequence[str]) -> list[str]:
+    """Names and globs, and for each folder the files in and below it that events can be in, as programs write many at once.
+
+    Left out is what such programs hide (names with a dot or an underscore first: `_SUCCESS`, checksums, unfinished files).
+
+    Raises:
+        InvalidInput: for a folder without such files.
+    """
+    found: list[str] = []
+    for pattern in patterns:
+        folder = Path(pattern)
+        if not folder.is_dir():
+            found.append(pattern)
+            continue
+        inside = (file for file in folder.rglob("*") if file.is_file() and _kind(str(file)) is not None)
+        shown = (file for file in inside if not any(part[0] in "._" for part in file.relative_to(folder).parts))
+        files = sorted(map(str, shown))
+        if not files:
+            raise InvalidInput(
+                f"a folder with files that end in {', '.join(_FORMATS)} (the text formats also with .gz)",
+                f"{pattern!r}, in which there are none",
+                "Check the path; names that begin with a dot or an underscore are left out.",
+                path=pattern,
+            )
+        found += files
+    return found
+
+
 def open_input(path: str) -> InputFile:
     """Look at a file's ending and, of CSV and TSV, its header; a compressed file is read to its end.
 
     Raises:
         InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
     """
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    if endings and endings[-1] == ".gz":
-        endings.pop()
-    kind = _FORMATS.get(endings[-1] if endings else "")
+    kind = _kind(path)
     if kind is None:
+        is_settings = Path(path).suffix.lower() == ".toml"
         raise InvalidInput(
             f"a file that ends in {', '.join(_FORMATS)} (the text formats also with .gz)",
             f"{path!r}",
-            f"A configuration is named by --config {path}." if endings[-1:] == [".toml"] else "Rename or convert it.",
+            f"A configuration is named by --config {path}." if is_settings else "Rename or convert it.",
             path=path,
         )
     return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
+
+
+def _kind(path: str) -> str | None:
+    """The format that a file's ending stands for."""
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if endings and endings[-1] == ".gz":
+        endings.pop()
+    return _FORMATS.get(endings[-1] if endings else "")
 
 
 def open_text(path: str, kind: str) -> InputFile:

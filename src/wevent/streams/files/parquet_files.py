@@ -12,14 +12,13 @@ from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import FRAME, InputFile, require_columns
-from wevent.streams.files.sql import file_list, literal, quoted
+from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.files.survey import Survey
+from wevent.streams.files.text_times import near_number, text_time, text_unzoned, whole_number
 from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS
 from wevent.streams.records.times import UNITS
 from wevent.streams.stream_settings import StreamSettings
 
-_CLOCK_PART = r"\d{4}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
-_ZONED = _CLOCK_PART + r"(Z|[+-]\d{2}(:?\d{2})?)"
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 _FLOATS = {"FLOAT", "DOUBLE"}
@@ -172,7 +171,7 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
         _refuse_naive(file.path, time_name, types[time_name], settings)
         time, near = _time(quoted(time_name), types[time_name], settings)
         if settings.timezone_us is None and types[time_name] == "VARCHAR":
-            unzoned = f"regexp_full_match({quoted(time_name)}, {literal(_CLOCK_PART)})"
+            unzoned = text_unzoned(quoted(time_name))
     user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
     cell, integer_cells = _label(quoted(wanted[2]), types[wanted[2]])
     return ParquetReader(connection, (file,), time, unzoned, near, user, integer_users, cell, integer_cells)
@@ -231,24 +230,16 @@ def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
         bounds = moved.format("low", offset), moved.format("high", offset)
         shifted = f"TRY_CAST(CAST(epoch_us(TRY_CAST({column} AS TIMESTAMP)) AS HUGEINT) - {offset} AS BIGINT)"
         return _finite(column, shifted), f"{column} >= {bounds[0]} AND {column} < {bounds[1]}"
-    if kind in _INTEGERS:
+    if kind in _INTEGERS | _LARGE:
         bounds = f"{{low}} // {unit} - 1", f"{{high}} // {unit} + 1"
         near = f"{column} BETWEEN {bounds[0]} AND {bounds[1]}"
-        return f"TRY_CAST(CAST({column} AS HUGEINT) * {unit} AS BIGINT)", near
+        return whole_number(column, unit), near
     if kind in _FLOATS:
         near = f"{column} BETWEEN {{low}} / {unit}.0 - 1 AND {{high}} / {unit}.0 + 1"
-        return f"CASE WHEN NOT isnan({column}) THEN TRY_CAST(round({column} * {unit}) AS BIGINT) END", near
-    number = f"TRY_CAST(TRY_CAST({column} AS DECIMAL(24, 6)) * {unit} AS BIGINT)"
-    if kind != "VARCHAR":
-        return number, "true"
-    zoned = f"WHEN regexp_full_match({column}, {literal(_ZONED)}) THEN epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)) "
-    naive = ""
-    if settings.timezone_us is not None:
-        naive = (
-            f"WHEN regexp_full_match({column}, {literal(_CLOCK_PART)}) "
-            f"THEN epoch_us(TRY_CAST({column} AS TIMESTAMP)) - {offset} "
-        )
-    return f"CASE {zoned}{naive}ELSE {number} END", "true"
+        return near_number(f"CAST({column} AS DOUBLE)", unit), near
+    if kind == "VARCHAR":
+        return text_time(column, unit, settings.timezone_us), "true"
+    return f"TRY_CAST(TRY_CAST({column} AS DECIMAL(24, 6)) * {unit} AS BIGINT)", "true"
 
 
 def _finite(column: str, expression: str) -> str:

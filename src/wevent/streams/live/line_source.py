@@ -151,7 +151,8 @@ class LineSource:
             if saved["meaning"] != self._meaning:
                 raise ValueError("slots or cells of another meaning")
             limit = self._settings.max_cells_per_user
-            opened = {int(slot): OpenSlot.load(limit, events) for slot, events in saved["slots"].items()}
+            cells = len(self._settings.cells)
+            opened = {int(slot): OpenSlot.load(limit, events, cells) for slot, events in saved["slots"].items()}
             begun = int(saved["begun"])
         except (msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
             raise InvalidInput(

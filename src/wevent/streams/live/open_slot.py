@@ -67,15 +67,19 @@ class OpenSlot:
         return [batch.times.tobytes(), batch.users.values(), batch.cells.tobytes(), list(self.rejected)]
 
     @classmethod
-    def load(cls, limit: int, saved: Sequence[Any]) -> OpenSlot:
+    def load(cls, limit: int, saved: Sequence[Any], cells_declared: int) -> OpenSlot:
         """A slot with the events of `dump`."""
         slot = cls(limit)
         # journals of older versions have one number
         slot.rejected = Rejected(*saved[3]) if isinstance(saved[3], list) else Rejected(unknown_user=int(saved[3]))
+        if not all(type(number) is int and number >= 0 for number in slot.rejected):
+            raise ValueError("numbers of events that are none")
         times, cells = (np.frombuffer(data, dtype=np.int64).copy() for data in (saved[0], saved[2]))
         users = Labels.of_values(list(saved[1]))
         if not len(times) == len(users) == len(cells):
             raise ValueError("columns of different lengths")
+        if ((cells < -1) | (cells >= cells_declared)).any():
+            raise ValueError("a cell that there is not")
         slot.add(EventColumns(times, users, cells))
         return slot
 

@@ -7,37 +7,25 @@ batch, the clock and public settings alone: whether people are registered, and w
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from wevent.core.arrays import IntArray
-from wevent.counting.counts import Rejected
-from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
-from wevent.errors import BatchConflict, InvalidInput, ServiceStopping, StorageFailed
+from wevent.errors import InvalidInput, ServiceStopping, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import BatchAnswer, Spooled
+from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, batch_conflict
+from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.line_source import wall_clock_us
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
-from wevent.streams.records.decoding import PROBLEMS, Decoded, EventColumns, time_reader
-from wevent.streams.records.objects import ObjectDecoder
+from wevent.streams.records.decoding import Decoded, EventColumns
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import MALFORMED, Uncounted
-
-_POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
-_NOTHING = np.empty(0, dtype=np.int64)
-_NO_EVENTS = EventColumns(_NOTHING, Labels(_NOTHING), _NOTHING)
-
-BatchKey = tuple[str, str]
-"""A sender and the id of one of its batches."""
+from wevent.streams.uncounted import Uncounted
 
 
 @dataclass
@@ -75,14 +63,13 @@ class SpoolSource:
         folder: Path,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        self._settings, self._clock, self._last = settings, clock, last
-        self._now_us = now_us
+        self._settings, self._last = settings, last
+        self._closing = ClosingClock(clock, settings.grace_us, now_us)
+        self._sorter = BatchSorter(settings, clock, last)
         self._spool = Spool(folder, settings.cells, clock)
-        self._decoders = threading.local()
         self._lock = threading.Lock()  # of everything below
         self._stopping = threading.Event()
         self._failed: StorageFailed | None = None
-        self._latest_us = 0  # the latest moment that was looked at: the clock never goes back
         self._done = 0  # slots up to this one are counted
         self._open: dict[int, OpenSlot] = {}
         self._seen: dict[BatchKey, _Seen] = {}
@@ -103,16 +90,14 @@ class SpoolSource:
             StorageFailed: if events cannot be kept; they were not accepted.
             ServiceStopping: after `stop`.
         """
-        digest = hashlib.blake2b(lines, digest_size=16).digest()
-        key = sender, digest.hex() if batch is None else batch
-        decoded = self._decoder().decode(lines)
+        key, digest, decoded = self._sorter.read(sender, batch, lines)
         with self._lock:
             self._refuse_when_over()
             seen = self._seen.get(key)
             if seen is None:
                 seen = _Seen(digest)
             elif seen.digest != digest:
-                raise _conflict()
+                raise batch_conflict()
             if seen.answer is None:
                 seen.answer = self._take(key, seen, decoded)
                 self._seen[key] = seen
@@ -137,8 +122,7 @@ class SpoolSource:
             if not self._wait_for(slot):
                 return
             with self._lock:
-                self._now()  # from here on whatever comes for it is late
-                self._done = slot
+                self._done = slot  # from here on whatever comes for it is late
                 opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
             counts = opened.count(roster, len(self._settings.cells))
             with self._lock:
@@ -148,7 +132,7 @@ class SpoolSource:
     def closed_through(self) -> int:
         """The last slot that has closed by the wall clock."""
         with self._lock:
-            return self._closed(self._now())
+            return self._closed(self._closing.now())
 
     def idle(self, wait_s: float) -> bool:
         """Wait; events go on being received by other threads. After `stop` no longer: the files have what was counted."""
@@ -206,14 +190,6 @@ class SpoolSource:
         """Nothing: senders are told at once."""
         return []
 
-    def _decoder(self) -> ObjectDecoder:
-        """Of this thread: decoders remember the shape of lines."""
-        if not hasattr(self._decoders, "own"):
-            settings = self._settings
-            self._decoders.own = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
-        decoder: ObjectDecoder = self._decoders.own
-        return decoder
-
     def _refuse_when_over(self) -> None:
         if self._failed is not None:
             raise self._failed
@@ -222,26 +198,18 @@ class SpoolSource:
                 "a service that takes events", "one that is starting or stopping", "Send the same batch again soon."
             )
 
-    def _now(self) -> int:
-        """The wall clock, which here never goes back; under the lock."""
-        self._latest_us = max(self._latest_us, self._now_us())
-        return self._latest_us
-
     def _closed(self, now_us: int) -> int:
-        """The last slot that is closed at a moment."""
-        return max(self._done, self._clock.slot_of(now_us - self._settings.grace_us) - 1)
+        """The last slot that is closed at a moment; under the lock."""
+        return max(self._done, self._closing.closed(now_us))
 
     def _wait_for(self, slot: int) -> bool:
         """Wait until a slot has closed; whether it has, False after `stop`."""
-        due_us = self._clock.start_of(slot + 1) + self._settings.grace_us
-        while True:
-            with self._lock:
-                if self._failed is not None:
-                    raise self._failed
-                left_s = (due_us - self._now()) / 1e6
-            if self._stopping.is_set() or left_s <= 0:
-                return not self._stopping.is_set()
-            self._stopping.wait(min(_POLL_S, left_s))
+        return self._closing.wait_for(slot, self._stopping, self._check_disk)
+
+    def _check_disk(self) -> None:
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
 
     def _load(self, committed: int) -> None:
         """Take back what earlier runs acknowledged, once; files of committed slots are removed."""
@@ -262,49 +230,18 @@ class SpoolSource:
 
         Parts that are written already (a crash came between them) are neither written nor counted again.
         """
-        now_us = self._now()
-        rejected = self._malformed(decoded)
-        slots, events = self._countable(decoded.batch, now_us, rejected)
-        answer = BatchAnswer(len(slots), {reason: number for reason, number in rejected.items() if number})
-        home = max(self._done + 1, self._clock.slot_of(now_us))
-        parts = {slot: events.where(slots == slot) for slot in np.unique(slots).tolist()}
-        for slot in sorted({*parts, home}):
-            if slot in seen.slots or (self._last is not None and slot > self._last):  # nothing would remove such a file
+        now_us = self._closing.now()
+        batch = self._sorter.sort(decoded, self._closing.begun(now_us), self._closed(now_us))
+        for slot, part in batch.parts.items():
+            if slot in seen.slots:
                 continue
-            part = parts.get(slot, _NO_EVENTS)
-            told = answer if slot == home else None
+            told = batch.answer if slot == batch.home else None
             seen.number = self._spool.append(slot, Spooled(*key, seen.digest, told, part))
             seen.slots.add(slot)
             self._seen[key] = seen  # a part is there, whatever becomes of the others
             self._add(slot, part)
-        self._uncounted.events += len(decoded.batch.times)
-        self._note(rejected)
-        return answer
-
-    def _malformed(self, decoded: Decoded) -> dict[str, int]:
-        numbers = np.bincount(decoded.problems, minlength=len(PROBLEMS)).tolist()
-        return dict(zip(MALFORMED, numbers, strict=True))
-
-    def _countable(self, events: EventColumns, now_us: int, rejected: dict[str, int]) -> tuple[IntArray, EventColumns]:
-        """The events of open slots in declared cells, with their slots; why the others are not among them."""
-        slots = (events.times - self._clock.origin_us) // self._clock.length_us + 1
-        begun = self._clock.slot_of(now_us)
-        begun = begun if self._last is None else min(begun, self._last)
-        before = slots < 1
-        late = ~before & (slots <= self._closed(now_us))
-        after = ~(before | late) & (slots > begun)  # a clock that is behind what was closed makes no second reason
-        unknown = ~(before | after | late) & (events.cells < 0)
-        reasons = {"before": before, "after": after, "late": late, "unknown_cell": unknown}
-        rejected |= {reason: int(np.count_nonzero(which)) for reason, which in reasons.items()}
-        kept = ~(before | after | late | unknown)
-        return (slots, events) if kept.all() else (slots[kept], events.where(kept))
-
-    def _note(self, rejected: dict[str, int]) -> None:
-        """Add to the operator's totals of the run; which are private."""
-        self._uncounted.late += rejected["late"]
-        self._uncounted.outside(rejected["before"], rejected["after"])
-        self._uncounted.reject(Rejected(unknown_cell=rejected["unknown_cell"]))
-        self._uncounted.malform(rejected[reason] for reason in MALFORMED)
+        batch.note(self._uncounted)
+        return batch.answer
 
     def _add(self, slot: int, events: EventColumns) -> None:
         """Events of an open slot, in memory; under the lock."""
@@ -325,11 +262,3 @@ class SpoolSource:
             with self._lock:
                 self._failed = failed
             raise
-
-
-def _conflict() -> BatchConflict:
-    return BatchConflict(
-        "a batch id that is new, or stands for the same content as before",
-        "one that stands for other content",
-        "Give every batch an id of its own, and send it unchanged when you send it again.",
-    )

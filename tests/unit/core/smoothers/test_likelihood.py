@@ -29,6 +29,7 @@ def convolved(residual: float, variance: float, scale: float, power: int = 0) ->
     return float(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variance", "scale"), [(1.0, 1.0), (0.01, 2.0), (30.0, 1.0), (4.0, 0.5)])
 def test_density_and_posterior_moments_are_those_of_the_convolution(variance: float, scale: float) -> None:
     residuals = np.array([-6.0, -0.7, 0.0, 1.5, 9.0])

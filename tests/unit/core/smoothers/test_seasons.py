@@ -206,6 +206,7 @@ def test_states_are_dumped_bit_for_bit_and_advance_is_pure(calendar: tuple[int, 
         tracker.load(Filter().dump(Filter().start(3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calendar", [(), (30, 60)])
 def test_what_is_loaded_is_what_was_there(calendar: tuple[int, ...]) -> None:
     """A state keeps one half of covariances: the other half must be the same to the last bit, or resuming shows."""

@@ -18,9 +18,9 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.contents import MemberColumns
-from wevent.journal.sqlite.evidence import Revision
-from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
 from wevent.journal.sqlite.storage import transaction
+from wevent.journal.tables.evidence import Revision
+from wevent.journal.tables.table_registry import TableRegistry
 from wevent.people.declaring import holdout_of
 from wevent.people.holdout import BUCKETS, HoldOut, Reign, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
@@ -160,14 +160,14 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: HoldOut, data: st.Da
             journal.begin(TERMS)
             journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (bytes(32),))
             chance, noted = np.random.default_rng(seed), Noted()
-            registry = SqliteRegistry(journal._database, journal.path, noted)
-            with transaction(journal._database):  # syncing after each takes most of the time
+            registry = TableRegistry(journal._database, noted)
+            with transaction(journal._database.connection):  # syncing after each takes most of the time
                 for slot in slots:
                     noted.slot = slot
                     registry.ask(_wishes(chance, 150, 200))
                     while registry.pending():
                         registry.apply(slot, rule, most)
-            found.append((rows(journal), registry._facts["registry"], noted.changed))
+            found.append((rows(journal), registry._facts.data("registry"), noted.changed))
     assert found[0] == found[1]
 
 
@@ -184,7 +184,7 @@ def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: HoldOut, seed:
         plain.begin(TERMS)
         journal.begin(TERMS)
         journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.registry.salt,))
-        fast = SqliteRegistry(journal._database, journal.path, Noted())
+        fast = TableRegistry(journal._database, Noted())
         chance = np.random.default_rng(seed)
         for slot in np.cumsum(gaps).tolist():
             wishes = _wishes(chance, 150, 200)

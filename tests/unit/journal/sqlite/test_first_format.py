@@ -10,11 +10,12 @@ from typing import Any
 import apsw
 import pytest
 
-from wevent.errors import StaleJournal, StorageFailed
+from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.facts import Facts
-from wevent.journal.sqlite.side_mark import MARK_SIZE, lock_path
-from wevent.journal.sqlite.sqlite_registry import SqliteRegistry
+from wevent.journal.sqlite.lock import lock_path
+from wevent.journal.tables.facts import Facts
+from wevent.journal.tables.side_mark import MARK_SIZE
+from wevent.journal.tables.table_registry import TableRegistry
 from wevent.people.membership import Change
 from wevent.publishing.foreseeing import foresee
 
@@ -62,7 +63,7 @@ def test_an_open_that_fails_half_way_keeps_the_format_and_lets_go(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(SqliteRegistry, "hold_out", full_disk)
+        broken.setattr(TableRegistry, "hold_out", full_disk)
         for _ in range(2):  # the second one is not told that this process holds the lock
             with pytest.raises(StorageFailed, match="room on the disk"):
                 SqliteJournal(journal, write=True)
@@ -93,3 +94,28 @@ def test_what_a_change_means_is_foreseen_without_bringing_it_up_to_date(journal:
         assert sum(size.registered for size in opened.registry.sizes(1).values()) == len(members)
         assert opened.registry.joined_by_request() == frozenset()
     assert journal.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE members SET first = 'x' WHERE user = (SELECT max(user) FROM members)",
+        "UPDATE members SET nano = 1",
+        "UPDATE members SET last = 9999 WHERE user = (SELECT max(user) FROM members)",
+        "UPDATE members SET first = 5, last = 4 WHERE user = (SELECT max(user) FROM members)",
+        "UPDATE members SET window = 2.5",
+        "UPDATE head SET committed = 'x'",
+        "DELETE FROM epochs",
+        "UPDATE epochs SET terms = '{}'",
+    ],
+)
+def test_what_means_nothing_is_not_brought_up_to_date(journal: Path, damage: str) -> None:
+    """From then on it would add up, and count as what was stored."""
+    database = apsw.Connection(str(journal))
+    database.execute(damage)
+    database.close()
+    with pytest.raises(InvalidJournal):
+        SqliteJournal(journal, write=True)
+    database = apsw.Connection(str(journal))
+    assert database.pragma("user_version") == 1
+    database.close()

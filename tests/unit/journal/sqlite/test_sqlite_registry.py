@@ -125,3 +125,16 @@ def test_a_million_users_load_in_seconds(tmp_path: Path) -> None:
         assert len(roster) == 100_000
         assert most > 10**9
         assert roster.population.sizes.sum() == 100_000
+
+
+def test_one_who_asks_does_not_make_the_publisher_wait_for_all_who_did(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million may have joined by request, and whoever asks holds the transaction that a slot's commit waits for."""
+
+    def everybody() -> frozenset[str]:
+        raise AssertionError("everybody was read")
+
+    monkeypatch.setattr(journal.registry, "joined_by_request", everybody)
+    journal.registry.ask([Change("set", "new", SMALL)], by_request=True)
+    journal.registry.ask([Change("remove", "u2")])

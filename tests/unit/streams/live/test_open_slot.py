@@ -40,11 +40,20 @@ def test_the_reasons_stay_when_events_are_forgotten_early(compact_above: int) ->
 def test_the_reasons_survive_being_stored() -> None:
     slot = OpenSlot(1, compact_above=3)
     slot.belongs_to(people())
-    restored = OpenSlot.load(1, filled(slot).dump())
+    restored = OpenSlot.load(1, filled(slot).dump(), 2)
     assert restored.count(people(), 2).reasons == WHY
 
 
 def test_what_an_older_version_stored_is_read() -> None:
     saved = filled(OpenSlot(1)).dump()
-    restored = OpenSlot.load(1, [*saved[:3], 5])
+    restored = OpenSlot.load(1, [*saved[:3], 5], 2)
     assert restored.count(people(), 2).rejected == 5 + sum(WHY)
+
+
+@pytest.mark.parametrize("cell", [2, -2, 2**62])
+def test_a_cell_that_there_is_not_is_refused_when_it_is_read(cell: int) -> None:
+    """Counting would fail, slot after slot, long after the bytes were taken for good ones."""
+    times, users, cells, rejected = filled(OpenSlot(1)).dump()
+    cells = np.array([cell, *np.frombuffer(cells, dtype=np.int64)[1:]], dtype=np.int64).tobytes()
+    with pytest.raises(ValueError, match="cell"):
+        OpenSlot.load(1, [times, users, cells, rejected], 2)

@@ -1,0 +1,135 @@
+"""The tables of events of open slots: `events` with a partition for each slot, `intake` (one row), and what cells mean.
+
+`intake`: the id of this store, the mark of its side folder, the last closed slot, and the fencing number of a writer that is
+no service (-1: none), while which nothing is taken in.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from psycopg import errors, sql
+
+from wevent.journal.postgres.connection import Connection
+from wevent.journal.postgres.intake_lock import IntakeLock
+
+Row = tuple[bytes, bytes]
+"""The keyed digest of a batch's name, and its sealed record."""
+
+_DROP_MS = 200  # that dropping a partition may wait, and make others wait
+_TABLES = """
+CREATE TABLE IF NOT EXISTS intake (
+  "only" bigint PRIMARY KEY CHECK ("only" = 1), store text NOT NULL, folder bytea NOT NULL, closed bigint NOT NULL,
+  paused bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS meanings (digest bytea PRIMARY KEY, meaning bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+  slot bigint NOT NULL, key bytea NOT NULL, sealed bytea NOT NULL, PRIMARY KEY (slot, key)
+) PARTITION BY LIST (slot);
+ALTER TABLE events ALTER COLUMN sealed SET STORAGE EXTERNAL;
+INSERT INTO intake SELECT 1, {store}, '', 0, fence FROM writer ON CONFLICT DO NOTHING
+"""  # paused until a service that writes lets events in: another command may be at work
+_PARTITION = """
+DO $$ BEGIN
+  IF to_regclass({name}) IS NULL AND (SELECT closed FROM intake) < {slot} THEN
+    CREATE TABLE {table} (LIKE events INCLUDING ALL);
+    ALTER TABLE events ATTACH PARTITION {table} FOR VALUES IN ({slot});
+  END IF;
+END $$
+"""  # attached: whoever reads the other partitions, a backup for example, is not in the way
+_FIND = """
+SELECT found.key, found.sealed FROM unnest(%s::bigint[], %s::bytea[]) AS wanted (slot, key)
+CROSS JOIN LATERAL (SELECT key, sealed FROM events WHERE slot = wanted.slot AND key = wanted.key) AS found
+"""
+
+
+def are_laid_out(connection: Connection) -> bool:
+    """Whether there are such tables."""
+    return bool(connection.execute("SELECT to_regclass('intake') IS NOT NULL").fetchall()[0][0])
+
+
+def lay_out(connection: Connection, layout: IntakeLock) -> tuple[str, int]:
+    """Make the tables, unless somebody was faster; the id of the store, and its last closed slot."""
+    if not are_laid_out(connection):
+        layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
+    store, closed = connection.execute("SELECT store, closed FROM intake").fetchall()[0]
+    return str(store), int(closed)
+
+
+def closed_slot(connection: Connection) -> int:
+    """The last closed slot."""
+    return int(connection.execute("SELECT closed FROM intake").fetchall()[0][0])
+
+
+def folder_mark(connection: Connection) -> bytes:
+    """The mark of the side folder that all replicas use; empty before the first has one."""
+    return bytes(connection.execute("SELECT folder FROM intake").fetchall()[0][0])
+
+
+def change_folder_mark(connection: Connection, before: bytes, after: bytes) -> None:
+    """Another mark, unless it is another one already."""
+    connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (after, before))
+
+
+def make_partitions(connection: Connection, layout: IntakeLock, slots: Iterable[int]) -> None:
+    """Partitions of these slots, of those that are not closed."""
+    texts = [sql.SQL(_PARTITION).format(name=_name(slot), table=_partition(slot), slot=slot) for slot in sorted(slots)]
+    layout.alone(connection, sql.SQL("; ").join(texts))
+
+
+def drop_partitions(connection: Connection, through: int) -> None:
+    """Drop the partitions of slots up to one. Nobody adds to them, but a backup may be reading: then the next time.
+
+    What is left till then is ciphertext whose key is gone.
+    """
+    text = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass('events')"
+    slots = (int(row[0].rpartition("_")[2]) for row in connection.execute(text).fetchall())
+    for slot in sorted(slot for slot in slots if slot <= through):
+        dropping = sql.SQL("SET LOCAL lock_timeout TO {}; DROP TABLE IF EXISTS {}").format(_DROP_MS, _partition(slot))
+        try:
+            connection.execute(dropping).close()
+        except errors.LockNotAvailable:
+            return
+
+
+def copy_in(connection: Connection, rows: Mapping[int, Sequence[Row]]) -> None:
+    """Add rows to the partitions of their slots; inside a transaction."""
+    with connection.cursor() as cursor:
+        for slot in sorted(rows):
+            text = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(_partition(slot))
+            with cursor.copy(text) as copy:
+                copy.set_types(("int8", "bytea", "bytea"))
+                for digest, sealed in rows[slot]:
+                    copy.write_row((slot, digest, sealed))
+
+
+def copy_out(connection: Connection, slot: int) -> Iterator[bytes]:
+    """The sealed records of a slot."""
+    text = sql.SQL("COPY {} (sealed) TO STDOUT (FORMAT BINARY)").format(_partition(slot))
+    with connection.cursor() as cursor:
+        if cursor.execute("SELECT to_regclass(%s)", (_name(slot),)).fetchall()[0][0] is None:
+            return
+        with cursor.copy(text) as copy:
+            copy.set_types(("bytea",))
+            for (sealed,) in copy.rows():
+                yield bytes(sealed)
+
+
+def find_rows(connection: Connection, slots: Sequence[int], digests: Sequence[bytes]) -> list[Row]:
+    """The rows of these slots with these digests; what is found is durable everywhere.
+
+    A commit whose report was lost may not have reached every standby of the database: one that comes after it has.
+    """
+    rows = connection.execute(_FIND, (slots, digests)).fetchall() if slots else []
+    if rows:
+        connection.execute("SELECT pg_logical_emit_message(true, 'wevent', '')").close()
+    return [(bytes(digest), bytes(sealed)) for digest, sealed in rows]
+
+
+def _name(slot: int) -> str:
+    return f"events_{slot}"
+
+
+def _partition(slot: int) -> sql.Identifier:
+    return sql.Identifier(_name(slot))

@@ -1,0 +1,1 @@
+"""Journals in tables: the rules, and the SQL that SQLite and PostgreSQL share."""

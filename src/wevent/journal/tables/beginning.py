@@ -1,0 +1,37 @@
+"""The first rows of a journal: what it will always know of itself."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+import uuid
+
+from wevent.journal.tables.database import Database
+from wevent.journal.tables.facts import Facts
+from wevent.journal.tables.fingerprint import Fingerprint
+
+
+def begin_rows(database: Database) -> None:
+    """The rows of a new journal, whose tables are there and empty; inside a transaction."""
+    identity = uuid.uuid4().hex
+    genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+    database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, ?)", (genesis, genesis, b""))
+    facts = Facts(database)
+    facts["id"] = identity
+    facts["salt"] = secrets.token_bytes(32)
+    facts["created"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    facts["unsafe"] = "[]"
+    begin_registry(database, 1)
+
+
+def begin_registry(database: Database, first: int) -> None:
+    """The facts of a registry whose rows keep the rules of this format from slot `first` on; inside a transaction."""
+    facts = Facts(database)
+    found = Fingerprint(facts.data("salt"))
+    found.add_all(database)
+    facts["revision"] = 0
+    facts["token"] = secrets.token_hex(8)  # of the revision: two copies that went on by themselves have different ones
+    facts["registry"] = found.value()
+    facts["incarnation"] = secrets.token_hex(16)  # a copy of an older format proves nothing: it gets another one
+    facts["registry_from"] = first

@@ -1,0 +1,73 @@
+"""A journal that is gone: its side file knows slots that no journal here knows (spec 10).
+
+A missing, empty or foreign journal beside the mark of another one must not begin at slot 1 with a full budget: those
+slots went out already.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wevent.errors import InvalidOption, StaleJournal
+from wevent.journal.tables.side_mark import Mark
+
+STARTED_OVER = "started over"
+"""What the privacy statement says of a journal that replaced a lost one."""
+
+
+class Home(NamedTuple):
+    """Where a journal is, or was, and how a backup of it is put back: what comes before --released-through."""
+
+    place: str
+    restoring: str
+
+
+def is_lost(mark: Mark, identity: str | None) -> bool:
+    """Whether a side file knows slots of another journal than the one that is here (None: none is)."""
+    if not mark.readable:
+        return identity is None
+    return mark.committed > 0 and mark.journal != identity
+
+
+def check_lost(home: Home, mark: Mark, identity: str | None, *, start_over: bool) -> None:
+    """Refuse a journal that was lost, unless the operator says to start over; and starting over without a loss.
+
+    Raises:
+        StaleJournal: with both ways out.
+        InvalidOption: if there is nothing to start over from.
+    """
+    lost = is_lost(mark, identity)
+    if lost and not start_over:
+        raise _lost(home, mark, identity)
+    if start_over and not lost:
+        raise InvalidOption(
+            "a journal that was lost, to start over",
+            "one that was not" if identity is not None else "no sign of an earlier one",
+            "Leave --start-over out.",
+            option="start_over",
+        )
+
+
+def refuse_lost(home: Home, mark: Mark) -> None:
+    """Tell who wants to read a journal that is not there what became of it, if its side file knows.
+
+    Raises:
+        StaleJournal: with both ways out.
+    """
+    if mark.readable and is_lost(mark, None):
+        raise _lost(home, mark, None)
+
+
+def _lost(home: Home, mark: Mark, identity: str | None) -> StaleJournal:
+    released = mark.committed if mark.readable else None
+    known = "some slot" if released is None else f"slot {released}"
+    through = "SLOT" if released is None else f"{released}"
+    return StaleJournal(
+        f"the journal that committed {known} at {home.place}, as its side file says",
+        "no journal, or an empty one" if identity is None else "another journal",
+        f"Restore its backup ({home.restoring} --released-through {through}, or later). Or say "
+        "--start-over: a new journal over the same people. Epsilons then add up, and slots that went out go out again "
+        "with other numbers.",
+        committed=0,
+        released=released,
+    )

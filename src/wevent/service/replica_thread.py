@@ -1,0 +1,192 @@
+"""One of several services over a journal in a database: it takes events in whatever its role, and closes slots if it can.
+
+One replica at a time is the writer: it has the lock of the journal, closes slots and publishes them with the same session as
+`wevent publish`. The others stand by: they follow the journal, and one of them becomes the writer when that one is gone. A
+writer that loses the lock, or whose database is away, stands by again; its draw, if it had one, was seen by nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
+from wevent.journal import Journal, PostgresPlace, is_begun, open_journal, share_journal
+from wevent.outputs import KeptOutput
+from wevent.publishing.agreeing import agree
+from wevent.publishing.configuration import Settings
+from wevent.publishing.loop import Summary
+from wevent.publishing.session import RunReport, run
+from wevent.service.journal_follower import JournalFollower
+from wevent.service.publishing_thread import PublishingThread
+from wevent.service.role_log import RoleLog
+from wevent.streams.clock import SlotClock
+from wevent.streams.live.shared_receiver import SharedReceiver
+from wevent.streams.live.shared_source import SharedSource
+
+_TAKEN_IN_S = 3.0  # so long a sender waits for a database that does not answer
+_TRY_S = 0.5  # between looks whether somebody writes
+_ABOUT_A_LOSS: dict[str, Any] = {"released_through": None, "widest_window": None, "start_over": False}
+
+
+class ReplicaThread(PublishingThread):
+    """Publishes what replicas receive while it is the writer, and stands by while another one is; see `PublishingThread`.
+
+    Raises:
+        InvalidJournal: if the address names no side folder.
+    """
+
+    def __init__(self, settings: Settings, *arguments: Any, **more: Any) -> None:
+        super().__init__(settings, *arguments, **more)
+        assert isinstance(settings.journal, PostgresPlace)
+        self._place = settings.journal
+        self._shared = share_journal(self._place)
+        self._shared.check()
+        self._receiver: SharedReceiver | None = None
+        self._leave_intake: Callable[[], None] = lambda: None
+        self._follower: JournalFollower | None = None
+        self._totals: Counter[str] = Counter()
+        self._role = RoleLog()
+        self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
+        self._let_in: Callable[[], None] = lambda: None
+        self._settled: tuple[Settings, SlotClock, int | None] | None = None  # what events are taken in under
+
+    def _publish(self) -> RunReport:
+        """Be the writer whenever that is possible, until the last slot is out or it is stopped."""
+        self._state.role = "standby"
+        report: RunReport | None = None
+        while not self._asked.is_set():
+            try:
+                report = self._write()
+                break
+            except JournalLocked:
+                self._stand_by()
+            except StorageFailed as error:  # the database is away, is a standby, or has no room: that may change
+                if self._follower is None or isinstance(error, ReaderGone):  # an address that was never right
+                    raise
+                self._role.stops_writing(error)
+                self._stand_by()
+        self._stop_parts()
+        turns = tuple((first, last) for first, last in self._turns if first <= last)
+        if report is None:
+            stood_by = Summary(self._state.committed + 1, self._state.committed, 0, True, turns)
+            return RunReport(stood_by, None, dict(self._totals), [], self._place)
+        summary = report.summary._replace(interrupted=self._asked.is_set(), turns=turns)
+        return replace(report, summary=summary, totals=dict(self._totals))
+
+    def _write(self) -> RunReport:
+        """Publish as the writer; raises as `wevent.publishing.session.run`."""
+        output = KeptOutput() if self._settings.out is None else None
+        store = self._shared.events("counting", is_writers=True)
+        sources: list[SharedSource] = []
+
+        def opened(settings: Settings, clock: SlotClock, last: int | None) -> SharedSource:
+            source = SharedSource(settings, clock, last, store=store)
+            sources.append(source)
+            self._source = source
+            self._settled = settings, clock, last
+            if self._asked.is_set():
+                source.stop()
+            return source
+
+        def committed(slot: int) -> None:
+            store.destroy(slot)
+            store.announce()
+
+        self._let_in = store.let_in
+        watch = replace(self._watch, begun=self._begun, committed=committed, progress=self._progress)
+        try:
+            return run(self._settings, self._intent, self._read, watch, output, opened, enrolling=True)
+        finally:
+            self._state.role = "standby"
+            store.close()
+            self._source = None
+            for source in sources:
+                self._totals.update(source.totals())
+
+    def _stand_by(self) -> None:
+        """Wait until it may be worth while to try again: nobody writes, or whoever does may be standing still."""
+        waited_s = 0.0
+        while waited_s < self._place.lease_s / 2 and not self._asked.wait(_TRY_S):
+            waited_s += _TRY_S
+            try:
+                if self._follower is None:
+                    if not is_begun(self._place):  # somebody is about to
+                        continue
+                    self._join()
+                with open_journal(self._place, patience_s=0.0) as journal:
+                    writer = journal.writer()
+                if writer is None:
+                    return
+                self._role.stands_by(writer)
+            except JournalUnreachable:
+                waited_s = 0.0
+
+    def _join(self) -> None:
+        """Take events in, and follow the journal, which another replica has begun."""
+        with open_journal(self._place) as journal:
+            agreed = agree(journal, self._settings, self._intent, enrolling=True)
+            if _is_sound(journal):  # whoever writes it has settled what was to be settled
+                self._intent = replace(self._intent, **_ABOUT_A_LOSS)
+        self._settled = agreed.settings, agreed.clock, agreed.last
+        committed = self._shared.join()
+        self._take_part(committed)
+        self._watch.begun(committed + 1, agreed.last)
+
+    def _begun(self, first: int, last: int | None) -> None:
+        # what the operator said was for this start: a later one of this process is a restart
+        self._intent = replace(self._intent, new_epoch=False, **_ABOUT_A_LOSS)
+        self._state.role = "writer"
+        self._role.writes(first)
+        self._turns.append((first, first - 1))
+        self._let_in()
+        self._take_part(first - 1)
+        self._watch.begun(first, last)
+
+    def _progress(self, slot: int, last: int | None) -> None:
+        self._turns[-1] = self._turns[-1][0], slot
+        super()._progress(slot, last)
+
+    def _take_part(self, committed: int) -> None:
+        """Take events in under the settings that are in force, and follow the journal."""
+        assert self._settled is not None
+        settings, clock, last = self._settled
+        state = self._state
+        state.committed = max(state.committed, committed)
+        if (state.clock, state.last) != (clock, last) or self._receiver is None:
+            self._stop_receiving()
+            intake = self._shared.events("intake", _TAKEN_IN_S)
+            self._leave_intake = intake.close
+            self._receiver = SharedReceiver(settings, clock, last, intake=intake)
+            state.clock, state.last, state.receiver = clock, last, self._receiver
+        if self._follower is None:
+            self._follower = JournalFollower(
+                self._shared, state, lambda slot: self._watch.progress(slot, state.last), self._role
+            )
+            self._follower.start()
+        state.phase = "running"
+
+    def _stop_parts(self) -> None:
+        """Follow no more, and take nothing in; all threads end."""
+        if self._follower is not None:
+            self._follower.stop()
+            self._follower.join()
+            self._follower = None
+        self._stop_receiving()
+
+    def _stop_receiving(self) -> None:
+        """Refuse further batches, answer those that are being written."""
+        if self._receiver is not None:
+            self._receiver.close()
+            self._totals.update(self._receiver.totals())
+            self._receiver = None
+        self._leave_intake()
+        self._leave_intake = lambda: None
+
+
+def _is_sound(journal: Journal) -> bool:
+    """Whether a journal that is open for reading knows what is known outside of it, and is no copy."""
+    marked, head = journal.marked(), journal.head()  # in this order: it goes on meanwhile
+    return marked.journal == journal.identity and marked.committed <= head.committed and not head.copied

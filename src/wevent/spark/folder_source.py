@@ -1,0 +1,248 @@
+"""Files counted by Spark: `wevent publish FOLDER --engine spark`.
+
+What a row or a line says is read as the other engines read it: Parquet by Spark's own expressions, text by the same decoders
+in Spark's Python workers. Of events at the same microsecond the one in the cell declared last wins: rows of Spark have no
+order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import reduce
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from wevent.counting.counts import Counts
+from wevent.counting.roster import Roster
+from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
+from wevent.spark.class_counts import ClassCounter
+from wevent.spark.event_plan import COUNTS, EventPlan, note_tally, tally
+from wevent.spark.own_session import PARTITIONS, session_for_files
+from wevent.spark.roster_frame import RosterFrames
+from wevent.spark.text_rows import text_rows
+from wevent.streams.clock import SlotClock
+from wevent.streams.files.inputs import InputFile
+from wevent.streams.files.parquet_files import ParquetReader
+from wevent.streams.files.readers import Reader, open_readers
+from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import Uncounted
+
+_CANCEL_S = 0.2
+_AT_ONCE = 1_024  # slots of one job: people may change between them, and then those that follow are counted again
+
+
+def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) -> FolderSource:
+    """The files of a stream, counted by a Spark on this machine, or by the one that its configuration names.
+
+    Raises:
+        InvalidSettings: for live lines, or without an end.
+        InvalidInput, InvalidEvents: as of `wevent.streams.files.readers.open_readers`.
+    """
+    if settings.is_live or settings.frame is not None or last is None:
+        raise InvalidSettings(
+            "files and a declared end, for the engine spark",
+            "live lines, a frame, or no end",
+            "Streams and frames of Spark are for wevent.spark.publish and wevent.spark.count.",
+            key="engine",
+        )
+    return FolderSource(session_for_files(), settings, clock, last)
+
+
+class FolderSource:
+    """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job.
+
+    Args:
+        session: where Spark runs; it is left as it is.
+        settings: which files, which columns.
+        clock: when slots begin.
+        last: the last slot.
+
+    Raises:
+        InvalidInput: for missing or damaged files, unknown formats, missing columns.
+        InvalidEvents: for columns of times without an offset when none is declared.
+    """
+
+    def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
+        self._session = session.newSession()
+        # As for every other engine, user and User are two columns.
+        self._session.conf.set("spark.sql.caseSensitive", "true")
+        self._session.conf.set(PARTITIONS, session.conf.get(PARTITIONS) or "")
+        self._settings, self._clock, self._last = settings, clock, last
+        self._plan = EventPlan(settings, clock)
+        readers = open_readers(settings)  # whatever is declared is checked, as for every other engine
+        self._files = [file.path for reader in readers for file in reader.files]
+        try:
+            self._rows = reduce(DataFrame.unionByName, _alike([self._read(reader) for reader in readers]))
+        except PySparkException as error:
+            raise self._unreadable(error) from None
+        self._counter = ClassCounter(len(settings.cells), RosterFrames())
+        self._latest: DataFrame | None = None
+        self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
+        self._uncounted = Uncounted()
+        self._looked = self._working = self._stopped = False
+        self._tag = f"wevent-{uuid4().hex}"  # of its own jobs: others may run in the same application
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        """Count slots first, first + 1, …, at most `most` and none after the declared end."""
+        end = min(self._last, first + most - 1)
+        if first > end:
+            return
+        for slot in range(first, end + 1):
+            counts = self._counts_of(roster, slot)
+            if counts is None:
+                return
+            self._uncounted.reject(counts.reasons)
+            yield SlotCounts(slot, counts, self._position(slot))
+
+    def resume(self, position: Any) -> None:
+        """Continue after a stored position.
+
+        Raises:
+            InvalidInput: if there are fewer files than before: what they held may be missing.
+            InvalidSettings: if numbers as times meant something else.
+        """
+        check_time_unit(position, self._settings.time_unit)
+        if len(self._files) < int(position.get("files", 0)):  # none after live lines
+            raise InvalidInput(
+                f"the {position['files']} input files of the earlier run, or more",
+                f"{len(self._files)}",
+                "Give the same or a longer list of inputs.",
+                path=None,
+            )
+
+    def totals(self) -> dict[str, int]:
+        """Totals of this run, for the operator only; events outside the clock are among the rejected."""
+        return self._uncounted.totals()
+
+    def first_malformed(self) -> list[str]:
+        """Nothing: rows of Spark have no place."""
+        return []
+
+    def closed_through(self) -> None:
+        """Files are whole: nothing is waited for."""
+
+    def pending(self) -> bytes:
+        """Nothing: files are still there on the next run."""
+        return b""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Nothing to restore."""
+
+    def idle(self, wait_s: float) -> bool:
+        """Nothing arrives."""
+        time.sleep(wait_s)
+        return False
+
+    def forget(self, through: int) -> None:
+        """Nothing is kept of slots that are counted; the files are the operator's."""
+
+    def stop(self) -> None:
+        """End `count`: a job that runs is given up, and what was counted before is handed over no more.
+
+        A signal may come while this thread waits for Java, which hears one thread at a time: another one tells it.
+        """
+        self._stopped = True
+        if self._working:
+            threading.Thread(target=self._give_up, daemon=True).start()
+
+    def _read(self, reader: Reader) -> DataFrame:
+        """All rows of some files, with why they do not count."""
+        if isinstance(reader, ParquetReader):
+            paths = [_address(file) for file in reader.files]
+            return self._plan.read(self._session.read.parquet(*paths), F.lit(self._last))
+        file = reader.files[0]
+        return text_rows(self._session, file, _address(file), self._settings, (self._clock, self._last))
+
+    def _give_up(self) -> None:
+        """Cancel the job in hand; again and again, since the next one may just be on its way."""
+        while self._working:
+            with suppress(Py4JError):  # Java may have been stopped, too
+                self._session.sparkContext.cancelJobsWithTag(self._tag)
+            time.sleep(_CANCEL_S)
+
+    def _counts_of(self, roster: Roster, slot: int) -> Counts | None:
+        """The counts of a slot, from the job that counted those before it if there was one; None after `stop`."""
+        self._working = True
+        try:
+            if self._stopped:
+                return None
+            self._session.sparkContext.addJobTag(self._tag)
+            self._look()
+            if self._held[0] is not roster or slot not in self._held[1]:
+                self._held = roster, self._counted(roster, slot)
+        except (PySparkException, Py4JError) as error:
+            if self._stopped:  # the job was given up, as asked
+                return None
+            raise self._unreadable(error) from None
+        finally:
+            self._working = False
+        return self._held[1].pop(slot)
+
+    def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
+        """Slots from the first on, as many as go in one job."""
+        last = min(self._last, first + min(_AT_ONCE, self._counter.stretch(roster)) - 1)
+        return dict(self._counter.count(self._folded(first, last), roster, first, last))
+
+    def _folded(self, first: int, last: int) -> DataFrame:
+        """Each user's last cells, at least of these slots; kept where not all slots are counted in one go."""
+        if self._latest is None:
+            counting = self._rows.where(F.col("why") == COUNTS).withColumn("moment", self._plan.moment())
+            folded = self._plan.fold(counting)
+            if (first, last) != (1, self._last):
+                folded = folded.repartitionByRange("slot").sortWithinPartitions("slot").persist()
+            self._latest = self._plan.last_cells(folded)
+        return self._latest
+
+    def _look(self) -> None:
+        """Find out what is malformed or outside the clock."""
+        if self._looked:
+            return
+        found = self._rows.agg(*tally()).first()
+        assert found is not None, "a sum has a row"
+        note_tally(self._uncounted, found.asDict())
+        self._looked = True
+        if self._uncounted.malformed and self._settings.strict:
+            raise InvalidEvents(
+                "only well-formed events (strict)",
+                "malformed ones",
+                "`wevent check` says where; or leave strict out to count and skip them.",
+            )
+
+    def _position(self, slot: int) -> dict[str, Any]:
+        return {"slot": slot, "files": len(self._files), "time_unit": self._settings.time_unit}
+
+    def _unreadable(self, error: Exception) -> InvalidInput:
+        names = ", ".join(repr(file) for file in self._files[:3])
+        return InvalidInput(
+            "readable input files",
+            f"an error of Spark while reading {names} ({type(error).__name__})",
+            "Check that none is cut off or still being written, and that Spark knows its types: it has no times in "
+            "nanoseconds.",
+            path=self._files[0],
+        )
+
+
+def _alike(parts: list[DataFrame]) -> list[DataFrame]:
+    """Parts whose users are all of one type: text, if some are."""
+    if len({part.schema["user"].dataType for part in parts}) == 1:
+        return parts
+    return [part.withColumn("user", F.col("user").cast(T.StringType())) for part in parts]
+
+
+def _address(file: InputFile) -> str:
+    """A file of this machine, whatever file system Spark would look in; its name is not a glob."""
+    path = os.path.abspath(file.path)
+    for sign in "\\{}[]*?":
+        path = path.replace(sign, "\\" + sign)
+    return f"file://{path}"

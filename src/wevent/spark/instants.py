@@ -1,0 +1,166 @@
+"""A column of times, whatever its type, as microseconds since 1970; read as Parquet files are (`streams.files`).
+
+What is no time becomes NULL: no record may end a query or hold it up, so nothing here can fail or take long. Spark's own
+casts and sums fail by default, and its decimals compute 10⁹ digits for "1e-999999999". A time beyond any clock stays within
+±`FAR_US`, where no sum overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from wevent.errors import InvalidEvents, InvalidInput
+from wevent.streams.clock import SECOND_US
+from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES, UNITS
+from wevent.streams.stream_settings import StreamSettings
+
+_CLOCK_PART = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_OFFSET = r"[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?\z"
+_NAIVE = _CLOCK_PART + r"\z"
+_UTC = _CLOCK_PART + r"[Zz]\z"
+_WITH_OFFSET = _CLOCK_PART + _OFFSET
+_WHOLE_NUMBER = r"^[+-]?[0-9]+\z"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\z"
+_TO_THE_MINUTE = 16  # characters
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_YEARS: dict[type[T.DataType], tuple[str, str]] = {  # that can be written, of naive times: first and last
+    T.TimestampNTZType: ("timestamp_ntz'0001-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'"),
+    T.DateType: ("date'0001-01-01'", "date'9999-12-31'"),
+}
+
+
+class Instants(NamedTuple):
+    """A column of times.
+
+    Attributes:
+        micros: µs since 1970, NULL for what is no time.
+        unzoned: whether such a one would be a time if an offset were declared.
+    """
+
+    micros: Column
+    unzoned: Column
+
+
+def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> Instants:
+    """Times from a column of this type.
+
+    Raises:
+        InvalidInput: for a type that is no time.
+        InvalidEvents: for times without an offset when none is declared.
+    """
+    never = F.lit(False)
+    if isinstance(kind, T.TimestampType):
+        return Instants(_of_whole(F.unix_micros(column), 1), never)
+    if isinstance(kind, tuple(_YEARS)):
+        _refuse_naive(settings)
+        return Instants(_of_naive(column, kind, settings.timezone_us or 0), never)
+    unit = UNITS[settings.time_unit]
+    if isinstance(kind, _WHOLE):
+        return Instants(_of_whole(column.cast("bigint"), unit), never)
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return Instants(_of_float(column.cast("double"), unit), never)
+    if isinstance(kind, T.DecimalType):
+        return Instants(_of_decimal(column, unit), never)
+    if isinstance(kind, T.StringType):
+        text = column.cast("string")  # in the binary collation, whatever it had
+        naive = text.rlike(_NAIVE) & _clock(text).isNotNull() if settings.timezone_us is None else never
+        return Instants(_of_text(text, unit, settings.timezone_us), F.coalesce(naive, never))
+    raise InvalidInput(
+        f"a column {settings.columns['time']!r} of times",
+        f"the type {kind.simpleString()[:40]}",
+        "Convert the column, or name another one.",
+        path=None,
+        column=settings.columns["time"],
+    )
+
+
+def _refuse_naive(settings: StreamSettings) -> None:
+    if settings.timezone_us is None:
+        raise InvalidEvents(
+            "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
+            f"a column {settings.columns['time']!r} of times without one",
+            "If they are UTC, declare timezone='UTC'; local times repeat an hour when summer time ends: write their "
+            "offset.",
+        )
+
+
+def _of_naive(column: Column, kind: T.DataType, offset_us: int) -> Column:
+    """By way of text: Spark's differences of such times skip an hour where the session's time zone does."""
+    first, last = _YEARS[type(kind)]
+    rest = "T00:00:00Z" if isinstance(kind, T.DateType) else "Z"
+    since = _zoned(F.concat(column.cast("string"), F.lit(rest)))
+    return F.when(column.between(F.expr(first), F.expr(last)), since - F.lit(offset_us))
+
+
+def _of_whole(number: Column, unit: int) -> Column:
+    """Beyond any clock is beyond any clock: no product can overflow."""
+    most = FAR_US // unit
+    return F.when(number.isNotNull(), F.least(F.greatest(number, F.lit(-most)), F.lit(most)) * F.lit(unit))
+
+
+def _of_float(number: Column, unit: int) -> Column:
+    product = number * F.lit(float(unit))
+    within = F.least(F.greatest(F.rint(product), F.lit(-float(FAR_US))), F.lit(float(FAR_US)))
+    finite = ~F.isnan(product) & (F.abs(product) < F.lit(math.inf))
+    return F.when(finite, within).try_cast("bigint")
+
+
+def _of_decimal(number: Column, unit: int) -> Column:
+    """Of 18 digits at most: below 10¹⁸ µs, far from where sums overflow."""
+    return F.round(number.try_cast("decimal(24,6)") * F.lit(unit), 0).try_cast("decimal(18,0)").cast("bigint")
+
+
+def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
+    """What `TimeReader` of `wevent.streams.records.times` makes of a text."""
+    short = F.octet_length(text) <= MAX_TIME_BYTES  # reading a number of a million digits takes minutes
+    written = F.regexp_extract(text, _OFFSET, 0)
+    read = F.when(~short, F.lit(None).cast("bigint"))
+    read = read.when(text.rlike(_UTC), _clock(text.substr(F.lit(1), F.length(text) - 1)))
+    zoned = _clock(text.substr(F.lit(1), F.length(text) - F.length(written)))
+    read = read.when(text.rlike(_WITH_OFFSET), zoned - _offset(written))
+    if offset_us is not None:
+        read = read.when(text.rlike(_NAIVE), _clock(text) - F.lit(offset_us))
+    read = read.when(text.rlike(_WHOLE_NUMBER), _of_digits(text, unit))
+    return read.when(text.rlike(_NUMBER), _of_float(text.try_cast("double"), unit))
+
+
+def _clock(text: Column) -> Column:
+    """A text of date and time as if in UTC; Spark wants a T and the seconds."""
+    seconds = F.when(F.length(text) == F.lit(_TO_THE_MINUTE), F.lit(":00Z")).otherwise(F.lit("Z"))
+    return _zoned(F.concat(text.substr(1, 10), F.lit("T"), text.substr(12, MAX_TIME_BYTES), seconds))
+
+
+def _offset(written: Column) -> Column:
+    """An offset such as +02, +0200 or -02:00, in µs; of any size: Spark knows none beyond 18 hours."""
+    digits = F.rpad(F.regexp_replace(written, "[+:-]", ""), 4, "0")
+    minutes = digits.substr(1, 2).try_cast("bigint") * 60 + digits.substr(3, 2).try_cast("bigint")
+    return F.when(written.startswith("-"), -minutes).otherwise(minutes) * F.lit(60 * SECOND_US)
+
+
+def _of_digits(text: Column, unit: int) -> Column:
+    """A text of digits; one that no 64 bits hold is beyond any clock."""
+    beyond = F.when(text.startswith("-"), F.lit(-FAR_US)).otherwise(F.lit(FAR_US))
+    return _of_whole(F.coalesce(text.try_cast("bigint"), beyond), unit)
+
+
+def _zoned(text: Column) -> Column:
+    return F.unix_micros(text.try_cast("timestamp"))
+
+
+def slot_number(micros: Column, origin_us: int, length_us: int) -> Column:
+    """The slot of a time, also before the first one; whole numbers all the way."""
+    since = micros - F.lit(origin_us)
+    return F.call_function("div", since - F.pmod(since, F.lit(length_us)), F.lit(length_us)) + F.lit(1)
+
+
+def batch_moment_us() -> Column:
+    """When the micro-batch began, by the driver's clock, in microseconds since 1970.
+
+    One moment for all rows of a batch; it is in the offset log, so a batch that is run again has the same one.
+    """
+    return F.unix_micros(F.current_timestamp())

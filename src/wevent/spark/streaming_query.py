@@ -1,0 +1,181 @@
+"""A query that publishes: Spark's `StreamingQuery`, which ends together with the loop and the journal behind it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from wevent.errors import StorageFailed
+from wevent.outputs import KeptOutput
+from wevent.publishing.configuration import Settings
+from wevent.publishing.intent import Intent
+from wevent.publishing.session import DueFactory, RunReport, Watch, run
+from wevent.spark.batch_source import SparkSource
+from wevent.spark.checkpoint import Checkpoint
+from wevent.spark.progress_totals import ProgressTotals
+from wevent.streams.clock import SlotClock
+
+
+class LoopThread(threading.Thread):
+    """The session of `wevent publish`, in a thread of the driver, fed by a query.
+
+    Args:
+        settings: of the stream.
+        intent: what the operator says for this run alone.
+        read: files that the settings were read from, and what each is.
+        due_of: when releases go out.
+
+    Attributes:
+        agreed: the settings with what was not said as the journal has it, once it has begun.
+        source: where batches go, once it has begun.
+        clock: of the slots, once it has begun.
+        last: the last slot; None: no end.
+        report: what the run came to, once it is over.
+        error: what ended it, None if nothing did.
+        afterwards: called when it is over, whatever ended it.
+    """
+
+    def __init__(
+        self, settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], *, due_of: DueFactory
+    ) -> None:
+        super().__init__(name="wevent publisher", daemon=True)
+        self._settings, self._intent, self._read, self._due_of = settings, intent, list(read), due_of
+        self._ready = threading.Event()
+        self._armed, self._then = threading.Event(), _nothing
+        self.agreed: Settings | None = None
+        self.source: SparkSource | None = None
+        self.clock: SlotClock | None = None
+        self.last: int | None = None
+        self.report: RunReport | None = None
+        self.error: BaseException | None = None
+        self.afterwards: Callable[[], None] = _nothing
+
+    def begin(self) -> None:
+        """Start it; returns when everything was checked and the first slot is waited for.
+
+        Raises:
+            WeventError: as of `wevent.publishing.session.run`.
+        """
+        self.start()
+        self._ready.wait()
+        if self.error is not None:
+            raise self.error
+
+    def run(self) -> None:
+        """Publish; what goes wrong is kept for who started this."""
+        output = KeptOutput() if self._settings.out is None else None
+        watch = Watch(begun=lambda first, last: self._ready.set())
+        try:
+            self.report = run(self._settings, self._intent, self._read, watch, output, self._open, due_of=self._due_of)
+        except BaseException as error:  # noqa: BLE001
+            self.error = error
+        finally:
+            if self.source is not None:
+                self.source.finish(self.error)
+            self._ready.set()
+        try:
+            if self.ended:
+                self._armed.wait()
+                self._then()
+            self.afterwards()
+        except BaseException as error:  # noqa: BLE001
+            self.error = self.error or error
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last slot of a stream with an end is out."""
+        return self.report is not None and self.last is not None and self.report.summary.last >= self.last
+
+    def when_ended(self, then: Callable[[], None]) -> None:
+        """What to do once the last slot is out, in this thread, also if it is out already."""
+        self._then = then
+        self._armed.set()
+
+    def end(self) -> None:
+        """Let it end, and wait for that: the journal is closed then."""
+        self._armed.set()
+        if self.source is not None:
+            self.source.stop()
+        if threading.current_thread() is not self:
+            self.join()
+
+    def _open(self, settings: Settings, clock: SlotClock, last: int | None) -> SparkSource:
+        self.agreed, self.clock, self.last = settings, clock, last
+        self.source = SparkSource(settings, last)
+        return self.source
+
+
+def _nothing() -> None:
+    """What is done at the end before anybody said what."""
+
+
+class SparkPublication(StreamingQuery):
+    """A query that publishes; made by `wevent.spark.publish`.
+
+    It is a `StreamingQuery` in every respect. `stop` also ends the loop and closes the journal. If the loop fails, so
+    does the query, and `awaitTermination` raises wevent's own error. A stream with an `end` stops by itself after its last
+    slot.
+    """
+
+    def __init__(
+        self, query: StreamingQuery, loop: LoopThread, progress: ProgressTotals, checkpoint: Checkpoint
+    ) -> None:
+        super().__init__(query._jsq)
+        self._loop, self._progress, self._checkpoint = loop, progress, checkpoint
+
+    def stop(self) -> None:
+        """Stop the query, then the loop; the journal is closed when this returns. Open slots stay in the checkpoint."""
+        super().stop()
+        self._loop.end()
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        """Wait until it ends, or for so many seconds; returns whether it has.
+
+        Raises:
+            WeventError: what ended the loop, if something did.
+            StorageFailed: if its checkpoint has gone.
+            StreamingQueryException: if Spark failed otherwise.
+        """
+        try:
+            done = super().awaitTermination(timeout)
+        except StreamingQueryException:
+            self._loop.end()
+            if self._loop.error is not None:
+                raise self._loop.error from None
+            if not self._checkpoint.is_there():
+                raise _without_checkpoint(self._checkpoint.place) from None
+            raise
+        if timeout is None or done:
+            self._loop.end()
+            if self._loop.error is not None:
+                raise self._loop.error
+        return done
+
+    @property
+    def report(self) -> RunReport | None:
+        """What the run came to, once it is over; its totals are private."""
+        report = self._loop.report
+        return None if report is None else replace(report, totals=self.totals)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Events of this run that were not counted so far, by reason: private, for the operator only.
+
+        As of the last batch that is done. Of late events, those of one user in one slot and batch are one.
+        """
+        self._progress.look()
+        return {} if self._loop.source is None else self._loop.source.totals()
+
+
+def _without_checkpoint(place: str) -> StorageFailed:
+    return StorageFailed(
+        "the checkpoint of a query to stay where it is while the query runs",
+        f"none, or none that can be read, at {place}",
+        "Put it back or give a new folder, and start again: what is committed stays, and what is not is read from where the "
+        "source begins.",
+    )

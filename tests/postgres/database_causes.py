@@ -1,0 +1,133 @@
+"""What goes wrong with a journal in a database, for the page of failures: each cause, and the command that meets it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.postgres.journal_parts import asked
+from tests.support.commands import CLOCK, PEOPLE, Done, call, publish
+from tests.support.postgres_server import own_schema, shared_url
+from wevent.journal import PostgresPlace, journal_place
+from wevent.journal.postgres.leadership import Leadership
+
+END = ("--end", "2026-01-01T00:25:00Z")
+ADDRESS = "ADDRESS"
+PUBLISH = ("publish", "events.csv", *CLOCK, *END, *PEOPLE, "--journal", ADDRESS, "--out", "out.ndjson")
+NOBODY = "postgresql://127.0.0.1:1/city?side=side"
+
+
+class DatabaseCause(NamedTuple):
+    """What goes wrong, the command that meets it (ADDRESS: of the journal), what brings it about, and what else it says.
+
+    Attributes:
+        bring: given the place of a journal of 20 slots and the folder of the command.
+        more: what is added to the address.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    bring: Callable[[PostgresPlace, Path], object]
+    more: str = ""
+    code: int = 2
+
+
+def nothing(place: PostgresPlace, folder: Path) -> None:
+    """The command itself is the cause."""
+
+
+def execute(*statements: str) -> Callable[[PostgresPlace, Path], None]:
+    def bring(place: PostgresPlace, folder: Path) -> None:
+        with asked(place) as database:
+            for statement in statements:
+                database.execute(statement.replace("SCHEMA_NAME", place.schema))
+
+    return bring
+
+
+def empty_side(place: PostgresPlace, folder: Path) -> None:
+    for file in (folder / "side").iterdir():
+        file.unlink()
+
+
+def open_side(place: PostgresPlace, folder: Path) -> None:
+    (folder / "side").chmod(0o755)
+
+
+def newer_mark(place: PostgresPlace, folder: Path) -> None:
+    """As if the database had been put back."""
+    (side,) = (folder / "side").iterdir()
+    side.write_bytes(side.read_bytes().replace(b'"committed":20', b'"committed":25', 1))
+
+
+def unseen_slot(place: PostgresPlace, folder: Path) -> None:
+    """As while somebody publishes: the last slot is not known to have gone out; and the folder is empty."""
+    execute("UPDATE head SET emitted = committed - 1")(place, folder)
+    empty_side(place, folder)
+
+
+DATABASE_CAUSES = [
+    DatabaseCause(
+        "no database answers", ("publish", *(NOBODY if one == ADDRESS else one for one in PUBLISH[1:])), nothing
+    ),
+    DatabaseCause("the address of a database names no side folder", PUBLISH, nothing, "&side="),
+    DatabaseCause("the side folder of a database is missing", PUBLISH, nothing, "&side=nowhere"),
+    DatabaseCause("others can read the side folder of a database", PUBLISH, open_side),
+    DatabaseCause("the database may forget commits", PUBLISH, nothing, "&options=-csynchronous_commit%3Doff"),
+    DatabaseCause("the database was put back, or lags behind", PUBLISH, newer_mark),
+    DatabaseCause("the database is without its side files", PUBLISH, empty_side),
+    DatabaseCause("the schema of the journal is gone", PUBLISH, execute("DROP SCHEMA SCHEMA_NAME CASCADE")),
+    DatabaseCause("a table of the journal is gone", PUBLISH, execute("DROP TABLE restores")),
+    DatabaseCause(
+        "the schema holds other tables",
+        PUBLISH,
+        execute("CREATE SCHEMA IF NOT EXISTS not_ours", "CREATE TABLE IF NOT EXISTS not_ours.slots (whatever text)"),
+        "&schema=not_ours",
+    ),
+    DatabaseCause(
+        "a slot in the database was changed",
+        ("releases", ADDRESS),
+        execute("UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = 7"),
+    ),
+    DatabaseCause("the side folder that a reader names is another one", ("releases", ADDRESS), unseen_slot),
+    DatabaseCause("a schema without a journal", ("status", ADDRESS), nothing, "&schema=nothing_here"),
+    DatabaseCause("backup: a journal in a database", ("backup", ADDRESS, "copy.journal"), nothing),
+    DatabaseCause(
+        "audit: a slot in the database was changed",
+        ("audit", ADDRESS),
+        execute("UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = 7"),
+        code=1,
+    ),
+    DatabaseCause("audit: the database was put back, or its end is missing", ("audit", ADDRESS), newer_mark, code=1),
+]
+
+HELD_DATABASE = DatabaseCause("somebody publishes into the journal in the database", PUBLISH, nothing)
+
+
+def provoke_in_database(cause: DatabaseCause, folder: Path) -> Done:
+    """What a command says when something goes wrong.
+
+    Args:
+        cause: what goes wrong.
+        folder: with events.csv and users.csv.
+    """
+    (folder / "side").mkdir(mode=0o700)
+    address = f"{shared_url()}?schema={own_schema()}&side=side&lease=60"
+    assert publish(folder, 20, journal=address, out="first.ndjson").code == 0
+    place = journal_place(address, folder)
+    assert isinstance(place, PostgresPlace)
+    cause.bring(place, folder)
+    lead = Leadership.take(place) if cause is HELD_DATABASE else None
+    try:
+        return call(folder, *(address + cause.more if one == ADDRESS else one for one in cause.command))
+    finally:
+        if lead is not None:
+            lead.close()
+
+
+def without_address(text: str) -> str:
+    """What was said, without what differs from server to server."""
+    text = re.sub(r"postgresql://wevent@127\.0\.0\.1:\d+/postgres\?[^ );,]*", "postgresql://HOST/DATABASE?…", text)
+    return re.sub(r"\bt_[0-9a-f]{16}\b", "SCHEMA", text)

@@ -1,0 +1,146 @@
+"""Replicas without a service around them: a store, what takes batches in and what counts them, over a real database."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.support.postgres_server import own_schema, shared_url
+from wevent.counting.cells import Cells
+from wevent.counting.roster import Roster
+from wevent.journal.place import PostgresPlace, journal_place
+from wevent.journal.postgres import leadership
+from wevent.journal.postgres.sealed_events import SealedEvents
+from wevent.journal.postgres.slot_keys import KeyRing
+from wevent.journal.postgres.writer_table import make_tables
+from wevent.streams.clock import SlotClock
+from wevent.streams.live.shared_receiver import SharedReceiver
+from wevent.streams.live.shared_source import SharedSource
+from wevent.streams.stream_settings import StreamSettings
+
+SECOND = 1_000_000
+CLOCK = SlotClock(0, 10 * SECOND)
+
+
+class Clock:
+    """A wall clock that tests move."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def __call__(self) -> int:
+        return int(self.seconds * SECOND)
+
+
+def new_place(folder: Path, url: str | None = None) -> PostgresPlace:
+    """An empty schema of the server that tests share, with a side folder."""
+    schema, side = own_schema(), folder / "side"
+    side.mkdir(mode=0o700, exist_ok=True)
+    url = shared_url() if url is None else url
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"SET search_path TO {schema}")
+        make_tables(connection, schema)
+    place = journal_place(f"{url}?schema={schema}&side={side}")
+    assert isinstance(place, PostgresPlace)
+    be_writer(place)
+    with closing(SealedEvents(place)) as events:
+        events.let_in()
+    return place
+
+
+def be_writer(place: PostgresPlace, *, is_other: bool = False) -> None:
+    """Let this process be the one that writes the journal; or one of another container, with its number and host."""
+    instance = secrets.token_hex(8)
+    if not is_other:
+        leadership._here.add(instance)
+    with asked(place) as connection:
+        text = "UPDATE writer SET fence = fence + 1, instance = %s, pid = %s, host = %s"
+        connection.execute(text, (instance, os.getpid(), socket.gethostname()))
+
+
+@contextmanager
+def asked(place: PostgresPlace) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of the test's own."""
+    with psycopg.connect(place.conninfo, autocommit=True) as connection:
+        connection.execute(f"SET search_path TO {place.schema}")
+        yield connection
+
+
+def cut_off(place: PostgresPlace, connection: psycopg.Connection[Any]) -> None:
+    """End a connection from the server's side."""
+    with asked(place) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.info.backend_pid,))
+
+
+def partitions(place: PostgresPlace) -> list[int]:
+    """The slots that have one."""
+    text = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass('events')"
+    with asked(place) as connection:
+        return sorted(int(row[0].rpartition("_")[2]) for row in connection.execute(text))
+
+
+def key_slots(place: PostgresPlace) -> list[int]:
+    """The slots that have a key."""
+    assert place.side is not None
+    return sorted(int(path.name.split(".")[2]) for path in (place.side / "keys").glob("*.key"))
+
+
+def settings(**changes: Any) -> StreamSettings:
+    fields: dict[str, Any] = {"inputs": ("-",), "cells": Cells.of(["north", "south"]), "slot_us": 10 * SECOND}
+    return StreamSettings(**{**fields, **changes})
+
+
+class Replica:
+    """What one process of a service has of events.
+
+    Args:
+        place: the journal.
+        now: its wall clock.
+        **changes: of the settings.
+    """
+
+    def __init__(self, place: PostgresPlace, now: Clock, patience_s: float = 5.0, **changes: Any) -> None:
+        stream = settings(**changes)
+        self.ring = KeyRing(place)
+        self.intake = SealedEvents(place, "intake", patience_s, ring=self.ring)
+        self.store = SealedEvents(place, "counting", patience_s, ring=self.ring)
+        self.receiver = SharedReceiver(stream, CLOCK, None, intake=self.intake, now_us=now)
+        self.source = SharedSource(stream, CLOCK, None, store=self.store, now_us=now)
+
+    def counted(self, slot: int, people: int = 1000) -> list[list[int]]:
+        """The counts of a slot that has closed."""
+        counts = next(self.source.count(roster(people), slot, 1)).counts
+        return counts.matrix.tolist()  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        self.receiver.close()
+        for store in (self.intake, self.store):
+            store.close()
+
+
+@contextmanager
+def replicas(place: PostgresPlace, now: Clock, number: int = 2, **more: Any) -> Iterator[list[Replica]]:
+    begun = [Replica(place, now, **more) for _ in range(number)]
+    try:
+        yield begun
+    finally:
+        for one in begun:
+            one.close()
+
+
+def roster(people: int = 1000) -> Roster:
+    return Roster.from_columns(list(range(people)), [4] * people, ["1.0"] * people)
+
+
+def lines(*events: tuple[float, Any, Any]) -> bytes:
+    rows = ({"time": seconds, "user": user, "cell": cell} for seconds, user, cell in events)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -1,0 +1,47 @@
+"""Who takes a journal from whom: a live writer keeps it, a dead one does not keep it for ever."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.journal_parts import asked, begun, place_at, publish
+from tests.support.synthetic import make_terms
+from wevent.errors import JournalLocked
+from wevent.journal.postgres.postgres_journal import PostgresJournal
+
+NOBODYS_PID = 1 << 30
+
+
+def test_a_live_writer_in_another_container_of_the_same_name_keeps_its_journal(tmp_path: Path) -> None:
+    """Containers, cloned machines and pods with a fixed hostname have process numbers that mean nothing here."""
+    place = place_at(tmp_path, lease_s=10)
+    with begun(place) as journal:
+        publish(journal, tmp_path / "o.ndjson", 2)
+        with asked(place) as connection:
+            connection.execute("UPDATE writer SET pid = %s", (NOBODYS_PID,))
+        with pytest.raises(JournalLocked):
+            PostgresJournal(place, write=True).close()
+        publish(journal, tmp_path / "o.ndjson", 4)  # undisturbed
+
+
+def test_a_beat_from_the_future_is_no_life(tmp_path: Path) -> None:
+    """The database's clock was set back, or a standby took over whose clock is behind: a dead writer is still replaced."""
+    place = place_at(tmp_path, lease_s=2)
+    journal = PostgresJournal(place, write=True)
+    journal.begin(make_terms())
+    lead = journal._lead
+    assert lead is not None
+    lead._closing.set()  # its machine is gone without a word
+    lead._beating.join()
+    assert lead._guard is not None
+    lead._guard.close()
+    journal._tables.close()
+    with asked(place) as connection:
+        connection.execute("UPDATE writer SET host = 'elsewhere'")
+        connection.execute("UPDATE pulse SET beat = clock_timestamp() + interval '1 hour'")
+    begun_s = time.monotonic()
+    PostgresJournal(place, write=True).close()
+    assert time.monotonic() - begun_s < 10

@@ -1,0 +1,406 @@
+"""Events of open slots in a database: taken in by any replica, counted once by one, and gone with their slot's commit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psycopg
+import pytest
+
+from tests.postgres.replica_parts import (
+    Clock,
+    Replica,
+    asked,
+    be_writer,
+    cut_off,
+    key_slots,
+    lines,
+    new_place,
+    partitions,
+    replicas,
+)
+from tests.support.commands import wait_for
+from wevent.counting.cells import Cells
+from wevent.errors import (
+    BatchConflict,
+    InvalidJournal,
+    JournalLocked,
+    JournalUnreachable,
+    ServiceStopping,
+    StorageFailed,
+)
+from wevent.journal import share_journal
+from wevent.journal.contract import Journal
+from wevent.journal.place import PostgresPlace
+from wevent.journal.postgres import intake_lock
+from wevent.journal.postgres.connection import Connection
+from wevent.journal.postgres.sealed_events import SealedEvents
+from wevent.publishing.sweeping import sweeping
+from wevent.streams.live.batch_records import BatchAnswer
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> PostgresPlace:
+    return new_place(tmp_path)
+
+
+def test_what_any_replica_takes_in_is_counted_by_the_one_that_closes(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now) as (first, second):
+        assert first.receiver.receive("a", "1", lines((1, 7, "north"), (2, 8, "south"))) == BatchAnswer(2, {})
+        assert second.receiver.receive("a", "2", lines((2.5, 7, "south"), (2.6, 9, "nowhere"))).accepted == 1
+        now.seconds = 10
+        assert second.counted(1) == [[0, 2]], "the last event of a person wins, whoever took it in"
+
+
+def test_keys_and_partitions_go_with_the_commit(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now, 1) as (one,):
+        one.receiver.receive("a", "1", lines((1, 7, "north")))
+        assert key_slots(place) == [1]
+        assert 1 in partitions(place)
+        now.seconds = 12
+        one.receiver.receive("a", "2", lines((11, 7, "north")))
+        one.counted(1)
+        assert key_slots(place) == [1, 2], "counted, not committed"
+        one.store.destroy(1)  # what is done before anything is emitted
+        assert key_slots(place) == [2]
+        (keys,) = one.ring._keys.values()
+        assert list(keys._known) == [2], "nor does what takes events in have it any more"
+        one.source.forget(1)
+        assert 1 not in partitions(place)
+        now.seconds = 20
+        assert one.counted(2) == [[1, 0]]
+
+
+def test_what_a_dead_writer_left_of_committed_slots_goes_before_anything_is_sent_again(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now) as (first, second):
+        first.receiver.receive("a", "1", lines((1, 7, "north")))
+        now.seconds = 10
+        first.counted(1)  # … and commits, and dies
+        second.source.resume({"slot": 1, "time_unit": "s"})
+        assert key_slots(place) == []
+        assert 1 not in partitions(place)
+        answer = first.receiver.receive("a", "2", lines((2, 7, "north")))
+        assert answer == BatchAnswer(0, {"late": 1})
+
+
+def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresPlace) -> None:
+    now = Clock(9)
+    events = lines((8, 7, "north"), (11, 8, "south"))
+    with replicas(place, now, grace_us=5_000_000) as (first, second):
+        told = first.receiver.receive("a", "1", events)
+        assert told == BatchAnswer(1, {"after": 1})
+        now.seconds = 12  # slot 2 has begun: a new batch would be answered otherwise
+        assert second.receiver.receive("a", "1", events) == told
+        assert second.receiver.receive("b", "1", events) == BatchAnswer(2, {}), "ids are each sender's own"
+        with pytest.raises(BatchConflict):
+            second.receiver.receive("a", "1", lines((8, 7, "south")))
+        now.seconds = 15
+        assert second.counted(1) == [[1, 0]]
+
+
+def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresPlace) -> None:
+    now, events = Clock(3), lines((1, 7, "north"))
+    with replicas(place, now) as (first, second):
+        find, told = second.intake.find, []
+
+        def found_before(wanted: Any) -> Any:
+            found = find(wanted)
+            if not told:
+                told.append(first.receiver.receive("a", "1", events))
+            return found
+
+        second.intake.find = found_before  # type: ignore[method-assign]
+        assert second.receiver.receive("a", "1", events) == told[0] == BatchAnswer(1, {})
+        assert len(_rows(place)) == 1
+
+
+def test_a_batch_without_an_id_is_its_content(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now) as (first, second):
+        told = first.receiver.receive("a", None, lines((1, 7, "north")))
+        assert second.receiver.receive("a", None, lines((1, 7, "north"))) == told
+        assert len(_rows(place)) == 1
+
+
+def test_whoever_is_slow_finds_the_slot_closed_and_says_late(place: PostgresPlace) -> None:
+    behind, now = Clock(3), Clock(30)
+    first, second = Replica(place, behind), Replica(place, now)
+    try:
+        first.receiver.receive("a", "1", lines((1, 7, "north")))
+        assert second.counted(1) == [[1, 0]]
+        assert first.receiver.receive("a", "2", lines((1, 8, "north"))) == BatchAnswer(0, {"late": 1})
+        assert second.store.read(1, lambda records: len(list(records))) == 1
+    finally:
+        first.close()
+        second.close()
+
+
+def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: PostgresPlace) -> None:
+    """Many senders at two replicas, each batch to both of them now and then, while slots close as fast as they can."""
+    now, over = Clock(1), threading.Event()
+    told: dict[int, list[tuple[int, int]]] = {}
+    failures: list[BaseException] = []
+    with replicas(place, now, 2) as both:
+
+        def send(number: int) -> None:
+            try:
+                for batch in range(10_000):
+                    if over.is_set():
+                        return
+                    user, slot = number * 10_000 + batch, int(now.seconds // 10) + 1
+                    moment = now.seconds
+                    for one in both if batch % 5 == 0 else [both[batch % 2]]:
+                        answer = one.receiver.receive(str(number), str(batch), lines((moment, user, "north")))
+                        if answer.accepted:
+                            told.setdefault(slot, []).append((user, batch))
+            except BaseException as error:  # noqa: BLE001  told to the test
+                failures.append(error)
+
+        senders = [threading.Thread(target=send, args=(number,)) for number in range(6)]
+        for sender in senders:
+            sender.start()
+        counted = {}
+        for slot in range(1, 9):
+            time.sleep(0.2)
+            now.seconds = slot * 10 + 1
+            one = both[slot % 2]
+            one.store.close_slot(slot)
+            spooled = map(one.source._records.read, one.store.read(slot, list))
+            counted[slot] = [user for part in spooled for user in part.events.users.values()]  # type: ignore[union-attr]
+            one.source.forget(slot)
+        over.set()
+        for sender in senders:
+            sender.join()
+    assert not failures, failures
+    for slot, users in counted.items():
+        assert len(users) == len(set(users)), "kept twice"
+        acknowledged = {user for user, _ in told.get(slot, [])}
+        assert acknowledged, "slots went by without an event: nothing was shown"
+        assert acknowledged <= set(users), "acknowledged and not there when the slot closed"
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["before the commit", "after the commit"])
+def test_a_lost_report_is_resolved_by_reading(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    copied, cuts = SealedEvents._copied, []
+
+    def cut(self: SealedEvents, connection: Connection, rows: Any) -> bool:
+        if cuts:
+            return copied(self, connection, rows)
+        cuts.append(1)
+        if stored:
+            copied(self, connection, rows)
+        cut_off(place, connection)
+        return copied(self, connection, {slot: list(kept) for slot, kept in rows.items()})
+
+    monkeypatch.setattr(SealedEvents, "_copied", cut)
+    now = Clock(3)
+    with replicas(place, now, 1) as (one,):
+        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchAnswer(1, {})
+        assert cuts
+        assert len(_rows(place)) == 1
+        now.seconds = 10
+        assert one.counted(1) == [[1, 0]]
+
+
+def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now, 1) as (one,):
+        for user in range(50):
+            one.receiver.receive("a", str(user), lines((1, user, "north")))
+        now.seconds = 10
+        one.store.close_slot(1)
+        cuts: list[int] = []
+
+        def use(records: Any) -> int:
+            number = 0
+            for _ in records:
+                number += 1
+                if not cuts:
+                    cuts.append(1)
+                    assert one.store.session._connection is not None
+                    cut_off(place, one.store.session._connection)
+                    raise psycopg.OperationalError("the connection is lost")
+            return number
+
+        assert one.store.read(1, use) == 50
+
+
+def test_a_replica_that_stands_still_does_not_keep_slots_open(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    now = Clock(3)
+    with replicas(place, now, 1) as (one,), suppress(psycopg.OperationalError), asked(place) as stuck:
+        one.receiver.receive("a", "1", lines((1, 7, "north")))
+        stuck.execute("SET idle_in_transaction_session_timeout TO '15s'")  # of a test that would fail
+        stuck.execute("BEGIN")
+        intake_lock.IntakeLock(place).shared(stuck)
+        stuck.execute("INSERT INTO events VALUES (1, 'x', 'y')")
+        now.seconds = 10
+        begun = time.monotonic()
+        assert one.counted(1) == [[1, 0]]
+        assert 0.5 < time.monotonic() - begun < 5
+        assert len(_rows(place)) == 1, "what it had not committed is not there"
+
+
+def test_a_backup_that_reads_everything_delays_nothing(place: PostgresPlace) -> None:
+    now = Clock(3)
+    with replicas(place, now, 1) as (one,), asked(place) as backup:
+        one.receiver.receive("a", "1", lines((1, 7, "north")))
+        backup.execute("BEGIN")
+        backup.execute("LOCK TABLE events, intake, meanings IN ACCESS SHARE MODE")
+        begun = time.monotonic()
+        for slot in range(1, 5):
+            now.seconds = slot * 10
+            assert one.counted(slot) == [[1, 0]]
+            one.source.forget(slot)
+            assert key_slots(place) == [], "nobody can read them"
+            one.receiver.receive("a", f"of {slot + 1}", lines((slot * 10, 7, "north")))
+        assert time.monotonic() - begun < 5
+        assert 1 in partitions(place)
+        backup.execute("COMMIT")
+        now.seconds = 50
+        one.counted(5)
+        one.source.forget(5)
+        assert [slot for slot in partitions(place) if slot <= 5] == []
+
+
+def test_events_under_other_cells_are_found_by_their_labels(place: PostgresPlace) -> None:
+    now = Clock(3)
+    older = Replica(place, now, cells=Cells.of(["south", "east", "north"]))
+    newer = Replica(place, now)
+    try:
+        older.receiver.receive("a", "1", lines((1, 7, "north"), (1, 8, "east"), (1, 9, "south")))
+        newer.receiver.receive("a", "2", lines((1, 10, "north")))
+        now.seconds = 10
+        assert newer.counted(1) == [[2, 1]]
+    finally:
+        older.close()
+        newer.close()
+
+
+def test_a_database_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+    side = tmp_path / "side"
+    side.mkdir(mode=0o700)
+    place = PostgresPlace("postgresql://nobody:secret@127.0.0.1:9/none", "j", side)
+    replica = Replica(place, Clock(3), patience_s=0.5)
+    try:
+        with pytest.raises(JournalUnreachable) as told:
+            replica.receiver.receive("a", "1", lines((1, 7, "north")))
+        assert "secret" not in str(told.value)
+        begun = time.monotonic()
+        with pytest.raises(JournalUnreachable):
+            replica.receiver.receive("a", "2", lines((1, 7, "north")))
+        assert time.monotonic() - begun < 0.4, "nobody waits again for a database that is known to be away"
+    finally:
+        replica.close()
+    with pytest.raises(ServiceStopping):
+        replica.receiver.receive("a", "3", lines((1, 7, "north")))
+
+
+def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresPlace) -> None:
+    """A command that is no service has the journal: what replicas acknowledged would be lost."""
+    with replicas(place, Clock(3), 1) as (one,):
+        left = share_journal(place).left_events()
+        assert left is not None
+        left.keep_out()
+        with pytest.raises(JournalLocked):
+            one.receiver.receive("a", "1", lines((1, 7, "north")))
+        with asked(place) as connection:
+            connection.execute("UPDATE writer SET fence = fence + 1")  # a service takes over
+        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchAnswer(1, {})
+        left.close()
+
+
+def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresPlace) -> None:
+    """Also where the process that took it has the number and the host of this one, in another container."""
+    with asked(place) as connection:
+
+        def is_paused() -> bool:
+            return bool(connection.execute("SELECT paused = fence FROM intake, writer").fetchall()[0][0])
+
+        be_writer(place, is_other=True)
+        with closing(SealedEvents(place)) as left:
+            left.keep_out()
+        assert not is_paused(), "the next writer is a service: all would be refused for good"
+        be_writer(place)
+        with closing(SealedEvents(place)) as left:
+            left.keep_out()
+            assert is_paused()
+            connection.execute("UPDATE writer SET instance = 'of another container'")
+            left.let_in()
+        assert is_paused(), "the next writer is a command: what is taken in would be counted by nobody"
+
+
+def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> None:
+    """The server is shared with other tests, whose connections come and go meanwhile: each is known by its process."""
+    new = cast(Journal, SimpleNamespace(is_new=True))
+    with asked(place) as connection:
+
+        def open_now() -> set[int]:
+            asking = "SELECT pid FROM pg_stat_activity WHERE application_name = 'wevent sweeping'"
+            return {row[0] for row in connection.execute(asking).fetchall()}
+
+        before = open_now()
+        with sweeping(new, place, lambda slot, last: None) as progress:
+            progress(1, None)
+            opened = open_now() - before
+            assert opened
+        wait_for(lambda: not opened & open_now(), "the connection to end")
+
+
+def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tmp_path: Path) -> None:
+    """Its keys would open nothing: what is acknowledged under them would be lost."""
+    now, elsewhere = Clock(3), tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    with replicas(place, now, 1) as (one,):
+        one.receiver.receive("a", "1", lines((1, 7, "north")))
+        other = replace(place, side=elsewhere)
+        with pytest.raises(StorageFailed, match="side folder that the other replicas"):
+            _check(SealedEvents(other))
+        stray = Replica(other, now)
+        with pytest.raises(StorageFailed):
+            stray.receiver.receive("a", "2", lines((1, 8, "north")))
+        stray.close()
+        _check(SealedEvents(other, is_writers=True))  # the writer has another one now: the mark in it was found right
+        with pytest.raises(StorageFailed):
+            one.receiver.receive("a", "3", lines((1, 9, "north")))
+        assert len(_rows(place)) == 1
+
+
+def test_a_side_folder_is_needed(place: PostgresPlace) -> None:
+    with pytest.raises(InvalidJournal, match="folder outside the database"):
+        SealedEvents(PostgresPlace(place.conninfo, place.schema))
+
+
+def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresPlace, caplog: pytest.LogCaptureFixture) -> None:
+    now = Clock(3)
+    with replicas(place, now, 2) as (first, second):
+        first.receiver.receive("a", "1", lines((1, 7, "north")))
+        assert place.side is not None
+        for path in (place.side / "keys").glob("*.key"):
+            path.unlink()
+        now.seconds = 10
+        assert second.counted(1) == [[0, 0]]
+        assert "their key is gone" in caplog.text
+
+
+def _check(events: SealedEvents) -> None:
+    with closing(events):
+        events.check()
+
+
+def _rows(place: PostgresPlace) -> list[Any]:
+    with asked(place) as connection:
+        return connection.execute("SELECT slot, key FROM events").fetchall()

@@ -1,0 +1,126 @@
+"""A database server that stands still with its connections open: whoever waits for it can be stopped (spec 10)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import wevent
+from tests.postgres.journal_parts import place_at
+from tests.postgres.replica_services import Load, Replicas
+from tests.support.commands import wait_for
+from tests.support.postgres_server import PostgresServer, _children
+from wevent.journal import share_journal
+from wevent.publishing import ending
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    own = PostgresServer()
+    yield own
+    own.remove()
+
+
+@contextmanager
+def frozen(server: PostgresServer) -> Iterator[None]:
+    """Every process of it stands still, the main one first: it makes no more of them."""
+    os.kill(server.pid(), signal.SIGSTOP)
+    processes = [server.pid(), *_children(server.pid())]
+    _signal_all(processes, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal_all(processes, signal.SIGCONT)
+
+
+def _signal_all(processes: list[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):  # one whose connection was just closed
+            os.kill(process, number)
+
+
+def test_a_replica_ends_when_it_is_asked_twice(tmp_path: Path, server: PostgresServer) -> None:
+    """Nothing is lost, nothing is drawn twice: whoever is started next reads what became of the last slot."""
+    replicas = Replicas(tmp_path / "both", server.url())
+    try:
+        for service in replicas.services:
+            replicas.start(service)
+        load = Load(replicas)
+        load.is_counted()
+        with frozen(server):
+            for service in replicas.services:
+                wait_for(lambda one=service: replicas.condition(one) == "away", "it to say so")  # type: ignore[misc]
+                os.kill(service.pid, signal.SIGTERM)
+            for service in replicas.services:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    service._child.wait(1)  # type: ignore[union-attr]
+                os.kill(service.pid, signal.SIGTERM)
+                assert service._child.wait(60) == 2  # type: ignore[union-attr]
+                assert "Expected the database of the journal to answer before the end" in service.log
+        for service in replicas.services:
+            replicas.start(service)
+        replicas.goes_on()
+        load.finish()
+    finally:
+        replicas.close()
+
+
+def test_a_command_ends_too(tmp_path: Path, server: PostgresServer) -> None:
+    replicas = Replicas(tmp_path / "one", server.url(), 1)
+    (service,) = replicas.services
+    publishing = subprocess.Popen(
+        [sys.executable, "-m", "wevent.cli", "publish", "-", "--config", "wevent.toml"],
+        cwd=service.folder,
+        env={**os.environ, "PYTHONPATH": str(Path(wevent.__file__).parents[1])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_for(lambda: replicas.committed() >= 1, "a slot")
+        with frozen(server):
+            publishing.send_signal(signal.SIGTERM)
+            assert publishing.wait(60) == 2
+        assert publishing.stderr is not None
+        assert b"Ended as asked without it" in publishing.stderr.read()
+        replicas.audit()
+    finally:
+        publishing.kill()
+        publishing.communicate()
+        replicas.close()
+
+
+def test_a_run_that_the_database_answers_is_let_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: a slot that is being drawn must not be ended by a timeout."""
+    place, asked, ended = place_at(tmp_path), threading.Event(), threading.Event()
+    monkeypatch.setattr(ending, "END_S", 0.01)
+    monkeypatch.setattr(ending.ForcedEnd, "_end", lambda self: ended.set())
+    answers = type(share_journal(place)).answers
+
+    def answered(self: object, within_s: float) -> bool:
+        found = bool(answers(self, within_s))  # type: ignore[arg-type]
+        asked.set()
+        return found
+
+    monkeypatch.setattr(type(share_journal(place)), "answers", answered)
+    with ending.ForcedEnd(place) as watched:
+        watched.asked()
+        for _ in range(3):
+            assert asked.wait(20)
+            asked.clear()
+        assert not ended.is_set()
+
+
+def test_a_server_that_stands_still_does_not_answer(tmp_path: Path, server: PostgresServer) -> None:
+    shared = share_journal(place_at(tmp_path, server.url()))
+    assert shared.answers(20)
+    with frozen(server):
+        assert not shared.answers(0.5)

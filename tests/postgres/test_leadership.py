@@ -1,0 +1,283 @@
+"""One writer at a time: the lock, the beat and the fence, and writers that were paused, killed or cut off (spec 10)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.journal_parts import asked, begun, check_once, place_at, proxied
+from tests.support.cutting_proxy import Cut
+from tests.support.publications import publish
+from tests.support.synthetic import make_terms
+from wevent.auditing import audit_journal
+from wevent.errors import JournalLocked
+from wevent.journal import Batch, PostgresPlace
+from wevent.journal.contents import Writer
+from wevent.journal.postgres import leadership
+from wevent.journal.postgres.leadership import Leadership, current_writer
+from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres.writer_table import read_holder
+
+URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
+
+
+def wait_for(true: Callable[[], bool], limit_s: float = 20) -> None:
+    end = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@contextmanager
+def paused(place: PostgresPlace, out: Path, step: str) -> Iterator[subprocess.Popen[str]]:
+    """A writer in another process that has stopped itself at a step of its first commit."""
+    command = [sys.executable, "-m", "tests.postgres.paused_writer", URL.format(place), str(out), step]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "paused\n"
+        wait_for(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def take_over(place: PostgresPlace) -> PostgresJournal:
+    """Become the writer as soon as that is possible."""
+    end = time.monotonic() + 3 * place.lease_s + 5
+    while True:
+        try:
+            return PostgresJournal(place, write=True)
+        except JournalLocked:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+    place = place_at(tmp_path)
+    with begun(place) as journal:
+        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on") as caught:
+            PostgresJournal(place, write=True)
+        assert caught.value.facts["holder"]["pid"] == os.getpid()
+        writer = journal.writer()
+        assert writer is not None
+        assert caught.value.facts["holder"] == writer._asdict()
+    with PostgresJournal(place) as reader:
+        assert reader.writer() is None
+
+
+def test_every_writer_has_a_larger_number(tmp_path: Path) -> None:
+    place, fences = place_at(tmp_path), []
+    for _ in range(3):
+        lead = Leadership.take(place)
+        fences.append(lead.fence)
+        lead.close()
+    assert fences == [1, 2, 3]
+    lead = Leadership.take(place, above=40)
+    assert lead.fence == 41
+    lead.close()
+
+
+@pytest.mark.parametrize("step", ["stepped", "began", "committing"])
+def test_a_paused_writer_loses(tmp_path: Path, step: str) -> None:
+    place, out = place_at(tmp_path, lease_s=1), tmp_path / "o.ndjson"
+    with begun(place) as journal:
+        publish(journal, out, 2)
+    with paused(place, out, step) as process:
+        with take_over(place) as journal:
+            publish(journal, out, 5)
+            os.kill(process.pid, signal.SIGCONT)
+            said = process.communicate(timeout=30)[0]
+            assert said.startswith("JournalLocked ")
+            assert "this draw is discarded" in said
+            check_once(journal, place, out, 5)
+        assert [file.name for file in (tmp_path / "side").iterdir()] == [f"{place.schema}.3.side"]
+
+
+def test_what_a_paused_writer_had_committed_is_not_drawn_again(tmp_path: Path) -> None:
+    place, out = place_at(tmp_path, lease_s=1), tmp_path / "o.ndjson"
+    with begun(place) as journal:
+        publish(journal, out, 2)
+    with paused(place, out, "committed") as process, take_over(place) as journal:
+        assert journal.head().committed == 3
+        publish(journal, out, 4)
+        os.kill(process.pid, signal.SIGCONT)
+        assert "JournalLocked" in process.communicate(timeout=30)[0]
+        check_once(journal, place, out, 4)
+
+
+def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
+    place, out = place_at(tmp_path, lease_s=60), tmp_path / "o.ndjson"
+    with begun(place) as journal:
+        publish(journal, out, 2)
+    with paused(place, out, "committing") as process:
+        process.kill()
+        process.wait()
+        started = time.monotonic()
+        with take_over(place) as journal:
+            assert time.monotonic() - started < 10
+            publish(journal, out, 3)
+            check_once(journal, place, out, 3)
+
+
+def test_a_process_that_was_started_again_does_not_wait_for_itself(tmp_path: Path) -> None:
+    """As in a container: the same host, the same number."""
+    place = place_at(tmp_path, lease_s=600)
+    lead = Leadership.take(place)
+    lead._closing.set()
+    leadership._here.clear()
+    lead._guard.close()
+    again = Leadership.take(place)
+    assert again.fence == 2
+    again.close()
+
+
+def test_the_fence_alone_keeps_a_writer_out_that_knows_nothing(tmp_path: Path) -> None:
+    """Neither lock nor beat told it anything: the number is compared within the transaction."""
+    place = place_at(tmp_path, lease_s=600)
+    with begun(place) as journal:
+        publish(journal, tmp_path / "o.ndjson", 3)
+        (last,) = journal.releases(3)
+        with asked(place) as database:
+            database.execute("UPDATE writer SET fence = fence + 1, instance = 'another', pid = 77")
+        assert not journal._lead.is_lost
+        before = journal.head()
+        with pytest.raises(JournalLocked, match="process 77"):
+            publish(journal, tmp_path / "o.ndjson", 4)
+        with pytest.raises(JournalLocked):
+            journal.note_unsafe(("start auto",))
+        with pytest.raises(JournalLocked):
+            journal.begin(make_terms(mechanism="pba"))
+        assert journal._lead.is_lost
+        assert journal.head() == before
+        assert last.slot == 3
+
+
+def test_a_number_that_another_writer_had_before_is_not_enough(tmp_path: Path) -> None:
+    """A schema that was made anew begins at 1 again."""
+    place = place_at(tmp_path, lease_s=600)
+    with begun(place) as journal:
+        with asked(place) as database:
+            database.execute("UPDATE writer SET instance = 'another'")
+        with pytest.raises(JournalLocked):
+            journal.note_unsafe(("start auto",))
+
+
+def test_a_guard_that_lost_its_connection_goes_on(tmp_path: Path) -> None:
+    with proxied(place_at(tmp_path, lease_s=1)) as (place, proxy):
+        lead = Leadership.take(place)
+        proxy.cut()
+        with asked(place) as database:
+            wait_for(lambda: current_writer(database, place) is not None)
+            holder = read_holder(database)
+            assert holder is not None
+            assert (holder.fence, lead.is_lost) == (1, False)
+            time.sleep(2)
+            with pytest.raises(JournalLocked):
+                Leadership.take(place)
+        lead.close()
+
+
+def test_a_guard_that_is_cut_off_for_long_loses(tmp_path: Path) -> None:
+    place = place_at(tmp_path, lease_s=1)
+    with proxied(place) as (behind, proxy):
+        lead = Leadership.take(behind)
+        proxy.refuse(True)
+        proxy.cut()
+        started = time.monotonic()
+        other = Leadership.take(place)  # waits: the first one may be about to connect again
+        assert time.monotonic() - started > 0.5
+        assert other.fence == 2
+        assert not lead.is_lost  # how should it know
+        proxy.refuse(False)
+        wait_for(lambda: lead.is_lost)
+        lead.close()
+        assert not other.is_lost
+        other.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_writer_that_was_replaced_learns_what_became_of_its_commit(tmp_path: Path, when: Cut) -> None:
+    """The answer to its COMMIT is lost, and another writer has the journal before it can ask."""
+    place = place_at(tmp_path, lease_s=1)
+    with proxied(place) as (behind, proxy), begun(behind) as journal:
+        publish(journal, tmp_path / "o.ndjson", 2)
+        (last,) = journal.releases(2)
+        drawn = Batch([replace(last, slot=3), replace(last, slot=4)], None, None, 2)
+        others: list[PostgresJournal] = []
+
+        def others_turn() -> None:
+            wait_for(lambda: proxy.cuts > 0)
+            proxy.cut()
+            others.append(take_over(place))
+            publish(others[0], tmp_path / "p.ndjson", 6)
+            proxy.refuse(False)
+
+        def at(label: str) -> None:
+            if label == "committing":
+                proxy.cut_at(b"COMMIT", when)
+                proxy.refuse(True)
+
+        turn = threading.Thread(target=others_turn)
+        turn.start()
+        if when == "after":
+            journal.commit(drawn, at)  # it stands
+        else:
+            with pytest.raises(JournalLocked, match="this draw is discarded"):
+                journal.commit(drawn, at)
+        turn.join()
+        with pytest.raises(JournalLocked):
+            journal.mark()  # and nothing more goes out from here
+        kept = [record.digest(bytes(32)) for record in others[0].releases(3)][:2]
+        assert (kept == [record.digest(bytes(32)) for record in drawn.records]) == (when == "after")
+        assert others[0].head().committed == 6
+        assert audit_journal(place).ok
+        others[0].close()
+
+
+def test_a_long_transaction_holds_no_beat_up(tmp_path: Path) -> None:
+    place = place_at(tmp_path, lease_s=1)
+    with begun(place) as journal:
+
+        def slowly(step: str) -> None:
+            if step == "position stored":
+                time.sleep(2)
+                with pytest.raises(JournalLocked):
+                    Leadership.take(place)
+
+        publish(journal, tmp_path / "o.ndjson", 1, at=slowly)
+        assert journal.head().committed == 1
+
+
+def test_writers_of_other_journals_do_not_matter(tmp_path: Path) -> None:
+    with begun(place_at(tmp_path)) as one, begun(place_at(tmp_path)) as another:
+        publish(one, tmp_path / "1.ndjson", 2)
+        publish(another, tmp_path / "2.ndjson", 3)
+        assert (one.head().committed, another.head().committed) == (2, 3)
+
+
+def test_a_closed_writer_leaves_no_session(tmp_path: Path) -> None:
+    place = place_at(tmp_path)
+    with begun(place) as journal:
+        instance = journal._lead.instance
+    with asked(place) as database:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
+        wait_for(lambda: database.execute(query, (f"wevent {instance}%",)).fetchone() == (0,))
+        holder = read_holder(database)
+        assert holder is not None
+        assert holder.silent_s is None
+        assert isinstance(holder.writer, Writer)

@@ -1,0 +1,270 @@
+"""The side folder: a database that was put back, lags behind or was lost is noticed by what is known outside (spec 10)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.journal_parts import asked, begun, check_once
+from tests.support.commands import call
+from tests.support.journals import InDatabase, copy_schema
+from tests.support.publications import publish
+from tests.support.synthetic import CLASSES, make_terms, register
+from wevent.auditing import audit_journal
+from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
+from wevent.journal import Batch, PostgresPlace
+from wevent.journal.postgres.leadership import Leadership
+from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres.side_folder import SideFolder
+from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
+from wevent.people.membership import Change
+from wevent.publishing.staleness import settle_stale
+
+
+class Restorable(InDatabase):
+    """A journal whose database is put back as it was, as by point-in-time recovery: it does not know that it is a copy."""
+
+    def remember(self) -> None:
+        copy_schema(self.place, self.place.schema, self._backup)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Restorable:
+    """A journal of five slots, remembered, which went on to slot 9."""
+    (tmp_path / "kept").mkdir()
+    kept = Restorable(tmp_path / "kept")
+    with begun(kept.place) as journal:
+        publish(journal, tmp_path / "o.ndjson", 5)
+    kept.remember()
+    with PostgresJournal(kept.place, write=True) as journal:
+        journal.registry.ask([Change("set", "u0", CLASSES[1])])
+        publish(journal, tmp_path / "o.ndjson", 9)
+    return kept
+
+
+def side_files(place: PostgresPlace) -> list[str]:
+    assert place.side is not None
+    return sorted(path.name.removeprefix(f"{place.schema}.") for path in place.side.iterdir())
+
+
+def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path) -> None:
+    kept.put_back()
+    with PostgresJournal(kept.place, write=True) as journal:
+        with pytest.raises(StaleJournal, match="a journal that knows slot 9; received one that ends with 5") as told:
+            settle_stale(journal, None)
+        assert "wevent restore" not in str(told.value), "which is for files"
+        assert "to publish or serve" in str(told.value)
+        with pytest.raises(StaleJournal, match="--released-through 9 or later"):
+            settle_stale(journal, 8)
+    with PostgresJournal(kept.place, write=True) as journal:
+        settled = settle_stale(journal, 9)
+        assert settled.slots == 4
+        assert 1 <= settled.held_out < 5  # proven by the side file for all but who changed, and who shares their bucket
+        publish(journal, tmp_path / "new.ndjson", 12)
+        assert [record.kind for record in journal.releases()][5:9] == ["elsewhere"] * 4
+    report = audit_journal(kept.place)
+    assert (report.ok, report.slots, report.elsewhere) == (True, 12, [(6, 9)])
+
+
+def test_status_says_that_a_database_was_put_back(kept: Restorable, tmp_path: Path) -> None:
+    """As long as the address names the side folder, and that can be read."""
+    place, side = kept.place, f"&side={kept.place.side}"
+    address = f"{place.conninfo}?schema={place.schema}"
+    assert json.loads(call(tmp_path, "status", address + side, "--json").out)["noted_slot"] is None
+    kept.put_back()
+    told = json.loads(call(tmp_path, "status", address + side, "--json").out)
+    assert (told["slot"], told["noted_slot"]) == (5, 9)
+    assert "behind: slot 9 is noted outside the journal" in call(tmp_path, "status", address + side).out
+    assert json.loads(call(tmp_path, "status", address, "--json").out)["noted_slot"] is None
+
+
+def test_one_that_was_put_back_under_a_writer_stops_it(kept: Restorable, tmp_path: Path) -> None:
+    with PostgresJournal(kept.place, write=True) as journal:
+        publish(journal, tmp_path / "o.ndjson", 10)
+        kept.remember()
+        publish(journal, tmp_path / "o.ndjson", 12)
+        kept.put_back()
+        with pytest.raises(StaleJournal, match="committed slot 12 here"):
+            publish(journal, tmp_path / "o.ndjson", 13)
+        with pytest.raises(StaleJournal, match="committed slot 12 here"):
+            journal.mark()
+        journal._tables.session.connection.close()
+        with pytest.raises(StaleJournal, match="committed slot 12 here"):
+            journal.head()
+
+
+def test_without_its_side_folder_nobody_can_tell(kept: Restorable, tmp_path: Path) -> None:
+    assert kept.place.side is not None
+    shutil.rmtree(kept.place.side)
+    with pytest.raises(InvalidJournal, match="no folder at"):
+        PostgresJournal(kept.place, write=True)
+    kept.place.side.mkdir(mode=0o700)
+    for _ in range(2):
+        with PostgresJournal(kept.place, write=True) as journal, pytest.raises(StaleJournal, match="received none"):
+            settle_stale(journal, None)
+        assert side_files(kept.place) == []
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert settle_stale(journal, 9) == (0, 0)
+        publish(journal, tmp_path / "o.ndjson", 10)
+        check_once(journal, kept.place, tmp_path / "o.ndjson", 10)
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert settle_stale(journal, None) == (0, 0)
+
+
+@pytest.mark.parametrize("how", ["schema dropped", "tables dropped"])
+def test_a_lost_journal_does_not_begin_anew(kept: Restorable, tmp_path: Path, how: str) -> None:
+    with asked(kept.place) as database:
+        database.execute(f"DROP SCHEMA {kept.place.schema} CASCADE")
+        if how == "tables dropped":
+            database.execute(f"CREATE SCHEMA {kept.place.schema}")
+    for write in (False, True):
+        with pytest.raises(StaleJournal, match=r"committed slot 9 .*--start-over"):
+            PostgresJournal(kept.place, write=write)
+    with PostgresJournal(kept.place, write=True, start_over=True) as journal:
+        journal.begin(make_terms())
+        register(journal, 5)
+        publish(journal, tmp_path / "new.ndjson", 2)
+        assert journal.head().unsafe == ("started over",)
+        (own,) = journal.files()
+        assert [(one.committed) for one in read_mark(own).earlier] == [9]
+    with PostgresJournal(kept.place, write=True) as journal:
+        publish(journal, tmp_path / "new.ndjson", 3)
+    with pytest.raises(InvalidOption, match="one that was not"):
+        PostgresJournal(kept.place, write=True, start_over=True)
+
+
+def test_another_journal_beside_the_mark_is_not_taken_for_it(kept: Restorable, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Restorable(tmp_path / "other")
+    with begun(other.place) as journal:
+        publish(journal, tmp_path / "p.ndjson", 12)
+    copy_schema(kept.place, other.place.schema, kept.place.schema)
+    with pytest.raises(StaleJournal, match="another journal"):
+        PostgresJournal(kept.place, write=True)
+
+
+def test_the_newest_writer_has_the_only_side_file(kept: Restorable, tmp_path: Path) -> None:
+    assert side_files(kept.place) == ["2.side"]
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert side_files(kept.place) == ["2.side", "3.side"]  # until its own mark is on disk
+        journal.commit(Batch((), None, None, 9, b"events of an open slot"))
+        assert side_files(kept.place) == ["2.side", "3.side"]
+        journal.mark()
+        assert side_files(kept.place) == ["3.side"]
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert journal.load().pending == b"events of an open slot"  # the key came along
+
+
+def test_what_a_crash_left_of_a_copy_is_destroyed_too(kept: Restorable) -> None:
+    assert kept.place.side is not None
+    left = kept.place.side / f".{kept.place.schema}.3.side.x7.partial"
+    left.write_bytes((kept.place.side / f"{kept.place.schema}.2.side").read_bytes())
+    others = kept.place.side / ".other.3.side.x7.partial"
+    others.touch()
+    with left.open("rb") as still_open, PostgresJournal(kept.place, write=True) as journal:
+        journal.mark()
+        assert side_files(kept.place) == [others.name, "3.side"]
+        still_open.seek(8192)
+        assert not any(still_open.read(64))
+
+
+def test_a_copy_that_a_later_writer_is_making_is_left_alone(kept: Restorable) -> None:
+    """This writer stood still before its first mark, and another one takes its place: it would find its copy gone."""
+    assert kept.place.side is not None
+    making = kept.place.side / f".{kept.place.schema}.4.side.x7.partial"
+    with PostgresJournal(kept.place, write=True) as journal:
+        (whole, _) = (path.read_bytes() for path in journal.files())
+        making.write_bytes(whole)
+        journal.mark()
+        assert making.read_bytes() == whole
+
+
+def test_a_writer_that_did_nothing_leaves_nothing(kept: Restorable) -> None:
+    PostgresJournal(kept.place, write=True).close()
+    assert side_files(kept.place) == ["2.side"]
+
+
+def test_the_keys_of_a_writer_before_are_destroyed(kept: Restorable, tmp_path: Path) -> None:
+    with PostgresJournal(kept.place, write=True) as journal:
+        journal.commit(Batch((), None, None, 9, b"events of an open slot"))
+        journal.mark()
+        (before,) = journal.files()
+        with before.open("rb") as still_open:  # as somebody may have it who was paused
+            key = still_open.read()[8192 : 8192 + 64]
+            assert any(key)
+            journal.close()
+            with PostgresJournal(kept.place, write=True) as next_one:
+                next_one.load()
+                next_one.mark()
+                still_open.seek(8192)
+                assert not any(still_open.read(64))
+                assert key.strip(b"\0") in next_one.files()[0].read_bytes()  # it is the next one's now
+                next_one.commit(Batch((), None, None, 9))
+                assert key.strip(b"\0") not in next_one.files()[0].read_bytes()
+
+
+def test_what_is_known_is_never_less_than_the_largest_slot(kept: Restorable) -> None:
+    assert kept.place.side is not None
+    newest = kept.place.side / f"{kept.place.schema}.2.side"
+    later = kept.place.side / f"{kept.place.schema}.1.side"  # of a writer that was paused before it wrote this
+    later.write_bytes(newest.read_bytes().replace(b'"committed":9', b'"committed":11', 1)[:MARK_SIZE])
+    assert SideFolder(kept.place).seen().committed == 11
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert journal.marked().committed == 11
+        assert journal.proof(11) is None
+        with pytest.raises(StaleJournal, match="knows slot 11"):
+            settle_stale(journal, None)
+
+
+def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path: Path) -> None:
+    first = PostgresJournal(kept.place, write=True)
+    publish(first, tmp_path / "o.ndjson", 10)
+    side = first._side.side
+    first._tables.close()
+    first._lead._closing.set()  # as if it was paused from here on
+    first._lead._guard.close()
+    with asked(kept.place) as database:
+        database.execute("UPDATE pulse SET beat = '-infinity'")
+    with PostgresJournal(kept.place, write=True) as journal:
+        publish(journal, tmp_path / "o.ndjson", 12)
+        side.mark(journal=journal.identity, committed=10, link="", incarnation="", epochs=1, widest=1)
+        assert SideFolder(kept.place).seen().committed == 12
+    first._side.close()
+
+
+def test_a_database_that_knows_a_smaller_number_does_not_reuse_one(kept: Restorable) -> None:
+    for _ in range(3):
+        Leadership.take(kept.place).close()
+    with PostgresJournal(kept.place, write=True) as journal:
+        journal.mark()
+        fence = journal._lead.fence
+    kept.put_back()  # it was 1 then
+    with PostgresJournal(kept.place, write=True) as journal:
+        assert journal._lead.fence == fence + 1
+
+
+def test_a_mark_is_on_disk_before_its_slot_goes_out(
+    kept: Restorable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may fall together with the database's: a standby of that, elsewhere, may know less than what went out."""
+    forced: list[int] = []
+    sync = os.fsync
+    with PostgresJournal(kept.place, write=True) as journal:
+        own = journal.files()[-1]
+
+        def noted(file: int) -> None:
+            sync(file)
+            if os.path.samestat(os.fstat(file), own.stat()):
+                forced.append(read_mark(own).committed)
+
+        def look(label: str) -> None:
+            if label == "marked":
+                assert forced[-1] == journal.head().committed
+
+        monkeypatch.setattr(os, "fsync", noted)
+        publish(journal, tmp_path / "o.ndjson", 12, at=look)
+    assert forced[-3:] == [10, 11, 12]

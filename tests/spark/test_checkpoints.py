@@ -1,0 +1,138 @@
+"""The folder that a query keeps its state in: whose it is, and one sentence where it cannot be used."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import wevent.spark
+from tests.spark.live import Feed, agree, settings
+from tests.support.commands import slots_of, wait_for
+from wevent import InvalidSettings, StorageFailed
+from wevent.errors import WeventError
+from wevent.spark.checkpoint import Checkpoint
+
+
+def publish(spark: SparkSession, folder: Path, feed: Feed, **changes: Any) -> wevent.spark.SparkPublication:
+    given = {"journal": folder / "run.journal", "checkpoint": folder / "checkpoint", "out": folder / "out.ndjson"}
+    return wevent.spark.publish(feed.stream(spark), **{**given, **settings(), **changes})
+
+
+def one_sentence(error: WeventError) -> bool:
+    """Nothing of Java's, and not a page of it."""
+    text = str(error)
+    return "\n" not in text and "\tat " not in text and "py4j" not in text and len(text) < 500
+
+
+def test_one_of_something_else(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id":"x"}')
+    with pytest.raises(InvalidSettings, match="another query's"):
+        publish(spark, tmp_path, Feed(tmp_path / "in"))
+
+
+def test_a_folder_with_something_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    """In the end the checkpoint is removed, and everything in it."""
+    with pytest.raises(InvalidSettings, match="a folder with something in it"):
+        publish(spark, tmp_path, Feed(tmp_path / "in"), checkpoint=tmp_path)
+    assert (tmp_path / "in").is_dir()
+
+
+def test_one_that_stays(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Checkpoint(spark, str(tmp_path))
+    kept.remove()
+    kept.remove()  # it is not there any more
+    stays = SimpleNamespace(delete=lambda path, deep: False, exists=lambda path: True)
+    monkeypatch.setattr(kept, "_files", stays)
+    with pytest.raises(StorageFailed, match="Remove the folder"):
+        kept.remove()
+
+
+def beneath_a_file(folder: Path) -> str:
+    (folder / "file").write_text("")
+    return str(folder / "file" / "checkpoint")
+
+
+PLACES: dict[str, tuple[Callable[[Path], str], str]] = {
+    "an unknown file system": (lambda folder: "foo://x/y", "UnsupportedFileSystemException"),
+    "half an address": (lambda folder: "a:b", "IllegalArgumentException"),
+    "no name": (lambda folder: "", "IllegalArgumentException"),
+    "beneath a file": (beneath_a_file, "ParentNotDirectoryException"),
+    "where nobody may write": (lambda folder: "/proc/wevent", "Exception"),
+}
+
+
+@pytest.mark.parametrize("name", list(PLACES))
+def test_a_place_that_spark_cannot_use(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    place_of, why = PLACES[name]
+    with pytest.raises(InvalidSettings, match=f"a folder that Spark can read and write.*{why}") as found:
+        publish(spark, tmp_path, Feed(tmp_path / "in"), checkpoint=place_of(tmp_path))
+    assert one_sentence(found.value)
+    assert found.value.facts["key"] == "checkpoint"
+    assert not spark.streams.active
+
+
+TORN = {
+    "empty": b"",
+    "half": b'{"journal":"a',
+    "garbage": b"\xff\xfe\0{",
+    "something else": b"[1]",
+    "far too long": b" " * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("name", list(TORN))
+def test_a_torn_mark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Nothing else in the folder: a crash while it was made, and it is made again. Otherwise nobody knows whose it is."""
+    checkpoint, feed = tmp_path / "checkpoint", Feed(tmp_path / "in")
+    checkpoint.mkdir()
+    (checkpoint / "wevent.json").write_bytes(TORN[name])
+    (checkpoint / ".wevent.json.draft").write_bytes(TORN[name])
+    (checkpoint / "metadata").write_text('{"id":"x"}')
+    with pytest.raises(InvalidSettings, match=r"one whose mark, wevent\.json, says nothing any more") as found:
+        publish(spark, tmp_path, feed)
+    assert one_sentence(found.value)
+    (checkpoint / "metadata").unlink()
+    publish(spark, tmp_path, feed).stop()
+    assert b"journal" in (checkpoint / "wevent.json").read_bytes()
+    publish(spark, tmp_path, feed).stop()
+
+
+def test_a_mark_that_was_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop keeps a checksum beside it, and says a page where that does not fit."""
+    feed = Feed(tmp_path / "in")
+    publish(spark, tmp_path, feed).stop()
+    mark = tmp_path / "checkpoint" / "wevent.json"
+    mark.write_bytes(mark.read_bytes().replace(b'"', b"'"))
+    with pytest.raises(InvalidSettings, match="says nothing any more") as found:
+        publish(spark, tmp_path, feed)
+    assert one_sentence(found.value)
+    mark.unlink()
+    mark.mkdir()
+    with pytest.raises(InvalidSettings, match="says nothing any more"):
+        publish(spark, tmp_path, feed)
+
+
+def test_one_that_vanishes(spark: SparkSession, tmp_path: Path) -> None:
+    feed, out = Feed(tmp_path / "in"), tmp_path / "out.ndjson"
+    query = publish(spark, tmp_path, feed)
+    feed.send_now("u1", "u2")
+    wait_for(lambda: bool(slots_of(out)), "a release", 120)
+    shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)
+    with pytest.raises(StorageFailed, match="the checkpoint of a query to stay where it is") as found:
+        query.awaitTermination(120)
+    assert one_sentence(found.value)
+    assert wevent.audit(tmp_path / "run.journal").ok
+    before = out.read_bytes()
+    query = publish(spark, tmp_path, feed)  # anew, from where the source begins: what is committed is not counted again
+    wait_for(lambda: len(out.read_bytes()) > len(before), "another release", 120)
+    query.stop()
+    assert out.read_bytes().startswith(before)
+    agree(feed, out)
+    assert wevent.audit(tmp_path / "run.journal").ok

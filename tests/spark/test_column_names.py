@@ -1,0 +1,143 @@
+"""A frame's columns are called what its owner likes: nothing in the plan may be called the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import reduce
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import wevent.spark
+from tests.support.streams import DAY, SECOND, plain, roster, settings
+from wevent import InvalidInput, Requirement
+from wevent.spark import event_plan
+from wevent.spark.event_plan import EventPlan
+from wevent.spark.folder_source import FolderSource
+from wevent.spark.heartbeats import Closing
+from wevent.streams.clock import SlotClock
+from wevent.streams.files.file_source import FileSource
+
+CLOCK = SlotClock(DAY, 60 * SECOND)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+INTERNAL = sorted(
+    {
+        name
+        for module in Path(event_plan.__file__).parent.glob("*.py")
+        for name in re.findall(r'"([a-z_]{2,20})"', module.read_text())
+    }
+)
+"""Every name that any module of the plan could give a column."""
+COUNTING: dict[str, Any] = {
+    "requirements": {"anna": Requirement(4, 0.5)},
+    "slot": "60s",
+    "start": datetime(1970, 1, 1, tzinfo=UTC),
+    "end": datetime(1970, 1, 1, 0, 3, tzinfo=UTC),
+    "cells": ["a", "b"],
+}
+ODD = (
+    "a.b", "a`b", "`", "a b", " ", "1", "0", "*", "a.*", "Time", "TIME", "tıme", "now_us", "Now_Us", "raw_time", "é",
+    "e\u0301", "a\nb", '"', "'",
+)  # fmt: skip
+
+
+def test_odd_names(spark: SparkSession) -> None:
+    """Each of them once for times, once for users and once for cells, with all others beside it."""
+    counted = []
+    for number, time in enumerate(ODD):
+        user, cell = ODD[(number + 7) % len(ODD)], ODD[(number + 11) % len(ODD)]
+        others = [name for name in ODD if name not in (time, user, cell)]
+        rows = [(61.0, "anna", "b", *["no"] * len(others)), (62.0, "nobody", "a", *["no"] * len(others))]
+        frame = spark.createDataFrame(rows).toDF(time, user, cell, *others)
+        columns = {"time_column": time, "user_column": user, "cell_column": cell}
+        counted.append(wevent.spark.count(frame, **COUNTING, **columns))
+    found = reduce(DataFrame.unionAll, counted).collect()
+    assert list(map(tuple, found)) == [(2, 4, 0.5, "b", 1)] * len(ODD)
+
+
+def test_names_that_the_plan_has_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """In one frame every name that occurs in the plan: as the others' names, and three of them as those that are used."""
+    assert {"now_us", "user", "slot", "place", "why", "moment", "seen", "micros", "events"} <= set(INTERNAL)
+    wanted = ("now_us", "place", "user")
+    row = dict.fromkeys(INTERNAL, "no")
+    file = tmp_path / "in"
+    file.mkdir()
+    (file / "events.json").write_text(json.dumps({**row, "now_us": "61", "place": "anna", "user": "1"}) + "\n")
+    schema = ", ".join(f"`{name}` string" for name in INTERNAL)
+    stream = spark.readStream.schema(schema).json(str(file))
+    for time, user, cell in permutations(wanted):
+        chosen = settings(columns={"time": time, "user": user, "cell": cell}, grace_us=0)
+        beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        Closing(chosen, CLOCK, 3).ended(stream, beats)
+        at_rest = EventPlan(chosen, SlotClock(0, 60 * SECOND)).read(spark.read.schema(schema).json(str(file)), F.lit(3))
+        found = at_rest.collect()[0]
+        told = {"now_us": "61", "place": "anna", "user": "1"}
+        assert found["user"] == told[user]
+        assert (found["slot"] == 2) == (time == "now_us")
+
+
+def test_a_batch_knows_its_moment_whatever_columns_are_called(spark: SparkSession, tmp_path: Path) -> None:
+    """Times in a column `now_us` once were the moment of the batch, and of the batch every event."""
+    feed, out = tmp_path / "in", tmp_path / "out.ndjson"
+    feed.mkdir()
+    lines = [
+        {"now_us": when, "user": f"u{place}", "User": "no", "cell": 1} for place, when in enumerate((61, 10**12, -1))
+    ]
+    (feed / "events.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        stream = spark.readStream.schema("now_us double, user string, User string, cell int").json(str(feed))
+        query = wevent.spark.publish(
+            stream,
+            journal=tmp_path / "run.journal",
+            checkpoint=tmp_path / "checkpoint",
+            out=out,
+            slot="1min",
+            start=datetime(1970, 1, 1, tzinfo=UTC),
+            end=datetime(1970, 1, 1, 0, 3, tzinfo=UTC),
+            cells=2,
+            requirements={f"u{place}": Requirement(1, 50) for place in range(3)},
+            mechanism="uniform",
+            trigger="available now",
+            time_column="now_us",
+        )
+        assert query.awaitTermination(120)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [json.loads(line)["histogram"] for line in out.read_text().splitlines()] == [[0, 0], [0, 1], [0, 0]]
+    assert {name: number for name, number in query.totals.items() if number} == {
+        "events": 3, "rejected": 2, "before": 1, "after": 1
+    }  # fmt: skip
+
+
+def test_files_whose_columns_differ_by_case_alone(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "events.parquet")
+    table = {
+        "time": [START] * 3,
+        "user": [1, 2, 3],
+        "User": [4, 4, 4],
+        "USER": ["x"] * 3,
+        "cell": [1, 2, 1],
+        "Cell": [0] * 3,
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    here, elsewhere = FolderSource(spark, settings([path]), CLOCK, 1), FileSource(settings([path]), CLOCK, 1)
+    assert plain(here.count(roster(), 1, 1)) == plain(elsewhere.count(roster(), 1, 1))
+    assert here.totals()["malformed"] == 0
+    assert spark.conf.get("spark.sql.caseSensitive") == "false", "the session is its owner's"
+
+
+def test_a_name_that_two_columns_have(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1.0, "a", "b", "c")], "time double, user string, cell string, x string")
+    twice = frame.toDF("time", "user", "cell", "user")
+    with pytest.raises(InvalidInput, match="a column 'user', once"):
+        EventPlan(settings(), CLOCK).read(twice, F.lit(1))
+    assert EventPlan(settings(), CLOCK).read(frame.toDF("time", "user", "cell", "User"), F.lit(1)).count() == 1

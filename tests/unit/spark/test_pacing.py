@@ -1,0 +1,63 @@
+"""When batches begin, and when their releases go out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from wevent import InvalidSettings
+from wevent.publishing.configuration import Settings, load_settings
+from wevent.spark.pacing import AVAILABLE_NOW, Pace
+from wevent.streams.clock import SECOND_US, SlotClock
+
+
+def settings(**changes: Any) -> Settings:
+    given = {"inputs": "-", "cells": 2, "journal": "run.journal", "slot": "60s"}
+    return load_settings(None, {**given, **changes}, ("journal",))
+
+
+@pytest.mark.parametrize(("slot", "every_s"), [("60s", 7.5), ("1d", 10), ("2s", 0.5), ("40s", 5)])
+def test_an_eighth_of_a_slot_within_bounds(slot: str, every_s: float) -> None:
+    pace = Pace.of(None, settings(slot=slot))
+    assert pace.every_us == every_s * SECOND_US
+    assert pace.spark == {"processingTime": f"{int(every_s * 1000)} milliseconds"}
+
+
+def test_releases_are_due_when_spark_has_had_the_time() -> None:
+    told = settings(grace="10s")
+    pace = Pace.of(timedelta(seconds=5), told)
+    assert pace.settled(told).due_us == 25 * SECOND_US
+    told = settings(grace="10s", due="20s")
+    assert Pace.of("5s", told).settled(told).due_us == 20 * SECOND_US
+    with pytest.raises(InvalidSettings, match="at least the grace and 2 triggers, 20 s"):
+        Pace.of("5s", settings(grace="10s", due="19s"))
+
+
+def test_a_release_that_missed_its_moment_does_not_make_the_next_one_miss_its_own() -> None:
+    told = settings(due="20s")
+    due = Pace.of("5s", told).due_moments(told, SlotClock(0, 60 * SECOND_US))
+    assert due is not None
+    now = {"us": 0}
+    due._now_us = lambda: now["us"]
+    assert due.of(1) == due.own(1) == 80 * SECOND_US
+    now["us"] = 80 * SECOND_US + 1
+    assert due.of(1) == 95 * SECOND_US, "a quarter of a slot later: Spark waits for it"
+    now["us"] = 200 * SECOND_US
+    assert due.of(1) == 200 * SECOND_US
+    assert due.of(2) == 200 * SECOND_US
+
+
+def test_what_is_there_now() -> None:
+    told = settings()
+    pace = Pace.of(AVAILABLE_NOW, told)
+    assert pace.spark == {"availableNow": True}
+    assert pace.settled(told) is told
+    assert pace.due_moments(told, SlotClock(0, 1)) is None
+
+
+@pytest.mark.parametrize("trigger", ["0s", "soon", ""])
+def test_no_pace(trigger: str) -> None:
+    with pytest.raises(InvalidSettings, match="trigger"):
+        Pace.of(trigger, settings())
