@@ -1,7 +1,7 @@
 """wevent: live histograms of user event streams under personalised w-event differential privacy.
 
-The verbs of the command line are functions here: `publish`, `audit`, `compare`, `plan`; `open_journal` reads one. A name
-is imported when it is first asked for: the command line starts, and can be interrupted, before numpy is loaded.
+The verbs of the command line are functions here: `publish`, `audit`, `challenge`, `compare`, `plan`; `open_journal` reads.
+A name is imported when it is first asked for: the command line starts, and can be interrupted, before numpy is loaded.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from wevent.errors import (
 
 if TYPE_CHECKING:
     from wevent.auditing import audit_journal as audit
+    from wevent.auditing.challenging import challenge
     from wevent.core.estimators.sampling import Sampling
     from wevent.core.estimators.weighting import Weighting
     from wevent.core.mechanism import (
@@ -74,7 +75,8 @@ if TYPE_CHECKING:
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
     from wevent.publishing.calling import publish
-    from wevent.publishing.session import Intent, RunReport
+    from wevent.publishing.intent import Intent
+    from wevent.publishing.session import RunReport
 
 __version__ = "0.1.0"
 
@@ -141,6 +143,7 @@ __all__ = [
     "Weighting",
     "WeventError",
     "audit",
+    "challenge",
     "compare",
     "local",
     "mechanisms",
@@ -155,6 +158,7 @@ __all__ = [
 
 _HOMES = {
     "wevent.auditing": ("audit",),
+    "wevent.auditing.challenging": ("challenge",),
     "wevent.core.estimators.sampling": ("Sampling",),
     "wevent.core.estimators.weighting": ("Weighting",),
     "wevent.core.mechanism": (
@@ -190,7 +194,8 @@ _HOMES = {
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
     "wevent.publishing.calling": ("publish",),
-    "wevent.publishing.session": ("Intent", "RunReport"),
+    "wevent.publishing.intent": ("Intent",),
+    "wevent.publishing.session": ("RunReport",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _NAMED_THERE = {"audit": "audit_journal"}

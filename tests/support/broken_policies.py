@@ -17,7 +17,7 @@ import wevent
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Budgets, History, Idle, Policy
-from wevent.core.permit import Reservation
+from wevent.core.permit import _GATE, Reservation
 from wevent.core.policies.absorption import Absorption
 from wevent.core.policies.distribution import Distribution
 from wevent.core.smoothers.hold import Hold
@@ -59,6 +59,20 @@ class ProbeForgettingLedger(Ledger):
         if reservation is not None:
             reservation = self.reserve(None, reservation.publication_budgets)
         super().commit(reservation, publication_charges)
+
+
+class AddingLedger(Ledger):
+    """A gate that adds before it compares: a sum of two huge offers wraps, and what is below zero passes."""
+
+    def reserve(self, probe: Any, publication: Any, level: int = 0) -> Reservation:
+        budgets = self._checked(probe), self._checked(publication)
+        exceeding = budgets[0] + budgets[1] > self._remaining
+        if exceeding.any():
+            row = int(exceeding.argmax())
+            asked = int(budgets[0][row]) + int(budgets[1][row])
+            raise wevent.InsufficientBudget(self.rows[row], asked, int(self._remaining[row]))
+        permits = None if probe is None else self._permit(budgets[0]), self._permit(budgets[1], level)
+        return Reservation(_GATE, self.slot, budgets, permits)
 
 
 # --- broken policies --------------------------------------------------------------------------------------------------
@@ -159,6 +173,20 @@ class SmallestBoundUnclipped(SmallestBound):
         return ledger.shares * np.minimum(history.slot - history.last_fresh - (taken - 1), ledger.windows)
 
 
+class IgnoredNullification(Absorption):
+    """Absorbs the shares of skipped slots and never gives them back: no slot after a publication is nullified."""
+
+    def offer(self, ledger: Budgets, history: History) -> Any:
+        return ledger.shares * np.minimum(history.slot - history.last_fresh, ledger.windows)
+
+
+class HugeOffer(Distribution):
+    """Offers so much that a share on top of it wraps around 64 bits."""
+
+    def offer(self, ledger: Budgets, history: History) -> Any:
+        return np.iinfo(np.int64).max - ledger.shares + 1
+
+
 class RoundedDownShares(Absorption):
     """With a refund, k_g = floor(charge / share): a charge of 1.9 shares owns the block of one."""
 
@@ -233,6 +261,7 @@ TRAPS = {
     "window one slot short, in the sum": Trap(ShortSumDistribution, Distribution, _MIXED, "pppppppp"),
     "window one slot short, in the share": Trap(ShortWindow, Absorption, _MIXED, "pppppppp"),
     "dissimilarity charge skipped": Trap(FreeProbe, Distribution, _MIXED, "pppppppp"),
+    "nullified slots ignored": Trap(IgnoredNullification, Absorption, _MIXED, "ssspppp"),
     "nullified by the smallest bound": Trap(
         SmallestBound, Absorption, _sizes((2, "0.8", 50), (4, "0.8", 50)), "ssspspppp"
     ),

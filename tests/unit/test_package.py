@@ -59,6 +59,7 @@ def modules(*, packages: bool = True) -> list[str]:
     return [module.name for module in found if "__main__" not in module.name]
 
 
+@pytest.mark.slow
 def test_the_examples_in_docstrings_are_true() -> None:
     tried = 0
     for name in modules():

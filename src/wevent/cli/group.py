@@ -26,6 +26,7 @@ _COMMANDS = {
     "releases": "Print or export the releases of a journal.",
     "plot": "Draw the releases of a journal or a file: a picture, or a page that opens offline.",
     "audit": "Re-check every window of every class of a journal.",
+    "challenge": "Look for a broken promise of a mechanism, by computing and from outside.",
     "users": "List and change who is registered with which requirement.",
     "token": "Make, list and revoke the service's tokens and people's own links.",
     "levels": "Show which levels are offered, what they protect, and how many hold them.",
@@ -67,7 +68,7 @@ class _LazyGroup(SuggestingGroup):
 def cli() -> None:
     """Live histograms of user event streams under personalised w-event differential privacy.
 
-    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 130 interrupted.
+    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 3 an audit that cannot say, 130 interrupted.
 
     Every command has --help, --quiet and --verbose; those that print facts have --json. The tab key completes after
     eval "$(_WEVENT_COMPLETE=bash_source wevent)" in bash; zsh_source and fish_source for other shells.

@@ -1,0 +1,226 @@
+"""The exact audit: the largest likelihood ratio of neighbouring streams that is found, against what was promised (spec 1).
+
+Every probability is computed from the law of the draws, in 60 digits; nothing is sampled, so what is found is a fact. What is
+not found may still be there: the streams and transcripts that are tried are few among all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from wevent.auditing.challenged import Challenged, Finding, Unclear
+from wevent.auditing.exact.cases import SEARCHED, SEARCHED_LOCAL, TABULATED, TINY, TINY_LOCAL, World, cases_of, responds
+from wevent.auditing.exact.enumeration import SLOTS, Enumeration
+from wevent.auditing.exact.pairs import Case, is_broken
+from wevent.auditing.exact.search import Search
+from wevent.auditing.exact.steered import NotFollowed, SteeredNoise, UnseenRandomness
+from wevent.auditing.exact.tabulation import largest_loss
+from wevent.core.arrays import IntArray
+from wevent.core.requirements import Requirement
+
+_TINY_PART = 0.25  # of the time
+_LATE_PART = 0.5  # of what is left after every case was tried
+_TABLE_S = 6.0  # for tables, at least, where they are the last resort
+
+
+def audit_exactly(
+    subject: Challenged,
+    *,
+    seconds: float,
+    seed: int,
+    tiny: bool = True,
+    rounds: int = 1,
+    until_broken: bool = False,
+    worlds: Sequence[World] | None = None,
+) -> list[Finding]:
+    """Compute likelihood ratios of transcripts under neighbouring streams, and compare the largest with the promise.
+
+    Args:
+        subject: what is audited; its random numbers must come from the source of noise that it is given.
+        seconds: about how long, if `rounds` do not take longer.
+        seed: decides what is tried; never what is drawn from.
+        tiny: whether tiny cases are enumerated, too.
+        rounds: how often every case is searched, however long that takes.
+        until_broken: whether the first finding that is broken ends the audit.
+        worlds: populations and numbers of cells to search in, instead of the audit's own.
+
+    Returns:
+        A finding for every requirement that was tried, by "exact: enumerated" and by "exact: searched"; where something
+        could not be followed by "exact: tabulated", too.
+
+    Raises:
+        WeventError: what the subject says if it refuses every population and number of cells.
+    """
+    began = time.monotonic()
+    local = responds(subject)
+    log = _Log(subject, until_broken)
+    chosen = (SEARCHED_LOCAL if local else SEARCHED) if worlds is None else worlds
+    tiny_cases = cases_of(subject, TINY_LOCAL if local else TINY) if tiny else []
+    cases = cases_of(subject, chosen)
+    if not (tiny_cases or cases):
+        subject.make(*chosen[0], SteeredNoise())  # refused everywhere: a mistake in its options, perhaps; it says which
+    _enumerate(log, tiny_cases, began + seconds * _TINY_PART)
+    _search(log, cases, began + seconds, seed, rounds)
+    if log.is_unclear and not log.ends:
+        _tabulate(log, cases_of(subject, TABULATED), max(_TABLE_S, began + seconds - time.monotonic()))
+    return list(log.findings.values())
+
+
+@dataclass
+class _Log:
+    """What was found, by audit and requirement."""
+
+    subject: Challenged
+    until_broken: bool
+    findings: dict[tuple[str, Requirement], Finding] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> bool:
+        """Whether enough was found."""
+        return self.until_broken and any(finding.broken for finding in self.findings.values())
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether something could not be computed that tables may show; what draws elsewhere has none."""
+        return any(finding.unclear == "cannot say" for finding in self.findings.values())
+
+    def is_done(self, audit: str, case: Case) -> bool:
+        """Whether this promise was found broken already, or cannot be followed."""
+        finding = self.findings.get((audit, case.requirement))
+        return finding is not None and finding.verdict != "nothing found"
+
+    def add(self, audit: str, case: Case, found: _Found, trials: int, seconds: float) -> None:
+        """Take note of the largest ratio of a case; that of its requirement is kept."""
+        key, shown = (audit, case.requirement), float(found.ratio)
+        made = Finding(
+            audit,
+            case.requirement,
+            shown,
+            is_broken(found.ratio, case.requirement),
+            None,
+            found.words,
+            trials,
+            seconds,
+            found.unclear,
+            found.obstacle,
+        )
+        before = self.findings.get(key)
+        if before is not None:
+            better = max(before, made, key=lambda one: (one.broken, one.shown))
+            reason = before if before.unclear else made
+            made = replace(
+                better,
+                trials=trials + before.trials,
+                seconds=seconds + before.seconds,
+                unclear=reason.unclear,
+                obstacle=reason.obstacle,
+            )
+        self.findings[key] = made
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What an attempt came to."""
+
+    ratio: Decimal
+    words: str
+    unclear: Unclear | None = None
+    obstacle: str = ""
+
+
+def _enumerate(log: _Log, cases: list[Case], until: float) -> None:
+    """Tiny cases, all of them one slot deeper in each round."""
+    audit = "exact: enumerated"
+    running = [(case, Enumeration(case, _others(case))) for case in cases]
+    for depth in range(1, SLOTS + 1):
+        for case, tree in running:
+            if log.is_done(audit, case) or tree.complete != depth - 1:
+                continue
+            limit = time.monotonic() + max(0.05, (until - time.monotonic()) / 3)
+            trials = tree.found.trials
+
+            def attempt(tree: Enumeration = tree, limit: float = limit) -> None:
+                tree.deepen(limit)
+
+            unclear, obstacle, taken = _timed(attempt)
+            words = _words(case, f"all {tree.complete} slots or less in the box", tree.found.story)
+            found = _Found(tree.found.ratio, words, unclear, obstacle)
+            log.add(audit, case, found, tree.found.trials - trials, taken)
+            if log.ends:
+                return
+
+
+def _search(log: _Log, cases: list[Case], until: float, seed: int, rounds: int) -> None:
+    """Trials of each case in turns, until time is up."""
+    audit = "exact: searched"
+    running = [(case, Search(case, seed)) for case in cases]
+    for done in count() if running else ():
+        for case, search in running:
+            if done >= rounds and time.monotonic() > until:
+                return
+            if log.is_done(audit, case):
+                continue
+            if done == rounds + 1 and search is running[0][1]:  # there is time for more than was asked for
+                limit = time.monotonic() + (until - time.monotonic()) * _LATE_PART
+                attempt: Callable[[], None] = partial(search.late, limit)
+            else:
+                attempt = search.trial
+            unclear, obstacle, taken = _timed(attempt)
+            found = _Found(search.found.ratio, _words(case, "", search.found.story), unclear, obstacle)
+            log.add(audit, case, found, 1, taken)
+            if log.ends:
+                return
+        if all(log.is_done(audit, case) for case in cases):
+            return
+
+
+def _tabulate(log: _Log, cases: list[Case], seconds: float) -> None:
+    """The whole law of one slot, where it could not be solved for."""
+    audit = "exact: tabulated"
+    for case in cases:
+        best: list[tuple[Decimal, tuple[str, ...], int]] = []
+        until = time.monotonic() + seconds / len(cases)
+
+        def attempt(case: Case = case, until: float = until, best: list[Any] = best) -> None:
+            best.append(largest_loss(case, until))
+
+        unclear, obstacle, taken = _timed(attempt)
+        ratio, story, tables = best[0] if best else (Decimal(0), (), 0)
+        log.add(audit, case, _Found(ratio, _words(case, "", story), unclear, obstacle), tables, taken)
+        if log.ends:
+            return
+
+
+def _timed(attempt: Callable[[], None]) -> tuple[Unclear | None, str, float]:
+    """What kept the audit from computing, if anything, and how long it took."""
+    began = time.monotonic()
+    unclear: Unclear | None = None
+    obstacle = ""
+    try:
+        attempt()
+    except UnseenRandomness as error:
+        unclear, obstacle = "own randomness", f"randomness that the audit cannot see: {error}"
+    except NotFollowed as error:
+        unclear, obstacle = "cannot say", f"noise that the audit cannot follow: {error}"
+    return unclear, obstacle, time.monotonic() - began
+
+
+def _others(case: Case) -> IntArray:
+    """Who else is there in a tiny case: nobody, so that a draw of one unit up or down reaches every ratio."""
+    return np.zeros((len(case.population.classes), case.cells), dtype=np.int64)
+
+
+def _words(case: Case, tried: str, story: tuple[str, ...]) -> str:
+    if not story:
+        return "no difference"
+    people = ", ".join(f"{size} × {requirement!r}" for requirement, size in case.population.items())
+    start = f"{case.cells} cells, registered {people}"
+    return "; ".join([start, *([tried] if tried else []), *story])

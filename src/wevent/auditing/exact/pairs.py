@@ -1,0 +1,203 @@
+"""Pairs of neighbouring streams, slot by slot, with one outcome for both (spec 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+from itertools import combinations
+
+import numpy as np
+
+from wevent.auditing.challenged import Challenged
+from wevent.auditing.exact.laws import EXACT, TooManyDraws
+from wevent.auditing.exact.sides import Side, log_ratio
+from wevent.auditing.exact.slot_law import SlotLaw
+from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.steered import Chooser, NotFollowed, SteeredNoise, UnseenRandomness, as_it_is
+from wevent.core.arrays import IntArray
+from wevent.core.budget import NANO
+from wevent.core.requirements import Population, Requirement
+
+_REPEATS = 24  # other randomness shows the same outcome by chance, but not so often
+MARGIN = Decimal("1e-40")
+"""What rounding in 60 digits can add to a log ratio, and more: a loss is called broken only beyond it."""
+
+Record = frozenset[int]
+"""The cells that the victim is in within a slot; empty: absent."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A subject in a small world, and whose promise is tried.
+
+    Attributes:
+        subject: what is audited.
+        population: who is registered.
+        cells: d.
+        victim: the class of the user whose records differ.
+    """
+
+    subject: Challenged
+    population: Population
+    cells: int
+    victim: int
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the victim was promised."""
+        return self.population.classes[self.victim]
+
+    @property
+    def most_cells(self) -> int:
+        """k: how many cells a user may be in."""
+        return min(int(self.subject.options.get("max_cells_per_user") or 1), self.cells)
+
+    def records(self) -> list[Record]:
+        """Every record that the victim can have in a slot."""
+        sizes = range(self.most_cells + 1)
+        return [frozenset(chosen) for size in sizes for chosen in combinations(range(self.cells), size)]
+
+    def differences(self) -> list[tuple[Record, Record]]:
+        """Every two records of a slot that neighbours may have, in both orders (spec 1)."""
+        absent: Record = frozenset()
+        replaces = self.subject.options.get("neighbours") == "replace"
+        records = self.records()
+        return [
+            (first, second)
+            for first in records
+            for second in records
+            if first != second and (replaces or absent in (first, second))
+        ]
+
+    def counts(self, others: IntArray, record: Record) -> IntArray:
+        """The others and the victim."""
+        counts = others.copy()
+        for cell in record:
+            counts[self.victim, cell] += 1
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class PairMove:
+    """One slot of both streams: the others, the victim's record in each, and how the outcome is drawn on the first."""
+
+    others: IntArray
+    first: Record
+    second: Record
+    choose: Chooser = as_it_is
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """Both streams after some slots with the same outcomes.
+
+    Attributes:
+        first, second: the two sides.
+        ratio: ln P(first) − ln P(second) of what was seen.
+        story: per slot, what happened, in words.
+        last: the run that showed the last outcome.
+        before: the moment before it, and the move.
+    """
+
+    first: Side
+    second: Side
+    ratio: Decimal = Decimal(0)
+    story: tuple[str, ...] = ()
+    last: SlotRun | None = None
+    before: tuple[Moment, PairMove] | None = None
+
+    @property
+    def slot(self) -> int:
+        """The number of the next slot."""
+        return len(self.story) + 1
+
+
+@dataclass
+class Playing:
+    """Plays moves of one case; the law of its slots is learnt once."""
+
+    case: Case
+    law: SlotLaw = field(default_factory=SlotLaw)
+    played: int = 0
+
+    def start(self) -> Moment:
+        """Before slot 1: a publisher that knows nothing, on both sides."""
+        publisher = self.case.subject.make(self.case.population, self.case.cells, SteeredNoise())
+        side = Side(((Decimal(1), publisher),))
+        return Moment(side, side)
+
+    def play(self, moment: Moment, move: PairMove) -> Moment:
+        """One more slot: an outcome drawn on the first stream, and its probability on both.
+
+        A ratio above the promise is computed a second time, with care: what is called broken rests on no assumption that
+        was learnt in another slot.
+
+        Raises:
+            UnseenRandomness: if the first stream itself cannot show its outcome again.
+            NotFollowed: if it can, but not in a way that the audit computes.
+            TooManyDraws: if there is too much to enumerate; play another move.
+        """
+        self.played += 1
+        after = self._after(self.law, moment, move, self._drawn(moment, move))
+        return after if not is_broken(after.ratio.copy_abs(), self.case.requirement) else self._confirmed(after)
+
+    def _drawn(self, moment: Moment, move: PairMove) -> SlotRun:
+        run = run_slot(moment.first.likeliest, self.case.counts(move.others, move.first), (), move.choose)
+        if not _is_enumerable(run):
+            raise TooManyDraws
+        return run
+
+    def _after(self, law: SlotLaw, moment: Moment, move: PairMove, run: SlotRun) -> Moment:
+        """Both sides after a slot with this outcome."""
+        counts = self.case.counts(move.others, move.first)
+        try:
+            first = moment.first.after(law, counts, run)
+        except NotFollowed:
+            self._check_repeats(moment, counts, run)
+            raise
+        if not first.states:
+            self._check_repeats(moment, counts, run)
+            raise NotFollowed("an outcome that its draws lead to, but not in proportion to them")
+        if move.first == move.second and moment.first is moment.second:
+            second = first
+        else:
+            second = moment.second.after(law, self.case.counts(move.others, move.second), run)
+        text = (
+            f"slot {moment.slot}: others {move.others.tolist()}, victim {_told(move.first)} / {_told(move.second)}: "
+            f"{run.words}"
+        )
+        return Moment(first, second, log_ratio(first, second), (*moment.story, text), run, (moment, move))
+
+    @staticmethod
+    def _check_repeats(moment: Moment, counts: IntArray, run: SlotRun) -> None:
+        """Whether an outcome that was not solved for follows from its draws at all, and not by chance once."""
+        for _ in range(_REPEATS):
+            if all(run_slot(state, counts, run.draws).outcome != run.outcome for _, state in moment.first.states):
+                raise UnseenRandomness("an outcome that its own counts and draws do not lead to again")
+
+    def _confirmed(self, moment: Moment) -> Moment:
+        """The same from where the streams part, everything learnt anew and every draw checked to be the only one."""
+        moves: list[tuple[PairMove, SlotRun]] = []
+        start = moment
+        while start.before is not None and start.first is not start.second:
+            assert start.last is not None
+            moves.append((start.before[1], start.last))
+            start = start.before[0]
+        law = SlotLaw(careful=True)
+        for move, run in reversed(moves):
+            start = self._after(law, start, move, run)
+        return start
+
+
+def is_broken(ratio: Decimal, requirement: Requirement) -> bool:
+    """Whether the logarithm of a ratio is more than was promised."""
+    with localcontext(EXACT):
+        return ratio > Decimal(requirement.nano) / NANO + MARGIN
+
+
+def _is_enumerable(run: SlotRun) -> bool:
+    return all(np.abs(draw).max(initial=0) < 2**62 for draw in run.draws)
+
+
+def _told(record: Record) -> str:
+    return "in " + ", ".join(map(str, sorted(record))) if record else "absent"

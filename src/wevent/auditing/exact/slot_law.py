@@ -1,0 +1,206 @@
+"""The probability of a slot's outcome, given counts and a publisher's state, by running the publisher on chosen draws.
+
+The publisher is run as it is; the audit only decides its draws. Calls for samples and reports are enumerated. A call for
+Laplace noise is solved: some runs show how the outcome moves with the draw, the draws that give the wanted outcome
+follow, and a run verifies them to the last bit. What no draw gives has probability 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wevent.auditing.challenged import Stepping
+from wevent.auditing.exact.equal_draws import Level, reach_monotone
+from wevent.auditing.exact.laws import EXACT, LaplaceCall, laplace_probability
+from wevent.auditing.exact.responses import Slopes, learn_slopes
+from wevent.auditing.exact.slot_run import SlotRun, run_slot
+from wevent.auditing.exact.steered import NotFollowed
+from wevent.core.arrays import FloatArray, IntArray
+
+_CORRECTIONS = 4  # of a solved draw, for floats that are rounded on their way out
+_CHECKED = 16  # of so many solved draws one is checked to be the only one
+
+
+class Branch(NamedTuple):
+    """A way to an outcome: the probability of its draws, and the publisher after it."""
+
+    probability: Decimal
+    state: Stepping
+
+
+class SlotLaw:
+    """The law of slots of one subject; learns slopes once and verifies every use of them.
+
+    Args:
+        careful: whether slopes are learnt anew for every use, and every solved draw is checked to be the only one.
+    """
+
+    def __init__(self, *, careful: bool = False) -> None:
+        self._careful = careful
+        self._learnt: dict[tuple[Any, ...], Slopes] = {}
+        self._solutions_so_far = 0
+
+    def branches(self, state: Stepping, counts: IntArray, wanted: SlotRun) -> list[Branch]:
+        """Every way from this state with these counts to the outcome of another run.
+
+        Raises:
+            TooManyDraws: if the counts are too large to enumerate samples or reports.
+            NotFollowed: if noise cannot be solved for.
+        """
+        found: list[Branch] = []
+        self._explore(state, counts, wanted, [], Decimal(1), found)
+        return found
+
+    def _explore(
+        self,
+        state: Stepping,
+        counts: IntArray,
+        wanted: SlotRun,
+        script: list[IntArray],
+        probability: Decimal,
+        found: list[Branch],
+        run: SlotRun | None = None,
+    ) -> None:
+        run = run_slot(state, counts, script) if run is None else run
+        if len(script) >= len(run.calls):
+            if run.outcome == wanted.outcome:
+                found.append(Branch(probability, run.state))
+            return
+        call = run.calls[len(script)]
+        if isinstance(call, LaplaceCall):
+            ways = len(found)
+            for draw, chance, after in self._solutions(state, counts, wanted, script, run):
+                longer = [*script, draw]
+                self._explore(state, counts, wanted, longer, EXACT.multiply(probability, chance), found, after)
+                if len(found) > ways:
+                    return
+            return
+        for draw, chance in call.options():
+            if chance:
+                longer = [*script, draw]
+                self._explore(state, counts, wanted, longer, EXACT.multiply(probability, chance), found)
+
+    def _solutions(
+        self, state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun
+    ) -> Iterator[tuple[IntArray, Decimal, SlotRun]]:
+        """The draw that shows the wanted numbers, its probability, and the run with it; nothing if there is none.
+
+        First by what was learnt in another slot. The same noise may count differently here: if that leads nowhere, learn
+        anew, for what no draw gives has probability 0, and that is a verdict.
+        """
+        call = run.calls[len(script)]
+        assert isinstance(call, LaplaceCall)
+        key = (len(script), len(run.calls), call.size, call.scale, tuple(run.observables))
+        if key in self._learnt and not self._careful:
+            with suppress(NotFollowed):  # by what was learnt elsewhere
+                yield from self._solved(state, counts, wanted, script, run, self._learnt[key])
+        self._learnt[key] = learn_slopes(state, counts, script, run)
+        yield from self._solved(state, counts, wanted, script, run, self._learnt[key])
+
+    def _solved(
+        self, state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
+    ) -> Iterator[tuple[IntArray, Decimal, SlotRun]]:
+        found = _reached(state, counts, wanted, script, run, slopes)
+        if found is None:
+            return
+        draw, reached = found
+        call = run.calls[len(script)]
+        assert isinstance(call, LaplaceCall)
+        if not slopes.linear:
+            yield draw, Level(state, counts, script, draw, slopes, reached).probability(call.scale), reached
+            return
+        if self._careful or self._solutions_so_far % _CHECKED == 0:
+            check_only(state, counts, script, draw, slopes.told, reached)
+        self._solutions_so_far += 1
+        total = int(np.abs(draw[slopes.told]).sum())
+        yield draw, laplace_probability(call.scale, len(slopes.told), total), reached
+
+
+def _reached(
+    state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
+) -> tuple[IntArray, SlotRun] | None:
+    """A draw with which the numbers are the wanted ones, and the run with it; None if there is none."""
+    if any(name not in wanted.observables for name in slopes.keys):
+        return None
+    reach = _reach if slopes.linear else reach_monotone
+    return reach(state, counts, wanted, script, run, slopes)
+
+
+def _reach(
+    state: Stepping, counts: IntArray, wanted: SlotRun, script: list[IntArray], run: SlotRun, slopes: Slopes
+) -> tuple[IntArray, SlotRun] | None:
+    """The same for numbers that move in proportion.
+
+    Raises:
+        NotFollowed: if that is not known: more noise still changes the numbers, and they do not become the wanted ones.
+    """
+    draw, reached = run.calls[len(script)].default(), run
+    missing: list[float] = []
+    for _ in range(_CORRECTIONS + 1):
+        before = missing
+        missing = _missing(wanted, reached, slopes)
+        if not any(missing):
+            return draw, reached
+        if missing == before:  # noise that is cut off: more of it changes nothing
+            return None
+        steps = slopes.inverse @ np.array(missing)
+        if not np.isfinite(steps).all() or np.abs(steps).max() > 2.0**60:
+            return None
+        whole = np.rint(steps).astype(np.int64)
+        if not whole.any():
+            return _beside(state, counts, wanted, script, slopes, draw, steps)
+        draw = draw.copy()
+        draw[slopes.told] += whole
+        reached = run_slot(state, counts, [*script, draw])
+    raise NotFollowed("noise that moves what is shown unevenly")
+
+
+def _missing(wanted: SlotRun, reached: SlotRun, slopes: Slopes) -> list[float]:
+    return [wanted.observables[name] - reached.observables.get(name, np.nan) for name in slopes.keys]
+
+
+def _beside(
+    state: Stepping,
+    counts: IntArray,
+    wanted: SlotRun,
+    script: list[IntArray],
+    slopes: Slopes,
+    draw: IntArray,
+    steps: FloatArray,
+) -> tuple[IntArray, SlotRun] | None:
+    """Where less than half a unit of noise is missing: the next draw, if it shows the wanted numbers; None if it is beyond.
+
+    Raises:
+        NotFollowed: if it is not: numbers move less with the noise here than where that was learnt.
+    """
+    place = int(np.abs(steps).argmax())
+    next_draw = draw.copy()
+    next_draw[slopes.told[place]] += 1 if steps[place] > 0 else -1
+    reached = run_slot(state, counts, [*script, next_draw])
+    missing = _missing(wanted, reached, slopes)
+    if not any(missing):
+        return next_draw, reached
+    if (slopes.inverse @ np.array(missing))[place] * steps[place] > 0:
+        raise NotFollowed("noise that moves what is shown unevenly")
+    return None
+
+
+def check_only(
+    state: Stepping, counts: IntArray, script: list[IntArray], draw: IntArray, told: list[int], reached: SlotRun
+) -> None:
+    """Whether draws beside a solved one show something else.
+
+    Raises:
+        NotFollowed: if not: its probability would not be all there is.
+    """
+    for place in told:
+        for step in (-1, 1):
+            beside = draw.copy()
+            beside[place] += step
+            if run_slot(state, counts, [*script, beside]).outcome == reached.outcome:
+                raise NotFollowed("different noise that shows the same outcome")

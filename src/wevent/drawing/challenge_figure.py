@@ -1,0 +1,44 @@
+"""A picture of a challenge: what was shown of every promise, beside the promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wevent.drawing.canvas import picture
+from wevent.drawing.looks import GREY, INK, LOSS
+from wevent.drawing.marks import heading
+
+_MOST = 2.0  # promises: what is more is drawn as that
+
+
+class ShownLoss(NamedTuple):
+    """One row: who audited what, what was promised and what was shown."""
+
+    label: str
+    promised: float
+    shown: float
+    broken: bool
+
+
+def draw_challenge(title: str, facts: str, rows: Sequence[ShownLoss], path: Path) -> None:
+    """A bar for every promise, as long as what was shown of it; the promise is the line that no bar may cross."""
+    with picture(path, 1, 1, size=(8.5, 1.6 + 0.32 * len(rows))) as (drawn, axes):
+        axis = axes[0, 0]
+        heading(
+            drawn, title, facts, "Bar: the largest loss that was shown, as a part of the promised ε. Line: the promise."
+        )
+        for place, row in enumerate(reversed(rows)):
+            part = row.shown / row.promised if math.isfinite(row.shown) else math.inf
+            axis.barh(place, min(part, _MOST), height=0.55, color=LOSS if row.broken else GREY)
+            said = f"{row.shown:.3g} of {row.promised:.3g}" if math.isfinite(row.shown) else f"∞ of {row.promised:.3g}"
+            axis.annotate(
+                said, (min(part, _MOST), place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+            )
+        axis.axvline(1.0, color=INK, linewidth=1.2)
+        axis.set_yticks(range(len(rows)), [row.label for row in reversed(rows)])
+        axis.set_xlim(0.0, max([1.25, *(min(row.shown / row.promised, _MOST) * 1.15 for row in rows)]))
+        axis.xaxis.set_major_formatter(lambda part, _: f"{part:.0%}")
+        axis.grid(axis="y", visible=False)

@@ -1,0 +1,74 @@
+"""Wrong ways that are easy to write: the machine must find each of them, or it could not find the next one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.fault.broken import EmitsBeforeCommit
+from tests.property.machines.life_machine import LifeMachine
+from tests.property.machines.stores import MemoryStore
+from tests.support.memory_journal import MemoryJournal
+from wevent.journal.contents import Batch, Hook, no_hook
+from wevent.journal.contract import Journal
+from wevent.people.histories import Boundary
+from wevent.people.holdout import HoldOut, Restore
+from wevent.publishing import staleness
+
+_charge_elsewhere = staleness._charge_elsewhere
+
+
+class EmitsFirst(LifeMachine):
+    """After a crash a slot is drawn again, and goes out with other numbers."""
+
+    make_store = MemoryStore
+    publication = EmitsBeforeCommit
+
+
+class FreeJournal(MemoryJournal):
+    """Stores releases without what they cost."""
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        free = [dataclasses.replace(one, probe=one.probe * 0, publication=one.publication * 0) for one in batch.records]
+        super().commit(batch._replace(records=free, state=None), at)
+
+
+class ForgetsCharges(LifeMachine):
+    """After every start the ledger is empty."""
+
+    make_store = staticmethod(lambda folder: MemoryStore(folder, FreeJournal))
+
+
+def _costs_nothing(journal: Journal, through: int) -> Batch:
+    batch = _charge_elsewhere(journal, through)
+    free = [dataclasses.replace(record, publication=record.publication * 0) for record in batch.records]
+    return batch._replace(records=free, state=None)
+
+
+def _is_not_closed(journal: Journal, through: int) -> Batch:
+    return Batch((), None, None, through)
+
+
+Patch = tuple[Any, str, Any]
+BROKEN_RULES: dict[str, Patch] = {
+    "a change waits for nothing": (HoldOut, "first_slot", lambda self, key, asked, past, bucket, since: asked),
+    "who leaves is forgotten": (
+        *(Boundary, "_ended"),
+        lambda self, history, current: [row for row in history if row is not current],
+    ),
+    "memberships after a restore are believed": (Restore, "doubts", lambda self, bucket: False),
+    "a joiner was no stranger": (HoldOut, "as_stranger", lambda self, slot: []),
+    "slots released elsewhere cost nothing": (staleness, "_charge_elsewhere", _costs_nothing),
+    "slots released elsewhere are drawn": (staleness, "_charge_elsewhere", _is_not_closed),
+}
+BROKEN_MACHINES = {"a slot goes out before it is stored": EmitsFirst, "charges are not stored": ForgetsCharges}
+
+
+def broken(name: str, patching: pytest.MonkeyPatch) -> type[LifeMachine]:
+    """The machine over what is broken."""
+    if name in BROKEN_MACHINES:
+        return BROKEN_MACHINES[name]
+    patching.setattr(*BROKEN_RULES[name])
+    return type("BrokenLife", (LifeMachine,), {"make_store": MemoryStore})

@@ -1,0 +1,83 @@
+"""What a bug of the zoo is, and how one is put in: one thing replaced at run time, everything else as it is shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from wevent.auditing.challenged import Challenged
+from wevent.core.requirements import Population
+
+Undone = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What an audit is pointed at: the product with a bug, or its healthy counterpart.
+
+    Attributes:
+        aided: whether an audit may begin where the bug matters: with the population, decisions, lives, records below.
+        undone: while it is entered, the code has the bug; a healthy subject has nothing to enter.
+        challenged: the mechanism, for audits of mechanisms.
+        population: one in which the bug costs something.
+        script: decisions to force in each slot, p to publish and s to skip, for the audit of a journal's windows.
+        lives: seeds of whole lives to begin with: in most nothing happens that the bug would spoil.
+        command: the name of the bug that a command in a process of its own is to have.
+        records: what `pairs_of` is asked for to begin with: kind of record, way, format, seed.
+    """
+
+    aided: bool = True
+    undone: Undone = nullcontext
+    challenged: Challenged | None = None
+    population: Population | None = None
+    script: str = ""
+    lives: tuple[int, ...] = ()
+    command: str = ""
+    records: tuple[tuple[str, str, str | None, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """A mistake that somebody made, or could make.
+
+    Attributes:
+        name: what it is called.
+        sentence: what is wrong.
+        origin: where it comes from: somebody's code, a line of the specification, a repair.
+        broken: the product with it.
+        healthy: the product without it, otherwise the same.
+        audits: which audits are meant for it, the quickest first.
+    """
+
+    name: str
+    sentence: str
+    origin: str
+    broken: Subject
+    healthy: Subject
+    audits: tuple[str, ...]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Something else stands under a name of a class or a module, for a while."""
+    before = vars(owner)[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def together(*replacements: tuple[Any, str, Any]) -> Undone:
+    """Several names replaced at once: one thing that is written in two places."""
+
+    @contextmanager
+    def undone() -> Iterator[None]:
+        with ExitStack() as stack:
+            for owner, name, value in replacements:
+                stack.enter_context(replaced(owner, name, value))
+            yield
+
+    return undone

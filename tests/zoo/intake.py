@@ -1,0 +1,99 @@
+"""Bugs on the way from records to releases: what one person's record does to others' (spec 1)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.zoo.bug import Bug, Subject, Undone, together
+from wevent.journal.tables.sealed import PendingKeys
+from wevent.publishing.loop import Publication
+from wevent.streams import LineSource
+from wevent.streams.records import delimited
+from wevent.streams.stream_settings import StreamSettings
+
+_QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
+
+
+def _closed_by_events() -> Undone:
+    """The latest event says what time it is."""
+    sort_in = LineSource._sort_in
+
+    def hurried(self: LineSource, batch: Any) -> None:
+        sort_in(self, batch)
+        if len(batch.times):
+            self._closed = max(self._closed, self._clock.slot_of(int(batch.times.max())) - 1)
+
+    return together((LineSource, "_sort_in", hurried))
+
+
+_STRICT = property(lambda self: True, lambda self, value: None)  # whatever the settings say
+
+
+def _quotes_over_lines() -> Undone:
+    """A quoted field goes on over line ends, as RFC 4180 has it."""
+    split_fields = delimited.split_fields
+
+    def split(lines: bytes, delimiter: str, width: int, wanted: Any) -> Any:
+        joined = _QUOTED.sub(lambda field: field[0].replace(b"\n", b" "), lines)
+        return split_fields(joined.removesuffix(b" ") + b"\n" * (joined[-1:] == b" "), delimiter, width, wanted)
+
+    return together((delimited, "split_fields", split))
+
+
+def _clear(self: PendingKeys, events: bytes) -> bytes:
+    self._next = None
+    return events
+
+
+def _bug(name: str, sentence: str, origin: str, undone: Undone, audits: tuple[str, ...], *records: Any) -> Bug:
+    return Bug(
+        name=name,
+        sentence=sentence,
+        origin=origin,
+        broken=Subject(undone=undone, command=name, records=records),
+        healthy=Subject(records=records),
+        audits=audits,
+    )
+
+
+INTAKE = (
+    _bug(
+        "slot closed by a far-future timestamp",
+        "The latest event is the clock: one person's event from next year closes every slot until then.",
+        "watermarks of stream engines; ▲ of section 1 of the specification",
+        _closed_by_events(),
+        ("pairs of runs",),
+        ("far future", "clock", None, 89),
+    ),
+    _bug(
+        "run that stops on one user's record",
+        "The first malformed line ends the run.",
+        "an exception that nobody catches; ▲ of section 1 of the specification",
+        together((StreamSettings, "strict", _STRICT)),
+        ("pairs of runs", "black box: command"),
+        ("cut off", "clock", None, 8),
+    ),
+    _bug(
+        "CSV quote that swallows others' records",
+        "A quote that is never closed takes in the lines up to the next one.",
+        "RFC 4180 and every CSV reader that keeps it; ▲ of section 1 of the specification",
+        _quotes_over_lines(),
+        ("pairs of runs", "black box: command"),
+        ("broken syntax", "files", "csv", 2867),
+    ),
+    _bug(
+        "raw events left in a log",
+        "Events of open slots are stored as they are: the write-ahead log has them when the slot is long over.",
+        "a repair (`tests/mutants`: events, pending ones are stored in clear)",
+        together((PendingKeys, "seal", _clear), (PendingKeys, "unseal", lambda self, sealed: sealed)),
+        ("files",),
+    ),
+    _bug(
+        "release time that depends on counts",
+        "A release goes out when it is ready, and counting takes longer the more there is to count.",
+        "a repair (`tests/mutants`: service, a release goes out when it is ready)",
+        together((Publication, "_hold", lambda self, slot: True)),
+        ("clock",),
+    ),
+)
