@@ -27,6 +27,7 @@ _PROGRESS = re.compile(r"\S+: \d+ of \d+ runs done")  # said once a minute: by a
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 _SECONDS = 300
 _READY_S = 60
+_STOP_S = 30
 
 
 class Failed(AssertionError):
@@ -64,10 +65,12 @@ class PageRun:
         if self._python is not None:
             self._python[0].kill()
             self._python[0].join()
-        for process in self._begun:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        for process in self._begun:  # asked first: what has begun something itself ends that, too
+            for asking, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, None)):
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, asking)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(patience_s)
 
     def run(self, block: Block) -> None:
         """Do what a block says.
@@ -98,7 +101,8 @@ class PageRun:
         for file in self._folder.glob("*.toml"):
             file.write_text(file.read_text(encoding="utf-8").replace(PLACE, self._place), encoding="utf-8")
         if name in BACKGROUND:
-            self._begin(block, *BACKGROUND[name])
+            text, words = BACKGROUND[name]
+            self._begin(block, text.replace(PLACE, self._place), words)
 
     def _begin(self, block: Block, text: str, words: str) -> None:
         """Start a command and wait for what it says."""
@@ -173,7 +177,9 @@ def _prepared(text: str, numbers: bool, column: str | None) -> list[str]:
     if column is not None:
         lines = _without_column(lines, column)
     if numbers:
-        lines = [" ".join(_NUMBER.sub("#", line).split()) for line in lines]
+        lines = [
+            " ".join(re.sub("#(?:,#)+", "#", _NUMBER.sub("#", line)).split()) for line in lines
+        ]  # "24,101": one or two
         lines = [re.sub("─+", "─", line) for line in lines]
     return lines
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.docs.blocks import read_blocks
 from tests.support.commands import run
+from tests.support.journals import copy_schema
+from tests.support.postgres_server import own_schema, shared_url
+from wevent.journal import PostgresPlace, journal_place
 
 _TUTORIAL = Path(__file__).parents[2] / "docs/tutorial/compare-and-plan.md"
 
@@ -84,10 +88,39 @@ def _service(folder: Path) -> None:
     (folder / "service.token").write_text(done.out)
 
 
+def _city(folder: Path) -> None:
+    """Nothing: `make serve` makes its own folder."""
+
+
+def _database(folder: Path) -> None:
+    """The example of `wevent init`, with its journal in a schema of a real database."""
+    _must(folder, "init", ".")
+    (folder / "side").mkdir(mode=0o700)
+    settings = folder / "wevent.toml"
+    address = f"{shared_url()}?schema={own_schema()}&side=side"
+    settings.write_text(settings.read_text().replace('journal = "run.journal"', f'journal = "{address}"'))
+
+
+def _database_put_back(folder: Path) -> None:
+    """Its journal went on to slot 200, then the database was put back to where it was."""
+    place = journal_place(tomllib.loads((folder / "wevent.toml").read_text())["journal"], folder)
+    assert isinstance(place, PostgresPlace)
+    backup = f"{place.schema}_backup"
+    copy_schema(place, place.schema, backup)
+    _must(folder, "publish", "--config", "wevent.toml", "--end", "2026-01-01T16:40:00Z")
+    copy_schema(place, backup, place.schema)
+
+
 PLACE = "127.0.0.1:8080"
 """Where services of pages listen, as pages show it; what runs has a port of its own."""
 
-BACKGROUND = {"service": ("wevent serve --config wevent.toml", "Serving")}
+BACKGROUND = {
+    "service": ("wevent serve --config wevent.toml", "Serving"),
+    "city": (
+        f"place={PLACE}; exec python -m wevent.experiments.live_city --port ${{place#*:}} --users 4000",
+        "the page",
+    ),
+}
 """What goes on running after a setup: the command, and what it says when it is ready."""
 
 SETUPS: dict[str, Callable[[Path], None]] = {
@@ -96,6 +129,9 @@ SETUPS: dict[str, Callable[[Path], None]] = {
     "half a day": _half_a_day,
     "lost journal": _lost_journal,
     "lost side file": _lost_side_file,
+    "database": _database,
+    "database put back": _database_put_back,
     "odd columns": _odd_columns,
     "service": _service,
+    "city": _city,
 }
