@@ -63,5 +63,5 @@ class JournalFollower(threading.Thread):
     def _see(self, committed: int) -> None:
         if committed > self._state.committed:
             self._events.destroy(committed)
-            self._state.committed = max(self._state.committed, committed)
+            self._state.advance(committed)
             self._told(committed)

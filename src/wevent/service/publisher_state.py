@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,6 +62,12 @@ class PublisherState:
     receiver: Receiver | None = field(default=None, repr=False)
     now_us: Callable[[], int] = wall_clock_us
     monotonic_s: Callable[[], float] = time.monotonic
+    _advancing: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def advance(self, slot: int) -> None:
+        """A slot was released; from any thread, in any order."""
+        with self._advancing:
+            self.committed = max(self.committed, slot)
 
     @property
     def behind(self) -> int:

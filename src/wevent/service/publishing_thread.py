@@ -85,5 +85,5 @@ class PublishingThread(threading.Thread, ABC):
         """Close what is open, however it ended."""
 
     def _progress(self, slot: int, last: int | None) -> None:
-        self._state.committed = max(self._state.committed, slot)
+        self._state.advance(slot)
         self._watch.progress(slot, last)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from wevent.errors import WeventError
@@ -27,6 +28,7 @@ _KEPT_BYTES = 32 << 20
 _PIECE = 100  # slots that are read from the journal at once, fewer if they are large
 _PIECE_BYTES = 1 << 20  # after so much a piece ends: a release of a million cells has a hundred times that
 _SENT_BYTES = 1 << 16  # about so much is handed to a connection at once: whoever does not read it, costs no more
+_AGAIN_S = 1.0  # between attempts to read what is known to be out
 _DATA = b"data: "
 _STILL_HERE = b": still here\n\n"
 _log = logging.getLogger("wevent.service.release_feed")
@@ -118,13 +120,23 @@ class ReleaseFeed:
 
     async def follow(self) -> None:
         """Take in what is committed from now on, until `close`."""
+        failed = False
         while not self._closed:
-            await self._news.wait()
+            await self._something()
             self._news.clear()
             try:
                 await self._catch_up()
+                failed = False
             except WeventError as error:  # of the journal itself the publisher meets the same, and ends with it
-                _log.error("releases cannot be read, which is tried again with the next one: %s", error)
+                if not failed:
+                    _log.error("releases cannot be read, which is tried again: %s", error)
+                failed = True
+
+    async def _something(self) -> None:
+        """Wait for news; for a moment only while something is out that was not read: the next slot may be days away."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AGAIN_S if self.committed < self._wanted else None):
+                await self._news.wait()
 
     async def read(self, first: int, last: int) -> Piece:
         """Some releases from a slot on, from here or from the journal."""
@@ -197,7 +209,7 @@ class ReleaseFeed:
             first, last = self.committed + 1, min(self._wanted, self.committed + _PIECE)
             piece = await self._reader.ask(lambda journal, a=first, b=last: _known_piece(journal, a, b))  # type: ignore[misc]
             if piece.through < first:
-                return  # with the next slot again
+                return  # in a moment again
             for one in piece.releases:
                 self._kept[one.slot] = one
                 self._bytes += len(one.event)

@@ -49,6 +49,7 @@ class ReplicaThread(PublishingThread):
         self._follower: JournalFollower | None = None
         self._totals: Counter[str] = Counter()
         self._role = RoleLog()
+        self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
         self._let_in: Callable[[], None] = lambda: None
         self._settled: tuple[Settings, SlotClock, int | None] | None = None  # what events are taken in under
@@ -57,16 +58,16 @@ class ReplicaThread(PublishingThread):
         """Be the writer whenever that is possible, until the last slot is out or it is stopped."""
         self._state.role = "standby"
         report: RunReport | None = None
-        while not self._asked.is_set():
+        while report is None and not self._asked.is_set():
             try:
                 report = self._write()
-                break
             except JournalLocked:
-                self._stand_by()
+                pass
             except StorageFailed as error:  # the database is away, is a standby, or has no room: that may change
-                if self._follower is None or isinstance(error, ReaderGone):  # an address that was never right
+                if isinstance(error, ReaderGone):
                     raise
-                self._role.stops_writing(error)
+                self._bear(error)
+            if report is None:
                 self._stand_by()
         self._stop_parts()
         turns = tuple((first, last) for first, last in self._turns if first <= last)
@@ -106,6 +107,19 @@ class ReplicaThread(PublishingThread):
             for source in sources:
                 self._totals.update(source.totals())
 
+    def _bear(self, error: StorageFailed) -> None:
+        """Wait before the journal is tried again, the longer the more often it failed: each attempt of a writer costs a
+        fence, and ends the sessions of the one before.
+
+        Raises:
+            StorageFailed: this one, before the journal was ever used: an address that was never right.
+        """
+        if self._follower is None:
+            raise error
+        self._role.stops_writing(error)
+        self._rest_s = min(max(2 * self._rest_s, _TRY_S), self._place.lease_s)
+        self._asked.wait(self._rest_s)
+
     def _stand_by(self) -> None:
         """Wait until it may be worth while to try again: nobody writes, or whoever does may be standing still."""
         waited_s = 0.0
@@ -113,7 +127,8 @@ class ReplicaThread(PublishingThread):
             waited_s += _TRY_S
             try:
                 if self._follower is None:
-                    if not is_begun(self._place):  # somebody is about to
+                    if not is_begun(self._place):
+                        self._role.waits()
                         continue
                     self._join()
                 with open_journal(self._place, patience_s=0.0) as journal:
@@ -123,6 +138,8 @@ class ReplicaThread(PublishingThread):
                 self._role.stands_by(writer)
             except JournalUnreachable:
                 waited_s = 0.0
+            except StorageFailed as error:
+                self._bear(error)
 
     def _join(self) -> None:
         """Take events in, and follow the journal, which another replica has begun."""
@@ -147,6 +164,7 @@ class ReplicaThread(PublishingThread):
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
+        self._rest_s = 0.0
         super()._progress(slot, last)
 
     def _take_part(self, committed: int) -> None:
@@ -154,7 +172,7 @@ class ReplicaThread(PublishingThread):
         assert self._settled is not None
         settings, clock, last = self._settled
         state = self._state
-        state.committed = max(state.committed, committed)
+        state.advance(committed)
         if (state.clock, state.last) != (clock, last) or self._receiver is None:
             self._stop_receiving()
             intake = self._shared.events("intake", _TAKEN_IN_S)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support import commands
 from tests.unit.service.service_parts import SLOTS, Service, make_service, write_journal
+from wevent.errors import JournalUnreachable
 from wevent.journal import open_journal
 from wevent.outputs.lines import ndjson_line
 from wevent.service import release_feed, release_range
@@ -260,6 +261,34 @@ def test_a_database_that_lags_behind_skips_no_slot(tmp_path: Path) -> None:
         return found
 
     assert [part.split(b"\n")[0] for part in service.during(act)] == [b"retry: 2000", b"id: 7", b"id: 8"]
+
+
+def test_a_release_that_could_not_be_read_is_read_a_moment_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not with the next slot: that may be a day away."""
+    monkeypatch.setattr(release_feed, "_AGAIN_S", 0.01)
+    failures = iter(range(3))
+
+    async def act(client: httpx.AsyncClient) -> None:
+        feed = service.context.feed
+        reader, feed.committed = feed._reader, SLOTS - 1
+        ask = reader.ask
+
+        async def asked(question: Any) -> Any:
+            if next(failures, None) is not None:
+                raise JournalUnreachable("a database", "no answer", "Wait.", path="")
+            return await ask(question)
+
+        monkeypatch.setattr(reader, "ask", asked)
+        following = asyncio.create_task(feed.follow())
+        feed.wake(SLOTS)
+        assert len(await asyncio.wait_for(some_events(feed, SLOTS - 1, 1), 10)) == 2
+        feed.close()
+        await following
+
+    service.during(act)
+    assert caplog.text.count("releases cannot be read") == 1, "said once, however often it failed"
 
 
 def test_a_long_backlog_comes_in_pieces_from_the_journal(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from wevent.streams.uncounted import Uncounted
 _AT_ONCE = 256  # batches in a transaction
 _EVENTS_AT_ONCE = 200_000  # or so many events: whoever closes a slot waits for the transaction
 _LOOK_S = 0.5
+_ANSWER_S = 30.0  # so long a sender is kept waiting by a database that stands still with its connections open
 
 
 @dataclass(eq=False)
@@ -64,6 +65,7 @@ class SharedReceiver:
         last: the last slot; None: no end.
         intake: where events are kept; used by a thread of this receiver alone.
         now_us: the wall clock.
+        answer_s: how long a sender is kept waiting at most.
     """
 
     def __init__(
@@ -74,8 +76,9 @@ class SharedReceiver:
         *,
         intake: EventIntake,
         now_us: Callable[[], int] = wall_clock_us,
+        answer_s: float = _ANSWER_S,
     ) -> None:
-        self._intake, self._patience_s = intake, intake.patience_s
+        self._intake, self._patience_s, self._answer_s = intake, intake.patience_s, answer_s
         self._closing = ClosingClock(clock, settings.grace_us, now_us)
         self._sorter = BatchSorter(settings, clock, last)
         self._records = SharedRecords(settings.cells, clock)
@@ -109,7 +112,13 @@ class SharedReceiver:
                 raise _stopping()
             self._queue.append(waiting)
             self._lock.notify()
-        return waiting.answer.result()
+        try:
+            return waiting.answer.result(self._answer_s)
+        except TimeoutError:
+            with self._lock:
+                if waiting in self._queue:  # else it is being written: senders who come again must not fill the memory
+                    self._queue.remove(waiting)
+            raise _silent() from None
 
     def totals(self) -> dict[str, int]:
         """Totals of what was received, for the operator only."""
@@ -222,6 +231,15 @@ def _once_each(group: list[_Waiting]) -> list[_Waiting]:
         else:
             one.refuse(batch_conflict())
     return list(first.values())
+
+
+def _silent() -> JournalUnreachable:
+    return JournalUnreachable(
+        "the database to answer",
+        "no answer",
+        "Send the same batch again later: whether it was accepted shows then.",
+        path="",
+    )
 
 
 def _stopping() -> WeventError:

@@ -1,0 +1,69 @@
+"""A sender of a replica waits for a database that stands still no longer than it is told, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+
+import pytest
+
+from wevent.counting.cells import Cells
+from wevent.errors import JournalUnreachable
+from wevent.streams.clock import SlotClock
+from wevent.streams.live.event_store import StoredPart
+from wevent.streams.live.shared_receiver import SharedReceiver
+from wevent.streams.stream_settings import StreamSettings
+
+SECOND = 1_000_000
+LINES = b'{"time": 1, "user": 1, "cell": "north"}\n'
+
+
+class StandingStill:
+    """A store that answers when it is let; `patience_s` has no part in it, as with a server whose connections stay open."""
+
+    patience_s = 0.0
+
+    def __init__(self) -> None:
+        self.let = threading.Event()
+        self.entered = threading.Event()
+        self.kept: list[StoredPart] = []
+
+    def declare(self, digest: bytes, meaning: bytes) -> None:
+        pass
+
+    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        self.entered.set()
+        assert self.let.wait(30)
+        known = {part.name: part.record for part in self.kept}
+        return [(place, known[name]) for place, (name, _) in enumerate(wanted) if name in known]
+
+    def put(self, parts: Sequence[StoredPart]) -> tuple[bool, int]:
+        self.kept += parts
+        return True, 0
+
+
+@pytest.fixture
+def store() -> Iterator[StandingStill]:
+    intake = StandingStill()
+    yield intake
+    intake.let.set()
+
+
+def test_a_sender_is_told_and_a_batch_that_waits_is_forgotten(store: StandingStill) -> None:
+    settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south"]), slot_us=10 * SECOND)
+    receiver = SharedReceiver(
+        settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND, answer_s=0.2
+    )
+    with pytest.raises(JournalUnreachable, match="whether it was accepted shows then"):
+        receiver.receive("bus", "first", LINES)
+    assert store.entered.is_set(), "the first one is being written"
+    for _ in range(3):
+        with pytest.raises(JournalUnreachable):
+            receiver.receive("bus", "second", LINES)
+    store.let.set()
+    receiver.close()
+    assert len(store.kept) == 1, "what waited behind it was not accepted, however often it came"
+    again = SharedReceiver(settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND)
+    assert again.receive("bus", "first", LINES).accepted == 1
+    again.close()
+    assert len(store.kept) == 1, "it was accepted, and that shows when it is sent again"
