@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -412,3 +414,10 @@ def test_the_how_to_does_what_it_says() -> None:
         check_mechanism(wrong["every_second"])
     assert re.search(r"```text\n(.*?) …", text)[1] in str(caught.value)
     assert set(re.findall(r"`([a-z-]+)`", text.split("| check |")[1].split("\n\n")[0])) == set(CHECKS)
+
+
+def test_what_another_thread_keeps_meanwhile_is_not_the_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is counted for the whole process: a notebook or a server has other things to do in it."""
+    blocks, looks = sys.getallocatedblocks, itertools.count()
+    monkeypatch.setattr("sys.getallocatedblocks", lambda: blocks() + 10_000 * (next(looks) >= 2))
+    assert check_mechanism(SOUND, only=["memory"], slots=30)
