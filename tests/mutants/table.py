@@ -31,6 +31,9 @@ FROZEN = ("tests/postgres/test_replicas_standstill.py",)
 REPLICAS = ("tests/postgres/test_replicas.py",)
 NEWS = ("tests/postgres/test_commit_news.py",)
 SHOWN = ("tests/postgres/test_shown_slots.py",)
+DRAFTS = ("tests/postgres/test_drafts.py",)
+PATIENCE = ("tests/postgres/test_patience.py",)
+BEGUN = ("tests/postgres/test_begun.py",)
 INTAKE = ("tests/postgres/test_intake_lock.py",)
 AUDITED_END = ("tests/unit/auditing/test_end_of_journal.py",)
 STATES = ("tests/unit/publisher/test_state.py",)
@@ -846,8 +849,8 @@ MUTANTS = [
     ),
     Mutant(
         "database: keys of older writers stay",
-        "journal/postgres/side_folder.py",
-        "            file.write(bytes(KEYS_SIZE))\n",
+        "journal/overwriting.py",
+        "            file.write(bytes(size))\n",
         "            pass\n",
         OUTSIDE,
     ),
@@ -939,9 +942,9 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a destroyed key is removed, not overwritten",
-        "journal/postgres/slot_keys.py",
-        "                os.write(file, bytes(KEY_BYTES))\n",
-        "                pass\n",
+        "journal/overwriting.py",
+        "            file.write(bytes(size))\n",
+        "            pass\n",
         KEYS,
     ),
     Mutant(
@@ -985,6 +988,55 @@ MUTANTS = [
         "            if record.slot > head.committed:\n                break\n",
         "",
         SHOWN,
+    ),
+    Mutant(
+        "database: a slot that was sent and not committed is drawn again",
+        "journal/postgres/postgres_journal.py",
+        "            self._adopt(identity, self._end)\n",
+        "            pass\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: a draft goes although it is not stored",
+        "journal/postgres/draft_files.py",
+        "        if self._is_stored:\n",
+        "        if True:\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: a draft keeps ids",
+        "journal/postgres/postgres_journal.py",
+        "        brings_ids = self._epochs.waits\n",
+        "        brings_ids = False\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: memberships that were lost are counted under",
+        "journal/tables/table_journal.py",
+        "            self.registry.check_in_force()\n",
+        "            pass\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: connecting again asks for patience within patience",
+        "journal/postgres/lasting_session.py",
+        "        if self._is_regaining:",
+        "        if False:",
+        PATIENCE,
+    ),
+    Mutant(
+        "database: a damaged journal counts as none",
+        "journal/__init__.py",
+        "    except (NoJournal, StaleJournal):",
+        "    except (InvalidJournal, StaleJournal):",
+        BEGUN,
+    ),
+    Mutant(
+        "replicas: a sender waits for a database that stands still",
+        "streams/live/shared_receiver.py",
+        "waiting.answer.result(self._answer_s)",
+        "waiting.answer.result()",
+        ("tests/unit/streams/live/test_shared_receiver.py",),
     ),
     Mutant(
         "replicas: a slot that cannot be closed drops the draws before it",

@@ -239,7 +239,7 @@ def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresPlace) -> 
 def test_a_replica_that_stands_still_does_not_keep_slots_open(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
     now = Clock(3)
     with replicas(place, now, 1) as (one,), suppress(psycopg.OperationalError), asked(place) as stuck:
         one.receiver.receive("a", "1", lines((1, 7, "north")))

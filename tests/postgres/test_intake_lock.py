@@ -54,7 +54,7 @@ def standing_still(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
 
 
 def test_who_may_not_be_ended_is_named(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
     monkeypatch.setattr(intake_lock, "GIVE_UP_S", 2.5)
     with a_role(place) as ours, standing_still(place) as stuck, closing(connect(ours, "test")) as connection:
         process = stuck.info.backend_pid
@@ -68,7 +68,7 @@ def test_who_may_not_be_ended_is_named(place: PostgresPlace, monkeypatch: pytest
 
 def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they have had it the server does not say to it."""
-    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
     with (
         a_role(place, "pg_signal_backend") as ours,
         a_role(place) as theirs,
@@ -83,7 +83,7 @@ def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, m
 def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
     monkeypatch.setattr(intake_lock, "GIVE_UP_S", 2.5)
     with (
         a_role(place) as ours,
@@ -101,7 +101,7 @@ def test_what_was_drawn_before_a_slot_that_cannot_be_closed_is_not_undone(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that share a transaction: the later one is left to the next, so that nothing is drawn again (spec 10)."""
-    monkeypatch.setattr(intake_lock, "PATIENCE_S", 1)
+    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
     monkeypatch.setattr(intake_lock, "GIVE_UP_S", 0.0)
     now = Clock(3)
     with replicas(place, now, 1) as (one,):

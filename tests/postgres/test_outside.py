@@ -150,11 +150,11 @@ def test_another_journal_beside_the_mark_is_not_taken_for_it(kept: Restorable, t
 def test_the_newest_writer_has_the_only_side_file(kept: Restorable, tmp_path: Path) -> None:
     assert side_files(kept.place) == ["2.side"]
     with PostgresJournal(kept.place, write=True) as journal:
-        assert side_files(kept.place) == ["2.side", "3.side"]  # until its own mark is on disk
+        assert side_files(kept.place) == ["2.side", "3.draft", "3.side"]  # until its own mark is on disk
         journal.commit(Batch((), None, None, 9, b"events of an open slot"))
-        assert side_files(kept.place) == ["2.side", "3.side"]
+        assert side_files(kept.place) == ["2.side", "3.draft", "3.side"]
         journal.mark()
-        assert side_files(kept.place) == ["3.side"]
+        assert side_files(kept.place) == ["3.draft", "3.side"]
     with PostgresJournal(kept.place, write=True) as journal:
         assert journal.load().pending == b"events of an open slot"  # the key came along
 
@@ -167,7 +167,7 @@ def test_what_a_crash_left_of_a_copy_is_destroyed_too(kept: Restorable) -> None:
     others.touch()
     with left.open("rb") as still_open, PostgresJournal(kept.place, write=True) as journal:
         journal.mark()
-        assert side_files(kept.place) == [others.name, "3.side"]
+        assert side_files(kept.place) == [others.name, "3.draft", "3.side"]
         still_open.seek(8192)
         assert not any(still_open.read(64))
 

@@ -21,7 +21,19 @@ from tests.support.postgres_server import shared_url
 
 KILLS = int(os.environ.get("WEVENT_REPLICA_KILLS", "5"))
 RESULT = os.environ.get("WEVENT_REPLICA_RESULT")
-STEPS = ("committed", "stored", "position stored", "read", "marked", "destroyed", "locked", "due", "closed", "dropped")
+STEPS = (
+    "committed",
+    "drafted",
+    "stored",
+    "position stored",
+    "read",
+    "marked",
+    "destroyed",
+    "locked",
+    "due",
+    "closed",
+    "dropped",
+)
 STEPS += ("began", "stepped", "committing", "charges stored", "emitted", "releases stored")
 STEPS_OF_INTAKE = ("stored", "locked")
 

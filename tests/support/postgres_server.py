@@ -36,6 +36,8 @@ _SETTINGS = {
     "logging_collector": "off",
     "log_min_messages": "fatal",
 }
+_PORTS = 10  # that are tried: between the look for a free one and the start another process may take it
+_TAKEN = "could not create any TCP/IP sockets"
 
 
 def binaries() -> Path:
@@ -62,7 +64,6 @@ class PostgresServer:
     def __init__(self, settings: Mapping[str, str] | None = None, keep_for: int | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="wevent-postgres-", dir=_quick_folder()))
         self.data = self.folder / "data"
-        self.port = _free_port()
         self.password = secrets.token_hex(8)
         secret = self.folder / "password"
         secret.write_text(self.password)
@@ -73,25 +74,23 @@ class PostgresServer:
         self.run("initdb", "-D", self.data, "-U", "wevent", "-E", "UTF8", "--locale=C", "-A", "scram-sha-256",
                  "--pwfile", secret, "--no-sync")  # fmt: skip
         with (self.data / "postgresql.conf").open("a") as file:
-            for key, value in {**_SETTINGS, "port": str(self.port), **(settings or {})}.items():
+            for key, value in {**_SETTINGS, **(settings or {})}.items():
                 file.write(f"{key} = '{value}'\n")
-        self.start()
-        _keep(self.folder, keep_for or os.getpid())
+        _keep(self.folder, keep_for or os.getpid())  # first: nothing is left of one that does not start
+        self._start_first()
 
     def follower(self) -> PostgresServer:
         """A standby of it that gets every commit before the commit is reported."""
         standby = object.__new__(PostgresServer)
         standby.folder = Path(tempfile.mkdtemp(prefix="wevent-postgres-", dir=_quick_folder()))
-        standby.data, standby.port, standby.password = standby.folder / "data", _free_port(), self.password
+        standby.data, standby.password = standby.folder / "data", self.password
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(standby.folder, user.pw_uid, user.pw_gid)
         source = f"{self.url()}?application_name=follower".replace("postgres?", "?")
         standby.run("pg_basebackup", "-D", standby.data, "-R", "-X", "stream", "-c", "fast", "-d", source)
-        with (standby.data / "postgresql.conf").open("a") as file:
-            file.write(f"port = '{standby.port}'\n")
-        standby.start()
         _keep(standby.folder, os.getpid())
+        standby._start_first()
         self.set_synchronous("*")
         return standby
 
@@ -111,6 +110,21 @@ class PostgresServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self.run("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", self.folder / "log", "start")
+
+    def _start_first(self) -> None:
+        """Start it on a port that is free, which is its own from then on."""
+        for left in reversed(range(_PORTS)):
+            self.port = _free_port()
+            with (self.data / "postgresql.conf").open("a") as file:
+                file.write(f"port = '{self.port}'\n")  # the last one counts
+            log = self.folder / "log"
+            try:
+                self.start()
+                break
+            except RuntimeError:
+                if not left or _TAKEN not in log.read_text(errors="replace"):
+                    raise
+                log.unlink()
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: "fast" ends sessions, "immediate" is a crash."""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 import apsw
 
 from wevent.errors import InvalidJournal
-from wevent.journal.place import PostgresPlace
+from wevent.journal.place import PostgresPlace, psycopg_needed
 from wevent.journal.sqlite.reading import open_for_reading
 
 _APPLICATION, _FORMAT = 0x77657674, 2
@@ -100,18 +100,11 @@ def opened_database(place: PostgresPlace) -> Iterator[OpenedJournal]:
         InvalidJournal: if there is none, or it cannot be read as one.
         StorageFailed: if the database does not answer.
     """
-    try:
+    with psycopg_needed(place):
         import psycopg
 
         from wevent.journal.postgres.connection import connect
         from wevent.journal.postgres.server_errors import translated
-    except ImportError:
-        raise InvalidJournal(
-            "psycopg, which journals in PostgreSQL need",
-            "a Python without it",
-            "Run pip install 'wevent[postgres]'.",
-            path=str(place),
-        ) from None
     connection = connect(place, "audit")
     try:
         connection.execute(_ONE_VIEW, prepare=False)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wevent.errors import InvalidJournal
+from wevent.errors import InvalidJournal, StaleJournal
 from wevent.journal.contents import Batch, Head
 from wevent.journal.contract import Journal, Registry
-from wevent.journal.place import JournalPlace, PostgresPlace, journal_file, journal_place
+from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_file, journal_place, psycopg_needed
 from wevent.journal.record import Record, Shown
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
@@ -72,7 +70,7 @@ def share_journal(place: PostgresPlace) -> SharedJournal:
     Raises:
         InvalidJournal: for a Python without what databases need.
     """
-    with _psycopg_needed(place):
+    with psycopg_needed(place):
         from wevent.journal.postgres.shared_journal import SharedJournal
     return SharedJournal(place)
 
@@ -83,28 +81,15 @@ def examine_database(place: PostgresPlace) -> Examination:
     Raises:
         InvalidJournal: for a Python without what databases need.
     """
-    with _psycopg_needed(place):
+    with psycopg_needed(place):
         from wevent.journal.postgres.examining import Examination
     return Examination(place)
 
 
 def _open_database(place: PostgresPlace, *, write: bool, start_over: bool, **patience: float) -> Journal:
-    with _psycopg_needed(place):
+    with psycopg_needed(place):
         from wevent.journal.postgres.postgres_journal import PostgresJournal
     return PostgresJournal(place, write=write, start_over=start_over, **patience)
-
-
-@contextmanager
-def _psycopg_needed(place: PostgresPlace) -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise InvalidJournal(
-            "psycopg, which journals in PostgreSQL need",
-            "a Python without it",
-            "Run pip install 'wevent[postgres]'.",
-            path=str(place),
-        ) from None
 
 
 def is_begun(place: str | JournalPlace) -> bool:
@@ -116,9 +101,13 @@ def is_begun(place: str | JournalPlace) -> bool:
     place = journal_place(place)
     if isinstance(place, Path):
         return place.is_file() and place.stat().st_size > 0
-    with suppress(InvalidJournal), open_journal(place) as journal:
-        return not journal.is_new
-    return False
+    try:
+        with open_journal(place) as journal:
+            return not journal.is_new
+    except (NoJournal, StaleJournal):  # none; or the one that was there is lost, as a file that is gone
+        return False
+    except InvalidJournal:
+        return True
 
 
 def back_up(place: str | JournalPlace, target: Path, *, replace: bool = False) -> int:

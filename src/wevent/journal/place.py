@@ -6,6 +6,8 @@ import math
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -27,6 +29,10 @@ _SECRETS = (
 )
 _LEASE_S = 10.0
 _EXAMPLE = "Write postgresql://host/database?schema=NAME&side=FOLDER."
+
+
+class NoJournal(InvalidJournal):
+    """There is nothing at the place of a journal in a database, not even a damaged one. Facts: `path`."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,24 @@ def file_beside(place: JournalPlace, name: str) -> Path:
     if isinstance(place, Path):
         return place.with_name(f"{place.name}.{name}")
     return place.side_folder / f"{place.schema}.{name}"
+
+
+@contextmanager
+def psycopg_needed(place: PostgresPlace) -> Iterator[None]:
+    """Around imports that need psycopg, which journals in files do without.
+
+    Raises:
+        InvalidJournal: for a Python that has none.
+    """
+    try:
+        yield
+    except ImportError:
+        raise InvalidJournal(
+            "psycopg, which journals in PostgreSQL need",
+            "a Python without it",
+            "Run pip install 'wevent[postgres]'.",
+            path=str(place),
+        ) from None
 
 
 def _parsed(text: str, folder: Path) -> PostgresPlace:

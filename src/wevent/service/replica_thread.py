@@ -2,7 +2,8 @@
 
 One replica at a time is the writer: it has the lock of the journal, closes slots and publishes them with the same session as
 `wevent publish`. The others stand by: they follow the journal, and one of them becomes the writer when that one is gone. A
-writer that loses the lock, or whose database is away, stands by again; its draw, if it had one, was seen by nobody.
+writer that loses the lock, or whose database is away, stands by again; what it had drawn and written down is what the next
+writer stores.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.server_errors import a_standby, clear_failures
+from wevent.journal.postgres.server_errors import a_standby, clear_failures, plain_reason, unreachable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -58,6 +58,40 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
         _check_kind(connection, place)
         with clear_failures(place):
             connection.execute(_session(place)).close()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_session(
+    place: PostgresPlace, purpose: str, instance: str = "", *, setting: str, writes: bool = True
+) -> Connection:
+    """One connection of a session that makes another one when it is lost, and waits for a server that can be used.
+
+    Args:
+        place: the journal.
+        purpose: as of `connect`.
+        instance: as of `connect`.
+        setting: a statement that sets what such a session has of its own.
+        writes: whether it writes: then not to a server that forgets.
+
+    Raises:
+        JournalUnreachable: as of `connect`; if the connection is lost at once; and if it writes, for a standby, which may
+            be about to be promoted, or the wrong one of several.
+        StorageFailed: if it writes, as of `check_writable`.
+        InvalidJournal: as of `connect`.
+    """
+    connection = connect(place, purpose, instance)
+    try:
+        if writes:
+            if is_standby(connection, place):
+                raise unreachable(place, "a standby")
+            check_writable(connection, place)
+        connection.execute(setting)
+    except psycopg.Error as error:
+        connection.close()
+        raise unreachable(place, plain_reason(error, place)) from None
     except BaseException:
         connection.close()
         raise

@@ -18,7 +18,7 @@ from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.writer_table import lock_key
 
-PATIENCE_S = 2
+STANDSTILL_S = 2
 """So long a replica may stand in the way of a slot that closes."""
 
 GIVE_UP_S = 20.0
@@ -73,7 +73,7 @@ class IntakeLock:
             StorageFailed: if others keep it, and cannot be ended; nothing was done.
         """
         text = sql.SQL("SET LOCAL lock_timeout TO {}; SELECT pg_advisory_xact_lock({}); {}").format(
-            1000 * PATIENCE_S, self._number, work
+            1000 * STANDSTILL_S, self._number, work
         )
         end, before = time.monotonic() + GIVE_UP_S, dict[int, str]()
         while True:
@@ -91,7 +91,7 @@ class IntakeLock:
         How long others have had it the server may not say to this role: then those that had it the last time, too.
         """
         holders: dict[int, str] = {}
-        for process, role, is_long in connection.execute(_HOLDERS, (PATIENCE_S, self._number)).fetchall():
+        for process, role, is_long in connection.execute(_HOLDERS, (STANDSTILL_S, self._number)).fetchall():
             holders[process] = str(role)
             if is_long or (is_long is None and process in before):
                 with suppress(errors.InsufficientPrivilege):  # of another role: it has to be waited for

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
 
 from wevent.errors import JournalUnreachable
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import PATIENCE_S, Connection, check_writable, connect, is_standby
+from wevent.journal.postgres.connection import PATIENCE_S, connect_session
+from wevent.journal.postgres.forbearance import AGAIN, Forbearance
 from wevent.journal.postgres.server_errors import plain_reason, translated, unreachable
 
-_PAUSE_S = 0.1
-_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _DIFFERENT = "SET default_transaction_read_only TO on"  # what writes says so: nothing is written by mistake
 
 Done = TypeVar("Done")
@@ -39,7 +36,7 @@ class LastingSession:
     Attributes:
         place: the journal.
         connection: the one in use.
-        regained: called after another one was made, outside of any transaction.
+        regained: called after another one was made, outside of any transaction; what it reads over it is not repeated.
     """
 
     def __init__(
@@ -48,8 +45,8 @@ class LastingSession:
         self.place = place
         self._purpose, self._instance, self._patience_s = purpose, instance, patience_s
         self.regained: Callable[[], None] = lambda: None
-        self._is_closed = False
-        self.connection = self._connected()
+        self._is_closed = self._is_regaining = False
+        self._connect()
 
     def execute(self, query: str, values: Sequence[Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run a query, as PostgreSQL has it.
@@ -85,7 +82,7 @@ class LastingSession:
         """What the server said, in our words."""
         if self._is_closed:
             return unreachable(self.place, "a journal that was closed here")
-        if self.connection.closed or isinstance(error, _AGAIN):
+        if self.connection.closed or isinstance(error, AGAIN):
             return Interrupted(*_words(unreachable(self.place, plain_reason(error, self.place))), path=str(self.place))
         return translated(error, self.place)
 
@@ -95,41 +92,41 @@ class LastingSession:
         Raises:
             JournalUnreachable: if the database does not answer for as long as there is patience.
         """
-        end = time.monotonic() + self._patience_s
+        if self._is_regaining:  # whoever regains has one patience, and begins again
+            return work()
+        forbearance = self.forbearance()
         while True:
             try:
                 return work()
             except Interrupted as interrupted:
-                self.regain(interrupted, end)
+                self.regain(interrupted, forbearance)
 
-    def patience_ends(self) -> float:
-        """When, by the monotonic clock, patience that begins now is over."""
-        return time.monotonic() + self._patience_s
+    def forbearance(self) -> Forbearance:
+        """The patience of a piece of work that begins now."""
+        forbearance = Forbearance(self._patience_s)
+        forbearance.hold()
+        return forbearance
 
-    def regain(self, interrupted: Interrupted, end: float) -> None:
+    def regain(self, interrupted: JournalUnreachable, forbearance: Forbearance) -> None:
         """Have a connection again that is outside of any transaction.
 
         Args:
             interrupted: what is raised when patience is over.
-            end: when it is.
+            forbearance: of the work.
 
         Raises:
             JournalUnreachable: when patience is over.
         """
         self.roll_back()
         while True:
-            if time.monotonic() >= end:
-                raise JournalUnreachable(*_words(interrupted), path=str(self.place))
+            forbearance.bear(JournalUnreachable(*_words(interrupted), path=str(self.place)))
             try:
                 if self.connection.closed:
-                    self.connection = self._connected()
-                    self.regained()
+                    self._connect_again()
+                forbearance.hold()
                 return
-            except Interrupted as again:
-                interrupted = again
             except JournalUnreachable as again:
-                interrupted = Interrupted(*_words(again), path=str(self.place))
-            time.sleep(_PAUSE_S)
+                interrupted = again
 
     def close(self) -> None:
         """End the connection for good."""
@@ -143,21 +140,22 @@ class LastingSession:
             if not self.connection.closed:
                 self.connection.execute("ROLLBACK")
 
-    def _connected(self) -> Connection:
-        connection = connect(self.place, self._purpose, self._instance)
+    def _connect(self) -> None:
+        self.connection = connect_session(
+            self.place, self._purpose, self._instance, setting=_DIFFERENT, writes=bool(self._instance)
+        )
+
+    def _connect_again(self) -> None:
+        """Another connection, if `regained` has nothing against it; one that it refused is used for nothing more."""
+        self._connect()
+        self._is_regaining = True
         try:
-            if self._instance:
-                if is_standby(connection, self.place):  # one that is about to be promoted, or the wrong one of several
-                    raise unreachable(self.place, "a standby")
-                check_writable(connection, self.place)
-            connection.execute(_DIFFERENT)
-        except psycopg.Error as error:
-            connection.close()
-            raise unreachable(self.place, plain_reason(error, self.place)) from None
+            self.regained()
         except BaseException:
-            connection.close()
+            self.connection.close()
             raise
-        return connection
+        finally:
+            self._is_regaining = False
 
 
 @lru_cache(maxsize=256)

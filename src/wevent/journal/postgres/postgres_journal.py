@@ -9,9 +9,10 @@ from pathlib import Path
 import psycopg
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
-from wevent.journal.contents import Batch, Hook, Writer
+from wevent.journal.contents import Batch, Hook, Writer, no_hook
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S
+from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.leadership import Leadership, current_writer
 from wevent.journal.postgres.postgres_database import PostgresDatabase
 from wevent.journal.postgres.postgres_tables import has_journal, lay_out_tables
@@ -19,6 +20,7 @@ from wevent.journal.postgres.server_errors import no_journal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.record import Record
 from wevent.journal.tables.database import only_row
+from wevent.journal.tables.draft import Draft, decode_draft, encode_draft
 from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, refuse_lost
 from wevent.journal.tables.table_journal import TableJournal
 
@@ -53,7 +55,7 @@ class PostgresJournal(TableJournal):
         self.place = place
         self._is_new = self._is_closed = False
         self._is_settled = False  # whether the own mark is on disk, and older side files are gone
-        self._side = SideFolder(place)
+        self._side, self._drafts = SideFolder(place), DraftFiles(place)
         with ExitStack() as undo:
             if write:
                 self._side.check_private()
@@ -70,6 +72,43 @@ class PostgresJournal(TableJournal):
             undo.pop_all()
 
     # Slots
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        """See `Slots.commit`."""
+        brings_ids = self._epochs.waits
+        super().commit(batch, at)
+        if batch.records:
+            self._drafts.stored(forget=brings_ids)
+
+    def _write_down(self, batch: Batch, at: Hook) -> None:
+        """What was drawn, in the side folder: the database keeps what it was given, on pages and in its log, also of
+        transactions that come to nothing, and two draws of a slot would be two outputs for one charge (spec 10).
+        """
+        if not batch.records:
+            return
+        _, link = self._end or self._slots.end()
+        draft = Draft.of(self.identity, self.registry.counted_under(), link, batch, self._epochs.planned())
+        self._drafts.keep(encode_draft(draft))
+        at("drafted")
+
+    def _adopt(self, identity: str, end: tuple[int, bytes]) -> None:
+        """Store what a writer before had drawn for the next slots and may not have stored: they have no other draw.
+
+        As if its commit had come through. Not into a database that lacks slots which went out, or memberships that were
+        counted under: what became of those has to be settled first.
+        """
+        drafts = [decode_draft(data) for data in self._drafts.found()]
+        if not drafts or self._side.seen().committed > end[0] or self._standing.head().copied:
+            return
+        stands = identity, self.registry.revision(), end[0] + 1, end[1]
+        fitting = [draft for draft in drafts if draft.follows == stands]
+        if not fitting:
+            return
+        if fitting[0].planned is not None:
+            self._epochs.plan_again(fitting[0].planned.planned())
+        batch = fitting[0].batch(self._epochs.named, self._shelf.shown)
+        self._end = self._write(lambda: self._append(batch, no_hook), lambda: self._stands(batch))
+        self._epochs.committed()
 
     def _append(self, batch: Batch, at: Hook) -> tuple[int, bytes]:
         end = super()._append(batch, at)
@@ -161,6 +200,7 @@ class PostgresJournal(TableJournal):
         super().mark(forced=True)
         if self._lead is not None and not self._is_settled:
             self._side.drop_older()
+            self._drafts.drop_older()
             self._is_settled = True
 
     def _stored_end(self) -> tuple[int, bytes]:
@@ -250,9 +290,13 @@ class PostgresJournal(TableJournal):
                     start_over = False  # said before, by a run that came to no slot
         check_lost(home, self._side.seen(), identity, start_over=start_over)
         self._side.begin(self._lead)
+        self._drafts.begin(self._lead.fence)
+        if identity is not None and self._end is not None:
+            self._adopt(identity, self._end)
 
     def _let_go(self) -> None:
         """Let the next writer in, last of all; a journal that was never begun leaves nothing."""
         self._side.close()
+        self._drafts.close()
         if self._lead is not None:
             self._lead.close(never_begun=self._is_new)

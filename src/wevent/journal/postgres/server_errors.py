@@ -10,7 +10,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from wevent.errors import InvalidJournal, InvalidMembership, JournalUnreachable, StorageFailed, WeventError
-from wevent.journal.place import PostgresPlace
+from wevent.journal.place import NoJournal, PostgresPlace
 
 LONGEST_ID = 2000
 """How many bytes an id can have: an index of PostgreSQL takes no more."""
@@ -107,9 +107,9 @@ def without_rights(place: PostgresPlace) -> StorageFailed:
     )
 
 
-def no_journal(place: PostgresPlace) -> InvalidJournal:
+def no_journal(place: PostgresPlace) -> NoJournal:
     """What is said of a schema without a journal."""
-    return InvalidJournal(
+    return NoJournal(
         f"a journal at {place}",
         "a database without one",
         "Check the address and its schema; `wevent publish` makes one.",

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wevent.errors import StorageFailed
+from wevent.journal.overwriting import destroy_file
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.leadership import Leadership
 from wevent.journal.tables.mark_file import MarkFile, failed_side
@@ -214,13 +215,6 @@ def _make(path: Path, content: bytes) -> None:
 
 def _destroy(path: Path) -> None:
     try:
-        with path.open("rb+") as file:
-            file.seek(KEYS_AT)
-            file.write(bytes(KEYS_SIZE))
-            file.flush()
-            os.fsync(file.fileno())
-        path.unlink()
-    except FileNotFoundError:
-        return
+        destroy_file(path, KEYS_AT, KEYS_SIZE)
     except OSError as error:
         raise failed_side(path, error) from None

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wevent.errors import StorageFailed
+from wevent.journal.overwriting import destroy_file
 from wevent.journal.place import PostgresPlace
 from wevent.journal.sealing import KEY_BYTES
 from wevent.journal.whole_file import sync_path
@@ -172,16 +173,9 @@ class KeyRing:
 
 
 def _destroy(path: Path) -> None:
-    """Overwrite a key, also under names that a crash left it, and remove it."""
+    """Overwrite a key, also under names that a crash left it, and remove it; another replica may be faster."""
     try:
-        with suppress(FileNotFoundError):  # another replica was faster
-            file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(file, bytes(KEY_BYTES))
-                os.fsync(file)
-            finally:
-                os.close(file)
-            path.unlink(missing_ok=True)
+        destroy_file(path, 0, KEY_BYTES)
     except OSError as error:
         raise _failed(path, error) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -12,12 +11,11 @@ from psycopg import errors
 
 from wevent.errors import JournalUnreachable
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import Connection, check_writable, connect
+from wevent.journal.postgres.connection import Connection, connect_session
+from wevent.journal.postgres.forbearance import AGAIN, Forbearance
 from wevent.journal.postgres.server_errors import plain_reason, translated, unreachable
 
-_PAUSE_S = 0.1
 _IDLE_MS = 3000  # a replica that stands still in a transaction is in everybody's way
-_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.QueryCanceled)
 
 Result = TypeVar("Result")
 
@@ -46,14 +44,17 @@ class StoreSession:
             JournalUnreachable: if the database does not answer for as long as there is patience.
             StorageFailed: if it has no room.
         """
-        end = time.monotonic() + self.patience_s
+        forbearance = Forbearance(self.patience_s)
+
+        def connected(connection: Connection) -> Result:
+            forbearance.hold()
+            return work(connection)
+
         while True:
             try:
-                return self.once(work)
-            except JournalUnreachable:
-                if time.monotonic() >= end:
-                    raise
-            time.sleep(_PAUSE_S)
+                return self.once(connected)
+            except JournalUnreachable as lost:
+                forbearance.bear(lost)
 
     def once(self, work: Callable[[Connection], Result]) -> Result:
         """What a function makes of a connection, called once.
@@ -75,14 +76,8 @@ class StoreSession:
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self.close()
-            connection = connect(self.place, self._purpose)
-            try:
-                check_writable(connection, self.place)
-                connection.execute(f"SET idle_in_transaction_session_timeout TO {_IDLE_MS}")
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            idle = f"SET idle_in_transaction_session_timeout TO {_IDLE_MS}"
+            self._connection = connect_session(self.place, self._purpose, setting=idle)
         return self._connection
 
     @contextmanager
@@ -95,6 +90,6 @@ class StoreSession:
         except psycopg.Error as error:
             lost = self._connection is None or self._connection.closed
             self.close()
-            if lost or isinstance(error, _AGAIN):
+            if lost or isinstance(error, (*AGAIN, errors.QueryCanceled)):
                 raise unreachable(self.place, plain_reason(error, self.place)) from None
             raise translated(error, self.place) from None

@@ -51,7 +51,7 @@ class WriteTransactions:
 
     def run(self, work: Callable[[], Result], undone: Callable[[], None], stands: Callable[[], bool]) -> Result:
         """See `wevent.journal.tables.database.Database.write`; outside of any transaction."""
-        end, doubtful, kept = self._session.patience_ends(), _NOTHING, None
+        forbearance, doubtful, kept = self._session.forbearance(), _NOTHING, None
         while True:
             token = secrets.token_hex(16)
             try:
@@ -68,7 +68,7 @@ class WriteTransactions:
                 return kept
             except Interrupted as interrupted:
                 undone()
-                self._session.regain(interrupted, end)
+                self._session.regain(interrupted, forbearance)
             except BaseException:
                 undone()
                 self._session.roll_back()

@@ -94,11 +94,19 @@ def make_tables(connection: Connection, schema: str) -> bool:
 
 
 def drop_tables(connection: Connection, schema: str, *, whole: bool) -> None:
-    """Remove what `make_tables` made for a journal that was never begun; the lock is held."""
-    connection.execute("DROP TABLE writer, pulse")
-    if whole:
-        with suppress(errors.DependentObjectsStillExist):
-            connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(schema)))
+    """Remove what `make_tables` made for a journal that was never begun; the lock is held.
+
+    The answer to the COMMIT that began it may have been lost, and that transaction may still be about to end: it is waited
+    for, and the tables of a journal that was begun stay.
+    """
+    with connection.transaction():
+        connection.execute("LOCK TABLE writer, pulse")
+        if _only(connection, "SELECT to_regclass('head') IS NOT NULL AND to_regclass('facts') IS NOT NULL"):
+            return
+        connection.execute("DROP TABLE writer, pulse")
+        if whole:
+            with suppress(errors.DependentObjectsStillExist), connection.transaction():
+                connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(schema)))
 
 
 def read_holder(connection: Connection) -> Holder | None:

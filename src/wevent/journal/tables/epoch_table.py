@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.tables.database import Database, only_row
+from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
@@ -62,6 +63,17 @@ class EpochTable:
             coming = coming._replace(changes=())
         self._store(epoch, coming, since)
 
+    def planned(self) -> WaitingEpoch | None:
+        """The epoch that waits for its first slot, if one does, with all that it waits with."""
+        if self._planned is None:
+            return None
+        return WaitingEpoch(*self._planned, self._imported, self._registry.held_from)
+
+    def plan_again(self, planned: WaitingEpoch) -> None:
+        """Let an epoch wait as it waited before another writer died."""
+        self._planned, self._imported = (planned.epoch, planned.coming), planned.imported
+        self._registry.hold_back(planned.before)
+
     def committed(self) -> None:
         """What `store_planned` stored is there to stay."""
         self._planned = None
@@ -83,6 +95,11 @@ class EpochTable:
             first, terms = only_row(self._database, "SELECT first, terms FROM epochs WHERE number = ?", (number,))
             self._read[number] = Epoch(number, first, decode_terms(terms), terms.encode())
         return self._read[number]
+
+    def named(self, number: int) -> Epoch:
+        """The epoch of a number, the one that waits included."""
+        planned = self._planned
+        return planned[0] if planned is not None and planned[0].number == number else self.stored(number)
 
     def in_force(self, last: int) -> Epoch:
         """The epoch of the slots to come; `last` is the number of the last one that is stored."""

@@ -74,15 +74,20 @@ class TableJournal(ABC):
         self._outside.check_place()  # 1. what is kept outside is in its place: what is stored will be found
         pending = self._keys.seal(batch.pending)  # 2. events of open slots, sealed; the key stays outside the database
         sealed = batch._replace(pending=pending)
+        self._write_down(sealed, at)  # 3. what was drawn is the draw of its slots, whatever becomes of the transaction
         self._end = self._write(
             lambda: self._append(sealed, at), lambda: self._stands(sealed)
-        )  # 3. all is stored, or none
-        self._keys.committed()  # 4. events of slots that have closed can be read by nobody any more
+        )  # 4. all is stored, or none
+        self._keys.committed()  # 5. events of slots that have closed can be read by nobody any more
         if batch.records:
-            self._epochs.committed()  # 5. and an epoch that waited for its first slot waits no longer
+            self._epochs.committed()  # 6. and an epoch that waited for its first slot waits no longer
+
+    @abstractmethod
+    def _write_down(self, batch: Batch, at: Hook) -> None:
+        """Step 3 of the commit: outside the tables, where these keep what was not committed; pending events are sealed."""
 
     def _append(self, batch: Batch, at: Hook) -> tuple[int, bytes]:
-        """Step 3 of the commit: charges, releases and position of consecutive slots; inside a transaction.
+        """Step 4 of the commit: charges, releases and position of consecutive slots; inside a transaction.
 
         It draws nothing and changes nothing but rows: where a connection was lost it is done again, with the same batch.
         Returns the last slot that is then stored, and the end of the hash chain.
@@ -90,6 +95,8 @@ class TableJournal(ABC):
         committed, link = self._slots.end()  # a. each slot is the next one: whoever lost the race discards the draw
         if batch.records and committed != batch.records[0].slot - 1:
             raise self._outrun(committed, batch.records[0].slot)
+        if batch.records:
+            self.registry.check_in_force()
         at("began")
         rows, link = self._slots.store_charges(batch.records, link)  # b. charges, and an epoch with its first slot
         if batch.records:

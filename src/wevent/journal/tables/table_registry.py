@@ -53,6 +53,7 @@ class TableRegistry:
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
         self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
         self._before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
+        self._in_force: Revision | None = None  # what this writer counts under
 
     @property
     def salt(self) -> bytes:
@@ -263,13 +264,39 @@ class TableRegistry:
         """
         if self._before is not None:
             most = self._before if most is None else min(most, self._before)
-        number = self._database.write(lambda: self._put_in_force(slot, holdout, most))
+        number, self._in_force = self._database.write(lambda: self._put_in_force(slot, holdout, most))
         if self._before is not None:
             self._before -= number
         return number
 
-    def _put_in_force(self, slot: int, holdout: HoldOut, most: int | None) -> int:
-        """`apply`, inside a transaction."""
+    def counted_under(self) -> Revision:
+        """The revision that slots are counted under now."""
+        return self._in_force or self.revision()
+
+    def check_in_force(self) -> None:
+        """Refuse to go on with memberships that are not those this writer counted under; inside a transaction.
+
+        ▲ A database that was put back to between two slots has all of them, and not who joined or left since: whoever was
+        counted would be known to nobody, and could join again without waiting (spec 10).
+
+        Raises:
+            StaleJournal: if they differ.
+        """
+        if self._in_force is None or self.revision() == self._in_force:
+            return
+        (committed,) = only_row(self._database, "SELECT committed FROM head")
+        raise StaleJournal(
+            "the memberships that were put in force here",
+            "a journal that does not know them",
+            "It was restored, or a standby took over that had not received everything: nothing more goes out. Publish again; "
+            "changes of the registry that were lost with it have to be asked for again.",
+            committed=int(committed),
+            released=None,
+        )
+
+    def _put_in_force(self, slot: int, holdout: HoldOut, most: int | None) -> tuple[int, Revision]:
+        """`apply`, inside a transaction; how many changes, and the revision that is in force then."""
+        self.check_in_force()
         work = self._work(holdout)
         work.forget(slot)
         number = self.pending()
@@ -282,7 +309,7 @@ class TableRegistry:
         if filled or work.changed:
             before, after = self.revision(), self._advance()
             self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
-        return number
+        return number, self.revision()
 
     def _work(self, holdout: HoldOut) -> Work:
         return Work(self._database, self.salt, self._facts.data("registry"), holdout)
@@ -290,6 +317,11 @@ class TableRegistry:
     def hold_back(self, before: int | None) -> None:
         """From now on `apply` puts the first `before` queued changes in force and no later one; None: all of them again."""
         self._before = before
+
+    @property
+    def held_from(self) -> int | None:
+        """How many queued changes `apply` may put in force; None: all of them."""
+        return self._before
 
     def held_back(self) -> list[Change]:
         """The queued changes that `apply` does not put in force."""
@@ -317,6 +349,7 @@ class TableRegistry:
             self._enrolled = MemberColumns(everybody.users, everybody.keys, firsts)
         before, after = self.revision(), self._advance()
         self._note(None, before, after)
+        self._in_force = None
         return True
 
     def hold_out(self, restore: Restore, holdout: HoldOut) -> int:
@@ -341,6 +374,7 @@ class TableRegistry:
         )
         self._facts["registry"] = work.fingerprint.value()
         self._advance()
+        self._in_force = None
         return held
 
     def _advance(self) -> Revision:

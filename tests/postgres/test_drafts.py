@@ -1,0 +1,228 @@
+"""A slot has one draw, ever: a database keeps what it was given, also of transactions that came to nothing (spec 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.journal_parts import asked, check_once, place_at, publish
+from tests.support.journals import copy_schema
+from tests.support.synthetic import make_terms, register
+from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.journal import PostgresPlace
+from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.people.membership import Change
+
+LATE = (4, 1_000_000_000)
+STEPS = ("drafted", "began", "charges stored", "releases stored", "position stored", "committing")
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> PostgresPlace:
+    """A journal with two slots, each of them drawn."""
+    made = place_at(tmp_path)
+    with PostgresJournal(made, write=True) as journal:
+        journal.begin(make_terms(mechanism="pbu"))
+        register(journal, 3000)
+        publish(journal, tmp_path / "out.ndjson", 2)
+    return made
+
+
+def drafts(place: PostgresPlace) -> list[Path]:
+    assert place.side is not None
+    return sorted(place.side.glob("*.draft"))
+
+
+@contextmanager
+def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
+    """A writer that is gone at the end of the block: nothing of what it left is tidied up."""
+    journal = PostgresJournal(place, write=True)
+    try:
+        with suppress(Died):
+            yield journal
+    finally:
+        journal._tables.close()
+        assert journal._lead is not None
+        journal._lead.close()
+
+
+def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
+    def die(now: str) -> None:
+        if now == step:
+            raise Died
+
+    with dying(place) as journal:
+        publish(journal, out, end, at=die)
+        raise AssertionError("it lived")
+
+
+def draws(place: PostgresPlace, slot: int) -> set[bytes]:
+    """All that the pages of the database ever had as the histogram of a slot, committed or not."""
+    with asked(place) as connection:
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(1);"  # other tests may make it at the same time
+            "CREATE EXTENSION IF NOT EXISTS pageinspect SCHEMA public; SET search_path TO public"
+        )
+        table = f"{place.schema}.histograms"
+        rows = connection.execute(
+            "SELECT t_attrs[1], t_attrs[2] FROM generate_series(0, pg_relation_size(%(table)s::regclass) / 8192 - 1) AS page,"
+            " heap_page_item_attrs(get_raw_page(%(table)s::text, page::int), %(table)s::regclass)",
+            {"table": table},
+        ).fetchall()
+    return {bytes(data) for number, data in rows if number and int.from_bytes(number, "little") == slot}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_draw_of_a_writer_that_died_is_the_one_that_goes_out(
+    place: PostgresPlace, tmp_path: Path, step: str
+) -> None:
+    out = tmp_path / "out.ndjson"
+    dies_at(place, out, 3, step)
+    (left,) = drafts(place)
+    kept = left.read_bytes()
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 3, "stored by whoever came next, before anything else"
+        (record,) = journal.releases(3)
+        assert record.shown is not None
+        assert record.shown.data in kept
+        publish(journal, out, 5)
+        check_once(journal, place, out, 5)
+    assert drafts(place) == []
+
+
+def test_however_often_writers_die_the_database_sees_one_draw(place: PostgresPlace, tmp_path: Path) -> None:
+    out = tmp_path / "out.ndjson"
+    dies_at(place, out, 3, "committing")
+    for _ in range(3):  # and those who come next die over the very same draw
+        with asked(place) as connection:
+            connection.execute(FULL)
+        with pytest.raises(StorageFailed):
+            PostgresJournal(place, write=True)
+        with asked(place) as connection:
+            connection.execute(ROOM)
+    with PostgresJournal(place, write=True) as journal:
+        publish(journal, out, 4)
+        check_once(journal, place, out, 4)
+    assert len(draws(place, 3)) == 1
+    assert len(draws(place, 4)) == 1
+
+
+FULL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
+CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON slots DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION full_disk();
+"""  # at COMMIT: the rows are on their pages by then
+ROOM = "DROP TRIGGER full_disk ON slots; DROP FUNCTION full_disk()"
+
+
+def test_a_full_disk_is_no_reason_to_draw_again(place: PostgresPlace, tmp_path: Path) -> None:
+    out = tmp_path / "out.ndjson"
+    for _ in range(3):
+        with asked(place) as connection:
+            connection.execute(FULL)
+        with pytest.raises(StorageFailed), PostgresJournal(place, write=True) as journal:
+            publish(journal, out, 3)
+        with asked(place) as connection:
+            connection.execute(ROOM)
+    assert len(draws(place, 3)) == 1
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 3
+        publish(journal, out, 4)
+        check_once(journal, place, out, 4)
+    assert len(draws(place, 3)) == 1
+
+
+def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresPlace, tmp_path: Path) -> None:
+    out = tmp_path / "out.ndjson"
+
+    def die(now: str) -> None:
+        if now == "committing":
+            raise Died
+
+    with dying(place) as journal:
+        journal.registry.ask([Change("set", "before", LATE)])
+        journal.begin(make_terms(mechanism="pba"), changes=[Change("remove", "u0")])
+        journal.registry.ask([Change("set", "since", LATE)])
+        publish(journal, out, 3, at=die)
+    with PostgresJournal(place, write=True) as journal:
+        assert [epoch.terms.mechanism for epoch in journal.epochs()] == ["pbu", "pba"]
+        assert journal.head().committed == 3
+        assert [change.user for change in journal.registry.queued()] == ["since", "u0"]
+        publish(journal, out, 5)
+        members = {member.user for member in journal.registry.members()}
+        assert {"before", "since"} <= members
+        assert "u0" not in members
+        check_once(journal, place, out, 5)
+
+
+def test_ids_that_an_epoch_brought_do_not_stay_in_the_draft(place: PostgresPlace, tmp_path: Path) -> None:
+    with PostgresJournal(place, write=True) as journal:
+        journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
+        publish(journal, tmp_path / "out.ndjson", 3)
+        (own,) = drafts(place)
+        assert not own.read_bytes().strip(b"\0")
+
+
+def test_a_draft_that_is_torn_was_never_sent_and_one_of_a_later_version_is_refused(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.ndjson"
+    dies_at(place, out, 3, "drafted")
+    (left,) = drafts(place)
+    whole = left.read_bytes()
+    left.write_bytes(whole.replace(b"draft1", b"draft9", 1))
+    with pytest.raises(InvalidJournal, match="a later one wrote"):
+        PostgresJournal(place, write=True)
+    left.write_bytes(whole[:200] + bytes(100) + whole[300:])
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 2
+        publish(journal, out, 4)
+        check_once(journal, place, out, 4)
+    assert drafts(place) == []
+
+
+def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlace, tmp_path: Path) -> None:
+    """It was put back: what became of the slots that went out has to be said first."""
+    out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
+    copy_schema(place, place.schema, before)
+    with PostgresJournal(place, write=True) as journal:
+        publish(journal, out, 3)
+    dies_at(place, out, 4, "drafted")
+    copy_schema(place, before, place.schema)
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 2
+        assert journal.marked().committed == 3
+
+
+@pytest.mark.parametrize("wish_is_lost", [False, True])
+def test_nobody_counts_under_a_membership_that_the_database_lost(
+    place: PostgresPlace, tmp_path: Path, wish_is_lost: bool
+) -> None:
+    """Put back to between two slots: who joined since is not there, and could join anew without waiting."""
+    out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
+
+    def put_back(now: str) -> None:
+        if now == "stepped":
+            copy_schema(place, before, place.schema)
+
+    with PostgresJournal(place, write=True) as journal:
+        publish(journal, out, 3)
+        journal.registry.ask([Change("set", "late", LATE)])
+        copy_schema(place, place.schema, before)
+        with asked(place) as connection:
+            connection.execute(f"DELETE FROM {before}.changes WHERE %s", (wish_is_lost,))
+        with pytest.raises(StaleJournal, match="memberships"):
+            publish(journal, out, 4, at=put_back)
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 3, "nothing that was counted under it went out, or will"
+        publish(journal, out, 5)
+        assert ("late" in {member.user for member in journal.registry.members()}) is not wish_is_lost
+        check_once(journal, place, out, 5)

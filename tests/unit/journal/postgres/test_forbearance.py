@@ -1,0 +1,103 @@
+"""How long the loss of a connection is borne, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from wevent.errors import JournalUnreachable
+from wevent.journal.postgres import forbearance
+from wevent.journal.postgres.forbearance import Forbearance
+
+LOSS = JournalUnreachable("an answer", "none", "Wait.", path="postgresql://db/city")
+
+
+class Time:
+    """A clock; a pause moves it."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.pauses = 0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.pauses += 1
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    moved = Time()
+    monkeypatch.setattr(forbearance, "time", moved)
+    return moved
+
+
+def bear_until_over(patience: Forbearance, *, held_s: float | None = None, time: Time) -> int:
+    """How many losses are borne; after each of them a connection holds for so long, or there is none."""
+    losses = 0
+    while losses < 10_000:
+        try:
+            patience.bear(LOSS)
+        except JournalUnreachable:
+            return losses
+        losses += 1
+        if held_s is not None:
+            patience.hold()
+            time.now_s += held_s
+    raise AssertionError("for ever")
+
+
+def test_it_begins_with_the_loss(time: Time) -> None:
+    patience = Forbearance(60.0)
+    patience.hold()
+    time.now_s += 3600  # of work
+    patience.bear(LOSS)
+    assert time.pauses == 1
+    time.now_s += 59
+    patience.bear(LOSS)
+    time.now_s += 1
+    with pytest.raises(JournalUnreachable) as said:
+        patience.bear(LOSS)
+    assert said.value is LOSS
+
+
+def test_who_has_no_connection_waits_from_the_beginning(time: Time) -> None:
+    """An attempt to connect may take long: no second one begins when it took all of the patience."""
+    patience = Forbearance(3.0)
+    time.now_s += 10
+    with pytest.raises(JournalUnreachable):
+        patience.bear(LOSS)
+    assert time.pauses == 0
+
+
+def test_none_is_none(time: Time) -> None:
+    patience = Forbearance(0.0)
+    patience.hold()
+    with pytest.raises(JournalUnreachable):
+        patience.bear(LOSS)
+
+
+def test_a_server_that_takes_connections_and_drops_them_uses_it_up(time: Time) -> None:
+    begun_s = time.now_s
+    patience = Forbearance(60.0)
+    patience.hold()
+    assert bear_until_over(patience, held_s=0.4, time=time) > 50
+    assert time.now_s - begun_s < 62
+
+
+def test_a_connection_that_held_has_all_of_it_again(time: Time) -> None:
+    patience = Forbearance(60.0)
+    patience.hold()
+    patience.bear(LOSS)
+    patience.hold()
+    time.now_s += 61
+    patience.bear(LOSS)
+    time.now_s += 59  # more than what was left the first time
+    patience.bear(LOSS)
+
+
+def test_long_work_that_ends_the_server_is_not_begun_for_ever(time: Time) -> None:
+    patience = Forbearance(60.0)
+    patience.hold()
+    assert bear_until_over(patience, held_s=600, time=time) <= 5
