@@ -55,21 +55,22 @@ def steps_of(check: Callable[[bytes], None], data: bytes) -> set[Step]:
         name = frame.f_code.co_filename
         if not name.startswith(_SOURCES):
             return None
-        before = [0]
+        last = [0]
 
         def line(frame: FrameType, event: str, argument: Any) -> Any:
             if event == "line":
-                steps.add((name, before[0], frame.f_lineno))
-                before[0] = frame.f_lineno
+                steps.add((name, last[0], frame.f_lineno))
+                last[0] = frame.f_lineno
             return line
 
         return line
 
+    before = sys.gettrace()  # that of a debugger, or of who measures coverage
     sys.settrace(enter)
     try:
         check(data)
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return steps
 
 

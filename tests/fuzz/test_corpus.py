@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hmac
 import itertools
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,3 +187,20 @@ def test_of_inputs_that_reach_the_same_the_smallest_is_kept(tmp_path: Path, monk
     assert b"xx" not in kept
     assert json_lines.SEEDS[0] in kept
     assert np.all([len(data) < 200 for data in kept])
+
+
+def test_who_traced_before_traces_again() -> None:
+    before = sys.gettrace()
+
+    def tracer(*_: object) -> None:
+        return None
+
+    sys.settrace(tracer)
+    try:
+        keeping.steps_of(json_lines.check, json_lines.SEEDS[0])
+        assert sys.gettrace() is tracer
+        with pytest.raises(ZeroDivisionError):
+            keeping.steps_of(lambda data: 1 // 0, b"")  # type: ignore[arg-type,return-value]
+        assert sys.gettrace() is tracer
+    finally:
+        sys.settrace(before)

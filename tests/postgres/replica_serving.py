@@ -13,48 +13,20 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.service.witnessed_serving import witness
+from tests.support.executioner import Executioner
 from wevent.cli import main
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
-
-
-class Executioner:
-    """Ends or stops this process at a labelled step.
-
-    Args:
-        sentence: the file that says so.
-    """
-
-    def __init__(self, sentence: Path) -> None:
-        self._sentence = sentence
-        self._reached = 0
-        self._guard = threading.Lock()
-
-    def __call__(self, reached: str) -> None:
-        try:
-            step, number, *kind = self._sentence.read_text().split(":")
-        except FileNotFoundError:
-            return
-        with self._guard:
-            self._reached += reached == step
-            if self._reached < int(number):
-                return
-            if kind:
-                self._sentence.unlink()
-                self._reached = 0
-            os.kill(os.getpid(), signal.SIGSTOP if kind else signal.SIGKILL)
 
 
 def obey(at: Callable[[str], None]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.property.machines.broken_lives import BROKEN_MACHINES, BROKEN_RULES, broken
+from tests.property.machines.broken_rules import BROKEN_MACHINES, BROKEN_RULES, broken
 from tests.property.machines.life_machine import LifeMachine
 from tests.property.machines.stores import FileStore, MemoryStore
 from tests.support.profiles import examples

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.executioner import Executioner
 from wevent.cli import main
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -32,28 +31,6 @@ from wevent.service import bodies, bounded_connection
 from wevent.service.routes import people_routes
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
-
-
-class Executioner:
-    """Kills this process at a labelled step.
-
-    Args:
-        sentence: the file that says so.
-    """
-
-    def __init__(self, sentence: Path) -> None:
-        self._sentence = sentence
-        self._reached = 0
-        self._guard = threading.Lock()
-
-    def __call__(self, reached: str) -> None:
-        if not self._sentence.exists():
-            return
-        step, _, number = self._sentence.read_text().partition(":")
-        with self._guard:
-            self._reached += reached == step
-            if self._reached >= int(number):
-                os.kill(os.getpid(), signal.SIGKILL)
 
 
 def obey(sentence: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import wevent
 from tests.support import commands
 from tests.support.broken_from_outside import OneNoiseForAllCells, subject
+from wevent.auditing import challenging
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.command_runs import CommandRuns
 from wevent.auditing.black_box.effort import Effort
@@ -68,6 +69,27 @@ def test_the_command_says_what_it_found_and_that_this_proves_nothing(tmp_path: P
     assert "svg" in (tmp_path / "shown.svg").read_text()
 
 
+def test_missing_folders_of_the_picture_are_made_as_by_other_commands(tmp_path: Path) -> None:
+    arguments = ("challenge", "uniform", "--seconds", "1", "--audits", "library", "--confidence", "0.999999", "--json")
+    done = commands.call(tmp_path, *arguments, "--plot", "pictures/of today/shown.svg")
+    assert done.code == 0, done
+    assert json.loads(done.out)["plot"] == "pictures/of today/shown.svg"
+    assert (tmp_path / "pictures/of today/shown.svg").exists()
+
+
+@pytest.mark.parametrize("place", ["file/shown.png", "file/new/shown.png"])
+def test_a_picture_with_no_place_is_refused_before_anything_is_audited(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure afterwards would end with exit code 1, which says that a promise is broken."""
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr("wevent.cli.challenge.challenge", None)
+    done = commands.call(tmp_path, "challenge", "uniform", "--plot", place)
+    assert done.code == 2, done
+    assert f"Expected a place for a picture at '{place}'; received 'file', which is no folder" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize("more", [("--token-file", "audit.token"), ("--test-instance",)])
 def test_what_belongs_to_a_service_needs_one(tmp_path: Path, more: tuple[str, ...]) -> None:
     done = commands.call(tmp_path, "challenge", "uniform", "--seconds", "1", *more)
@@ -120,10 +142,15 @@ def test_mistakes_are_exit_code_2(tmp_path: Path) -> None:
         assert done.code == 2, done
 
 
-def test_a_broken_promise_is_a_finding_and_a_mechanism_from_outside_is_taken() -> None:
-    found = wevent.challenge(subject(OneNoiseForAllCells), seconds=2, audits=["library"])
-    assert not found.ok
+def test_a_broken_promise_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Differences between cells are exact, so that every run tells, on any machine, if their number does not depend on it."""
+    monkeypatch.setattr(challenging, "Effort", lambda seconds: Effort(trials=3000))
+    found = wevent.challenge(subject(OneNoiseForAllCells), seconds=1, audits=["library"])
+    assert found.broken
     assert "broken" in found.meaning()
+
+
+def test_a_mechanism_from_outside_is_taken() -> None:
     own = replace(BUILT_IN["uniform"], name="own-uniform")
     wevent.register(own)
     told = wevent.challenge("own-uniform", seconds=1, audits=["library", "command"], confidence=CONFIDENCE)
@@ -141,12 +168,13 @@ class Dithered(Sampling):
 
 def test_what_cannot_be_said_is_neither_a_pass_nor_a_broken_promise(tmp_path: Path) -> None:
     wevent.register(replace(BUILT_IN["uniform"], name="own-dithered", estimator=lambda options: Dithered()))
-    done = commands.call(tmp_path, "challenge", "own-dithered", "--seconds", "1", "--audits", "exact")
+    seconds = 30  # it ends when every case is known to be beyond it: much earlier, but on a machine with much to do
+    done = commands.call(tmp_path, "challenge", "own-dithered", "--seconds", str(seconds), "--audits", "exact")
     assert done.code == 3, done
     assert "own randomness" in done.out
     assert "Obstacle of exact: enumerated, exact: searched: randomness that the audit cannot see" in done.out
     assert "BROKEN" not in done.out
-    found = wevent.challenge("own-dithered", seconds=1, audits=["exact"])
+    found = wevent.challenge("own-dithered", seconds=seconds, audits=["exact"])
     assert (found.ok, found.broken, found.verdict) == (False, False, "own randomness")
     assert {row["verdict"] for row in found.to_dict()["findings"]} == {"own randomness"}
 

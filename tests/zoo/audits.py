@@ -1,6 +1,6 @@
 """The named audits, each pointed at a subject: what it saw in a few words, or nothing.
 
-An audit knows nothing of bugs. It gets a subject, a number of seconds and a seed, and says what is wrong.
+An audit knows nothing of bugs. It gets a subject, how long to look and a seed, and says what is wrong.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.zoo import deployment_audits, mechanism_audits
-from tests.zoo.bug import Subject
+from tests.zoo.bug import Persistence, Subject
 
-AUDITS: dict[str, Callable[[Subject, float, int], str | None]] = {
+AUDITS: dict[str, Callable[[Subject, Persistence, int], str | None]] = {
     "exact": mechanism_audits.exact,
     "black box: library": mechanism_audits.library,
     "black box: command": mechanism_audits.command,
@@ -23,7 +23,7 @@ AUDITS: dict[str, Callable[[Subject, float, int], str | None]] = {
 """By the names that the table has."""
 
 
-def look(audit: str, subject: Subject, seconds: float, seed: int) -> str | None:
+def look(audit: str, subject: Subject, looking: Persistence, seed: int) -> str | None:
     """What an audit sees of a subject."""
     with subject.undone():
-        return AUDITS[audit](subject, seconds, seed)
+        return AUDITS[audit](subject, looking, seed)

@@ -14,6 +14,20 @@ Undone = Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Persistence:
+    """How much an audit looks before it says that there is nothing.
+
+    Attributes:
+        seconds: about how long, if `rounds` do not take longer.
+        rounds: searches of every case, lives, pairs of runs: made however long they take, so that what is found does not
+            depend on the speed of a machine. The black box does not know them: it looks by time.
+    """
+
+    seconds: float = 0.0
+    rounds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subject:
     """What an audit is pointed at: the product with a bug, or its healthy counterpart.
 

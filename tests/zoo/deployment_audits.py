@@ -22,7 +22,7 @@ from tests.support.neighbours.checking import compare, main_difference
 from tests.support.neighbours.pairs import make_pair, pairs_of
 from tests.support.streams import DAY, ScriptedInbox, Wall, settings
 from tests.support.synthetic import QuietSource, make_journal, make_terms
-from tests.zoo.bug import Subject, replaced
+from tests.zoo.bug import Persistence, Subject, replaced
 from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -78,10 +78,10 @@ class _Everybody(QuietSource):
 UNAIDED = 60  # slots with decisions by chance
 
 
-def journal(subject: Subject, seconds: float, seed: int) -> Seen:
+def journal(subject: Subject, looking: Persistence, seed: int) -> Seen:
     """`wevent audit` over the journal of a run with forced decisions, or of whole lives."""
     if subject.challenged is None:
-        return next((found for found in map(_of_audit, _lives(subject, seconds, seed)) if found), None)
+        return next((found for found in map(_of_audit, _lives(subject, looking, seed)) if found), None)
     assert subject.population is not None
     script = subject.script if subject.aided else "".join(Random(seed).choices("ps", k=UNAIDED * bool(subject.script)))
     noise = _Decided(script) if script else None
@@ -107,25 +107,25 @@ def _of_audit(life: Life) -> Seen:
 # --- lives ------------------------------------------------------------------------------------------------------------
 
 
-def lives(subject: Subject, seconds: float, seed: int) -> Seen:
+def lives(subject: Subject, looking: Persistence, seed: int) -> Seen:
     """Whole lives with crashes, backups, restores and registrations, added up by an accountant of its own."""
-    return next((found for found in map(_of_accountant, _lives(subject, seconds, seed)) if found), None)
+    return next((found for found in map(_of_accountant, _lives(subject, looking, seed)) if found), None)
 
 
 SHORT, LONG = 60, 150  # slots of a life: as many as it takes, if there is time
 
 
-def _lives(subject: Subject, seconds: float, seed: int) -> Iterator[Life]:
+def _lives(subject: Subject, looking: Persistence, seed: int) -> Iterator[Life]:
     """Lives that begin with those in which something happens, one after the other until the time is over."""
-    begun, number, first = time.monotonic(), 0, subject.lives if subject.aided else ()
-    while number < max(1, len(first)) or time.monotonic() - begun < seconds:
+    until, number, first = time.monotonic() + looking.seconds, 0, subject.lives if subject.aided else ()
+    while number < max(1, len(first), looking.rounds) or time.monotonic() < until:
         chosen = first[number] if number < len(first) else 1_000 * seed + number
         with _folder() as folder:
             life = Life(folder, chosen)
             life.broken = ""  # type: ignore[attr-defined]
             try:
                 life.live(SHORT)
-                if not life.accountant.overspent() and time.monotonic() - begun < seconds:
+                if not life.accountant.overspent() and (number < looking.rounds or time.monotonic() < until):
                     life.live(LONG)
             except AssertionError as found:  # the world outside: a slot went out twice, with other numbers
                 life.broken = str(found).splitlines()[0]  # type: ignore[attr-defined]
@@ -144,15 +144,16 @@ def _of_accountant(life: Any) -> Seen:
 OF_A_KIND = 2  # pairs of the kind of record that a subject is about, before any other
 
 
-def pairs(subject: Subject, seconds: float, seed: int) -> Seen:
+def pairs(subject: Subject, looking: Persistence, seed: int) -> Seen:
     """Runs with one person's records and without: everything that can be seen must be the same."""
-    begun = time.monotonic()
+    until = time.monotonic() + looking.seconds
     scripted.register()
     try:
         with _folder() as folder:
             chosen = [islice(pairs_of(*records), OF_A_KIND) for records in subject.records * subject.aided]
+            least = max(OF_A_KIND * len(chosen), looking.rounds)
             for number, pair in enumerate(chain(*chosen, map(make_pair, count(1_000 * seed)))):
-                if number >= OF_A_KIND * len(chosen) and time.monotonic() - begun >= seconds:
+                if number >= least and time.monotonic() >= until:
                     break
                 if found := compare(pair, folder)[1]:
                     return f"{main_difference(found)} differs"
@@ -166,7 +167,7 @@ def pairs(subject: Subject, seconds: float, seed: int) -> Seen:
 VICTIM = "victim-of-slot-two"
 
 
-def files(subject: Subject, seconds: float, seed: int) -> Seen:
+def files(subject: Subject, looking: Persistence, seed: int) -> Seen:
     """Every byte of every file is searched for somebody's id when the slot is over."""
     wall = Wall()
     event = b'{"time": %d, "user": "%s", "cell": 1}\n' % (DAY // 1_000_000 + 70, VICTIM.encode())
@@ -187,7 +188,7 @@ def files(subject: Subject, seconds: float, seed: int) -> Seen:
 # --- clock ------------------------------------------------------------------------------------------------------------
 
 
-def clock(subject: Subject, seconds: float, seed: int) -> Seen:
+def clock(subject: Subject, looking: Persistence, seed: int) -> Seen:
     """When releases go out, by an injected clock on which counting a person takes a second, with somebody and without."""
     present = {slot: int(number) for slot, number in enumerate(np.random.default_rng(seed).integers(0, 4, 6), start=1)}
     alone = {**present, 3: present[3] + 1}

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from tests.zoo.bug import Subject
+from tests.zoo.bug import Persistence, Subject
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.command_runs import CommandRuns
 from wevent.auditing.black_box.effort import Effort
@@ -19,25 +19,31 @@ ROOT = Path(__file__).parents[2]
 FIRST_S = 10.0  # how long the black box looks at first; twice as long each time after
 
 
-def exact(subject: Subject, seconds: float, seed: int) -> str | None:
+def exact(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """Likelihood ratios of transcripts under neighbouring streams, computed; searched and, where tiny, enumerated."""
     assert subject.challenged is not None
     assert subject.population is not None
     worlds = [(subject.population, 2)] if subject.aided else None
     return _told(
         audit_exactly(
-            subject.challenged, seconds=seconds, seed=seed, until_broken=True, tiny=not subject.aided, worlds=worlds
+            subject.challenged,
+            seconds=looking.seconds,
+            seed=seed,
+            rounds=max(1, looking.rounds),
+            until_broken=True,
+            tiny=not subject.aided,
+            worlds=worlds,
         )
     )
 
 
-def library(subject: Subject, seconds: float, seed: int) -> str | None:
+def library(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """Runs through the library on neighbouring streams: what they prove of the loss, with a confidence of 95 %."""
     assert subject.challenged is not None
-    return _from_outside(LibraryRuns(subject.challenged), seconds, seed)
+    return _from_outside(LibraryRuns(subject.challenged), looking.seconds, seed)
 
 
-def command(subject: Subject, seconds: float, seed: int) -> str | None:
+def command(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """The same through `wevent publish`, on files in which one person's records are plain or odd."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     before = dict(os.environ)
@@ -45,7 +51,7 @@ def command(subject: Subject, seconds: float, seed: int) -> str | None:
     try:
         module = "tests.zoo.broken_command" if subject.command else "wevent"
         with CommandRuns("uniform", {}, module=module) as runs:
-            return _from_outside(runs, seconds, seed)
+            return _from_outside(runs, looking.seconds, seed)
     finally:
         os.environ.clear()
         os.environ.update(before)

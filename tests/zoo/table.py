@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tests.zoo.audits import AUDITS, look
-from tests.zoo.bug import Bug
+from tests.zoo.bug import Bug, Persistence
 from tests.zoo.bugs import BUGS
 
 CAN_BE_AIDED = ("exact", "journal", "lives", "pairs of runs")
@@ -46,12 +46,13 @@ def looked_at(bug: Bug, audit: str, seconds: float, seed: int) -> Look:
     """Point an audit at a bug, then as long at the healthy counterpart."""
     for aided in (False, True) if audit in CAN_BE_AIDED else (False,):
         begun = time.perf_counter()
-        seen = look(audit, replace(bug.broken, aided=aided), seconds, seed)
+        seen = look(audit, replace(bug.broken, aided=aided), Persistence(seconds=seconds), seed)
         taken = time.perf_counter() - begun
         if seen:
             break
     begun = time.perf_counter()
-    alarm = look(audit, replace(bug.healthy, aided=aided), max(_LEAST_S, min(taken, seconds)), seed)
+    as_long = Persistence(seconds=max(_LEAST_S, min(taken, seconds)))
+    alarm = look(audit, replace(bug.healthy, aided=aided), as_long, seed)
     return Look(bug, audit, seen, aided and seen is not None, taken, alarm, time.perf_counter() - begun)
 
 

@@ -5,26 +5,49 @@ The long form, every audit on every bug, is `python -m tests.zoo`, which also wr
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.zoo.audits import AUDITS, look
-from tests.zoo.bug import Bug
+from tests.zoo.bug import Bug, Persistence
 from tests.zoo.bugs import BUGS
 
-BROKEN_S, HEALTHY_S = 12.0, 0.5  # the most an audit may take; most take much less
+BROKEN = Persistence(rounds=20)
+"""A number, no time: on a busy machine it takes longer and finds the same. It ends with the first that is found.
+
+Audits that compute or compare find what they find, here within two rounds: nothing is left to chance. (Tables, which show
+one bug in a tenth of a second, have six seconds of their own.) Noise in lives is chance. The first of them is one that was
+chosen: 60 of 60 showed their bug, 12 for each that was chosen; of others about every second does where a bug is rarest (6 of
+12). So all 20 miss a bug with a probability of about 2^-20.
+"""
+HEALTHY = Persistence(seconds=0.5)
 PAGE = Path(__file__).parents[2] / "docs/results/zoo.md"
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_bug_is_caught(bug: Bug) -> None:
-    assert look(bug.audits[0], bug.broken, BROKEN_S, seed=1)
+    assert look(bug.audits[0], bug.broken, BROKEN, seed=1)
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_healthy_counterpart_passes(bug: Bug) -> None:
-    assert look(bug.audits[0], bug.healthy, HEALTHY_S, seed=1) is None
+    assert look(bug.audits[0], bug.healthy, HEALTHY, seed=1) is None
+
+
+@pytest.mark.parametrize("name", ["saturated noise", "stale backup resumed, slots drawn again"])
+def test_it_is_caught_on_a_machine_that_has_no_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that needs two rounds, and one that needs the later part of a life."""
+    bug = next(one for one in BUGS if one.name == name)
+    clock = itertools.count(0.0, 60.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert look(bug.audits[0], bug.broken, BROKEN, seed=1)
+
+
+def test_no_test_leaves_it_to_the_black_box_which_looks_by_time() -> None:
+    assert not any(bug.audits[0].startswith("black box") for bug in BUGS)
 
 
 def test_every_bug_has_a_name_of_its_own_and_audits_that_exist() -> None:

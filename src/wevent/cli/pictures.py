@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,10 @@ from wevent.errors import InvalidOption
 
 
 class _FileNamed(click.Path):
-    """A path with one of these endings: checked before anything is computed."""
+    """A path with one of these endings, where a file can be made: checked before anything is computed, which may take hours.
+
+    Missing folders are made with the file.
+    """
 
     def __init__(self, what: str, *endings: str) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -26,6 +30,10 @@ class _FileNamed(click.Path):
         if Path(path).suffix.lower() not in self._endings:
             listed = ", ".join(self._endings)
             self.fail(f"Expected {self._what} ending in {listed}; received {Path(path).name!r}.", param, ctx)
+        nearest = next(folder for folder in Path(path).absolute().parents if folder.exists())
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+            sentence = f"Expected a place for {self._what} at {str(path)!r}; received {nearest.name!r}"
+            self.fail(f"{sentence}, which is no folder that can be written to. Name another place.", param, ctx)
         return path
 
 

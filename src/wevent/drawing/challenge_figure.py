@@ -34,11 +34,18 @@ def draw_challenge(title: str, facts: str, rows: Sequence[ShownLoss], path: Path
             part = row.shown / row.promised if math.isfinite(row.shown) else math.inf
             axis.barh(place, min(part, _MOST), height=0.55, color=LOSS if row.broken else GREY)
             said = f"{row.shown:.3g} of {row.promised:.3g}" if math.isfinite(row.shown) else f"∞ of {row.promised:.3g}"
-            axis.annotate(
-                said, (min(part, _MOST), place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+            axis.annotate(  # beside the axis: at the end of its bar it would lie on the line, or on the next bar
+                said,
+                xy=(1.0, place),
+                xytext=(6, 0),
+                xycoords=axis.get_yaxis_transform(),
+                textcoords="offset points",
+                va="center",
+                fontsize=8.5,
+                annotation_clip=False,
             )
         axis.axvline(1.0, color=INK, linewidth=1.2)
         axis.set_yticks(range(len(rows)), [row.label for row in reversed(rows)])
-        axis.set_xlim(0.0, max([1.25, *(min(row.shown / row.promised, _MOST) * 1.15 for row in rows)]))
+        axis.set_xlim(0.0, max([1.1, *(min(row.shown / row.promised, _MOST) * 1.02 for row in rows)]))
         axis.xaxis.set_major_formatter(lambda part, _: f"{part:.0%}")
         axis.grid(axis="y", visible=False)

@@ -103,6 +103,6 @@ def test_a_promise_that_breaks_in_an_unusual_world(subject: Challenged) -> None:
 def test_a_promise_that_breaks_once_a_day() -> None:
     world = SEARCHED[0]
     assert not broken(spending(_EvenShares), world, seconds=1.0)
-    (finding,) = broken(spending(AllAtMidnight), world, seconds=20.0)  # ends with the first that is found
+    finding = broken(spending(AllAtMidnight), world, seconds=200.0)[0]  # ends with the first: some seconds, if not busy
     assert finding.shown == pytest.approx(1.5)
     assert "slot 24" in finding.witness

@@ -1,7 +1,8 @@
 """The command line as a process that is there already: every call is a fork of it, so that hundreds of runs take seconds.
 
 `python -m wevent.auditing.black_box.command_process MODULE` reads calls from standard input, a JSON object per line, and
-answers each with a line. A call runs as `python -m MODULE …` would: own process, own files, own exit code.
+answers each with a line. A call runs as `python -m MODULE …` would: own process, own files, own exit code. One that takes too
+long is killed, by the process it was forked from, and said to hang.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import NamedTuple, NoReturn, Self
 
 import wevent
 
 _PRELOADED = ("apsw", "duckdb", "opendp.measurements", "wevent.cli.publish", "wevent.publishing.session")
 _OUT, _ERR = "standard-output", "standard-error"
+_HUNG = "hung"
+LIMIT_S = 10.0
+"""How long a call may take: one that does not hang takes a part of a second, a few where the machine has much else to do."""
 
 
 class Ended(NamedTuple):
-    """How a call ended: exit code, standard output, standard error."""
+    """How a call ended: exit code, None if it did not end in time and was killed; standard output, standard error."""
 
-    code: int
+    code: int | None
     out: str
     err: str
 
@@ -37,10 +41,11 @@ class CommandProcess:
 
     Args:
         module: what `python -m` runs.
+        limit_s: how long a call may take.
     """
 
-    def __init__(self, module: str = "wevent") -> None:
-        self._module = module
+    def __init__(self, module: str = "wevent", *, limit_s: float = LIMIT_S) -> None:
+        self._module, self._limit_s = module, limit_s
         path = os.pathsep.join((str(Path(wevent.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
         self._environment = {**os.environ, "PYTHONPATH": path}
         self._server: subprocess.Popen[str] | None = None
@@ -53,49 +58,63 @@ class CommandProcess:
                 stdout=subprocess.PIPE,
                 text=True,
                 env=self._environment,
+                start_new_session=True,  # Ctrl-C is for the audit; what calls leave behind ends with this group
             )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._server is not None:
-            with suppress(OSError):
-                self._server.communicate()  # its input ends, and so does it
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            with suppress(OSError):  # it has ended already
+                os.killpg(server.pid, signal.SIGKILL)
+            with suppress(OSError), server:  # a call that it never got may be left in a pipe to nobody
+                pass
 
     def call(self, folder: Path, *arguments: str) -> Ended:
-        """Run the command there, to its end."""
-        if self._server is None or self._server.stdin is None or self._server.stdout is None:
-            return self._as_process(folder, arguments)
-        self._server.stdin.write(json.dumps({"folder": str(folder), "arguments": arguments}) + "\n")
+        """Run the command there, to its end or until its time is over."""
+        code = (self._as_process if self._server is None else self._forked)(folder, arguments)
+        return Ended(code, *(_text(folder / name) for name in (_OUT, _ERR)))
+
+    def _forked(self, folder: Path, arguments: tuple[str, ...]) -> int | None:
+        assert self._server is not None
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        call = {"folder": str(folder), "arguments": arguments, "limit_s": self._limit_s}
+        self._server.stdin.write(json.dumps(call) + "\n")
         self._server.stdin.flush()
-        answer = self._server.stdout.readline()
+        answer = self._server.stdout.readline().strip()  # comes in time: calls are killed there, it runs nothing itself
         if not answer:
             raise OSError("the process that runs the command has ended")
-        code = int(answer)
-        texts = [(folder / name).read_text(encoding="utf-8", errors="replace") for name in (_OUT, _ERR)]
-        return Ended(code, *texts)
+        return None if answer == _HUNG else int(answer)
 
-    def _as_process(self, folder: Path, arguments: tuple[str, ...]) -> Ended:
+    def _as_process(self, folder: Path, arguments: tuple[str, ...]) -> int | None:
+        """A whole new process, where there is no fork; files, because a pipe may outlive who is killed."""
         command = [sys.executable, "-m", self._module, *arguments]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        with (folder / _OUT).open("wb") as out, (folder / _ERR).open("wb") as err:
+            try:
+                return subprocess.run(
+                    command,
+                    cwd=folder,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    timeout=self._limit_s,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                return None
+
+
+def _text(file: Path) -> str:
+    """What a call wrote; nothing, if it was killed before it came to that."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
 def _serve(module: str) -> None:
     """Fork for every line of standard input, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the audit, which then ends this process's input
     for name in _PRELOADED:
         with suppress(ImportError):
             importlib.import_module(name)
@@ -104,14 +123,29 @@ def _serve(module: str) -> None:
         child = os.fork()
         if child == 0:
             _run(module, call["folder"], call["arguments"])
-        _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.write(f"{_end_of(child, call['limit_s'])}\n")
         sys.stdout.flush()
+
+
+def _end_of(child: int, limit_s: float) -> int | str:
+    """Its exit code; or that it hung, and is dead now."""
+    late: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        late.append(number)
+        with suppress(ProcessLookupError):  # it ended just now
+            os.kill(child, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    _, status = os.waitpid(child, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    return _HUNG if late else os.waitstatus_to_exitcode(status)
 
 
 def _run(module: str, folder: str, arguments: list[str]) -> NoReturn:
     """As `python -m` does it, with standard output and error in files."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # that of the call before
     os.chdir(folder)
     for number, name in enumerate((os.devnull, _OUT, _ERR)):
         opened = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)

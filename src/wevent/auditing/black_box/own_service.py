@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,57 +34,91 @@ Small = 2
 listen = "127.0.0.1:0"
 requests_per_minute = 0
 """
+_SAID = "said.log"
+_START_S, _STOP_S = 60.0, 30.0  # for a service to start, and to stop before it is killed
 _CELLS = [f"cell-{place}" for place in range(40)]
 
 
 @contextmanager
-def own_service(mechanism: str, options: Mapping[str, Any]) -> Iterator[Client]:
+def own_service(mechanism: str, options: Mapping[str, Any], *, module: str = "wevent") -> Iterator[Client]:
     """A client of a service that is there for this block, with all the rights it needs.
 
+    Args:
+        mechanism: by its name, as every process knows it.
+        options: of a publisher.
+        module: what `python -m` runs.
+
     Raises:
-        InvalidOption: if the service does not start.
+        InvalidOption: if the service does not start, or makes no token.
     """
-    path = os.pathsep.join((str(Path(wevent.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
-    environment = {**os.environ, "PYTHONPATH": path}
-    with tempfile.TemporaryDirectory(prefix="wevent-challenge-") as name:
+    lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in options.items() if value is not None)
+    text = _CONFIGURATION.format(cells=json.dumps(_CELLS), mechanism=json.dumps(mechanism), options=lines)
+    with tempfile.TemporaryDirectory(prefix="wevent-challenge-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in options.items() if value is not None)
-        text = _CONFIGURATION.format(cells=json.dumps(_CELLS), mechanism=json.dumps(mechanism), options=lines)
         (folder / "wevent.toml").write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "wevent"]
-        rights = ["--role", "ingest", "--role", "enrol", "--role", "read"]
-        token = subprocess.run(
-            [*command, "--quiet", "token", "--config", "wevent.toml", "create", *rights],
-            cwd=folder,
-            env=environment,
-            check=False,
-            stdout=subprocess.PIPE,
-            text=True,
-        ).stdout.strip()
-        process = subprocess.Popen(
-            [*command, "serve", "--config", "wevent.toml"],
-            cwd=folder,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
+        token = _token(module, folder)
+        with _running(module, folder) as process, Client(_address(process, folder / _SAID), token=token) as client:
+            client.wait_until_ready()
+            yield client
+
+
+def _environment() -> dict[str, str]:
+    """With the wevent that is at work here, whatever else is installed."""
+    path = os.pathsep.join((str(Path(wevent.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _token(module: str, folder: Path) -> str:
+    """One with the roles of the audit."""
+    rights = ["--role", "ingest", "--role", "enrol", "--role", "read"]
+    command = [sys.executable, "-m", module, "--quiet", "token", "--config", "wevent.toml", "create", *rights]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=_environment(), check=False, capture_output=True, text=True, timeout=_START_S
         )
+    except subprocess.TimeoutExpired:
+        raise _failed("a token for a service", "", "wevent token create") from None
+    if done.returncode:
+        raise _failed("a token for a service", done.stderr, "wevent token create")
+    return done.stdout.strip()
+
+
+@contextmanager
+def _running(module: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The service; what it says goes to a file, since a pipe that nobody reads would block it."""
+    with (folder / _SAID).open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, "serve", "--config", "wevent.toml"],
+            cwd=folder,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
         try:
-            with Client(_address(process), token=token) as client:
-                client.wait_until_ready()
-                yield client
-        finally:
-            process.terminate()
-            process.communicate(timeout=60)
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:  # the verdict does not depend on how it stops
+            process.kill()
+            process.wait()
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def _address(process: subprocess.Popen[bytes], said: Path) -> str:
     """Where it listens: it says so when it does."""
-    said = ""
-    for line in process.stderr or ():
-        said += line
-        found = re.search(r"Serving (http://\S+)", line)
-        if found:
+    late = time.monotonic() + _START_S
+    while True:
+        is_over = process.poll() is not None or time.monotonic() > late  # first: what it says last is read below
+        text = said.read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"Serving (http://\S+)\s", text):
             return found[1]
-    raise InvalidOption(
-        "a service that starts", said.strip()[-300:] or "none", "Try wevent serve by hand.", option="audits"
-    )
+        if is_over:
+            raise _failed("a service that starts", text, "wevent serve")
+        time.sleep(0.05)
+
+
+def _failed(expected: str, said: str, command: str) -> InvalidOption:
+    received = said.strip()[-300:] or f"nothing, waited for {_START_S:g} s at most"
+    return InvalidOption(expected, received, f"Try {command} by hand.", option="audits")

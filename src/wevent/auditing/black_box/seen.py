@@ -11,6 +11,7 @@ from wevent.core.arrays import BoolArray, FloatArray
 
 FRESH = "fresh"
 STOPPED = "stopped"
+HUNG = "hung"
 
 
 @dataclass(frozen=True)

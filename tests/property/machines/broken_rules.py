@@ -1,4 +1,7 @@
-"""Wrong ways that are easy to write: the machine must find each of them, or it could not find the next one."""
+"""Wrong rules that are easy to write: the machine must find each of them, or it could not find the next one.
+
+Some are those of `tests.support.broken_lives`, which the accountant of a whole life has to see, too.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import pytest
 from tests.fault.broken import EmitsBeforeCommit
 from tests.property.machines.life_machine import LifeMachine
 from tests.property.machines.stores import MemoryStore
+from tests.support.broken_lives import BROKEN
 from tests.support.memory_journal import MemoryJournal
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.people.histories import Boundary
-from wevent.people.holdout import HoldOut, Restore
 from wevent.publishing import staleness
 
 _charge_elsewhere = staleness._charge_elsewhere
@@ -51,15 +54,14 @@ def _is_not_closed(journal: Journal, through: int) -> Batch:
     return Batch((), None, None, through)
 
 
+_OF_LIVES = ("a change waits for nothing", "a restore holds nobody out", "a joiner was no stranger")
 Patch = tuple[Any, str, Any]
 BROKEN_RULES: dict[str, Patch] = {
-    "a change waits for nothing": (HoldOut, "first_slot", lambda self, key, asked, past, bucket, since: asked),
+    **{name: BROKEN[name] for name in _OF_LIVES},
     "who leaves is forgotten": (
         *(Boundary, "_ended"),
         lambda self, history, current: [row for row in history if row is not current],
     ),
-    "memberships after a restore are believed": (Restore, "doubts", lambda self, bucket: False),
-    "a joiner was no stranger": (HoldOut, "as_stranger", lambda self, slot: []),
     "slots released elsewhere cost nothing": (staleness, "_charge_elsewhere", _costs_nothing),
     "slots released elsewhere are drawn": (staleness, "_charge_elsewhere", _is_not_closed),
 }
