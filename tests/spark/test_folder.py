@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.commands import CLOCK, PEOPLE, Done, call, slots_of, write_stream
 from wevent import audit
-from wevent.spark import folder_source
+from wevent.spark import file_rows
 from wevent.spark.class_counts import ClassCounter
 
 
@@ -45,6 +45,9 @@ def test_a_folder_is_published_and_resumed(
     done = publish(tmp_path, "events", 7)
     assert done.code == 2
     assert "a folder ('events')" in done.err, "other engines are told the files"
+    done = publish(tmp_path, "events.csv", 7, "--engine", "spark", *quiet)
+    assert done.code == 2
+    assert "the 3 input files of the earlier run, or more" in done.err
 
 
 def test_what_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +66,10 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
     assert publish(tmp_path, "torn.parquet", 2, "--engine", "spark").code == 2
 
-    def gone(file: folder_source.InputFile) -> str:
+    def gone(file: file_rows.InputFile) -> str:
         return f"file://{tmp_path}/gone.csv"
 
-    monkeypatch.setattr(folder_source, "_address", gone)
+    monkeypatch.setattr(file_rows, "_address", gone)
     done = publish(tmp_path, "events.csv", 2, "--engine", "spark")
     assert done.code == 2
     assert "Traceback" not in done.err

@@ -1,4 +1,4 @@
-"""Who is registered is kept by Spark while it counts, and no longer: old rosters go when another one comes."""
+"""Events and who is registered are kept by Spark while it counts, and no longer; a session is left as it was."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 import wevent.spark
 from tests.spark.live import Feed, settings
+from tests.spark.test_frames import CLOCK, COUNTING, frame, roster
 from tests.support.commands import slots_of, wait_for
+from tests.support.streams import settings as file_settings
+from wevent import InvalidEvents, InvalidInput
 from wevent.publishing.registrations import Asked, register
+from wevent.spark.class_counts import ClassCounter
+from wevent.spark.folder_source import FolderSource
 
 
 def cached(spark: SparkSession) -> int:
@@ -41,3 +47,87 @@ def test_rosters_are_let_go(spark: SparkSession, tmp_path: Path) -> None:
     assert 0 < most <= 2, "a roster, and the rows of a batch"
     query.stop()
     wait_for(lambda: cached(spark) == before, "the last roster to be let go", 30)
+
+
+def test_counting_a_frame_keeps_nobody(spark: SparkSession) -> None:
+    before = cached(spark)
+    counted = wevent.spark.count(frame(spark), **COUNTING)
+    assert counted.count() == 4
+    assert cached(spark) == before
+
+
+def is_as_before(spark: SparkSession, kept: int) -> bool:
+    """Whether an application has what it had: so many frames, no tag on this thread, and the same session."""
+    tags = set(spark.sparkContext.getJobTags())
+    return cached(spark) == kept and not tags and SparkSession.getActiveSession() is spark
+
+
+def write_text(folder: Path, *more: str) -> str:
+    rows = [f"2026-01-01T00:0{minute}:01Z,{user},1" for minute in range(3) for user in (1, 2)]
+    path = folder / "events.csv"
+    path.write_text("\n".join(("time,user,cell", *rows, *more)) + "\n")
+    return str(path)
+
+
+class TestFiles:
+    @pytest.fixture
+    def before(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> int:
+        """How many frames are kept; the session is the active one, and a job counts one slot."""
+        monkeypatch.setattr(ClassCounter, "stretch", lambda self, roster: 1)
+        spark.createDataFrame([], "nothing int")
+        kept = cached(spark)
+        assert is_as_before(spark, kept)
+        return kept
+
+    def test_nothing_is_kept_after_the_last_slot(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
+        source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
+        assert is_as_before(spark, before)
+        counting = source.count(roster(), 1, 9)
+        next(counting)
+        assert cached(spark) == before + 2, "folded events, and a roster"
+        assert is_as_before(spark, before + 2)
+        assert [one.slot for one in counting] == [2, 3]
+        assert is_as_before(spark, before)
+        assert len(list(source.count(roster(), 3, 1))) == 1, "what was let go is read again"
+        assert is_as_before(spark, before)
+
+    def test_nor_after_a_stop(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
+        source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
+        next(source.count(roster(), 1, 1))
+        assert cached(spark) == before + 2
+        source.stop()
+        wait_for(lambda: is_as_before(spark, before), "everything to be let go", 30)
+        assert list(source.count(roster(), 2, 1)) == []
+
+    def test_nor_after_an_error(
+        self, spark: SparkSession, tmp_path: Path, before: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        strict = FolderSource(spark, file_settings([write_text(tmp_path, "no event")], strict=True), CLOCK, 3)
+        with pytest.raises(InvalidEvents, match="strict"):
+            next(strict.count(roster(), 1, 1))
+        assert is_as_before(spark, before)
+        source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
+        next(source.count(roster(), 1, 1))
+        assert cached(spark) == before + 2
+        monkeypatch.setattr(ClassCounter, "count", lambda *_: iter(spark.sql("SELECT raise_error('x')").collect()))
+        with pytest.raises(InvalidInput, match="an error of Spark"):
+            next(source.count(roster(), 2, 1))
+        assert is_as_before(spark, before)
+
+    def test_nor_where_opening_fails_half_way(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
+        path = tmp_path / "events.parquet"
+        frame(spark).selectExpr("now() AS time", "who AS user", "place AS cell").coalesce(1).write.parquet(
+            f"file://{tmp_path}/written"
+        )
+        next((tmp_path / "written").glob("*.parquet")).rename(path)
+        chosen = file_settings([write_text(tmp_path), str(path)], ["a", "b"], timezone_us=0)
+        FolderSource(spark, chosen, CLOCK, 3)
+
+        def gone(*_: Any) -> Any:
+            raise OSError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("wevent.spark.file_rows._type_of", gone)  # after the text was read
+            with pytest.raises(InvalidInput, match="readable input files"):
+                FolderSource(spark, chosen, CLOCK, 3)
+        assert is_as_before(spark, before)

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, ServiceStopping
+from wevent.spark.shared_totals import SharedTotals
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
 
@@ -57,7 +57,7 @@ class SparkSource:
         self._wanted: tuple[Roster, int, int] | None = None
         self._roster: Roster | None = None  # that slots were counted with
         self._counted: dict[int, Counts] = {}
-        self.uncounted = Uncounted()
+        self.uncounted = SharedTotals()
         self.alive: Callable[[], bool] = lambda: True
 
     def take(self, batch: EndedSlots, pause: Callable[[], None]) -> None:
@@ -94,7 +94,8 @@ class SparkSource:
             counts = self._wait_for(roster, slot, end, beginning=slot == first)
             if counts is None:
                 return
-            self.uncounted.reject(counts.reasons)
+            with self.uncounted.changing() as uncounted:
+                uncounted.reject(counts.reasons)
             yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
 
     def closed_through(self) -> int:

@@ -7,34 +7,31 @@ order.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import reduce
 from typing import Any
-from uuid import uuid4
 
+import pyarrow
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
+from wevent.spark.borrowed_session import BorrowedSession
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.event_plan import COUNTS, EventPlan, note_tally, tally
-from wevent.spark.own_session import PARTITIONS, session_for_files
+from wevent.spark.file_rows import FileRows
+from wevent.spark.own_session import session_for_files
 from wevent.spark.roster_frame import RosterFrames
-from wevent.spark.text_rows import text_rows
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.inputs import InputFile
-from wevent.streams.files.parquet_files import ParquetReader
-from wevent.streams.files.readers import Reader, open_readers
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.files.readers import open_readers
+from wevent.streams.files.resting_files import RestingFiles
+from wevent.streams.source import SlotCounts
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
 
@@ -63,7 +60,7 @@ class FolderSource:
     """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job.
 
     Args:
-        session: where Spark runs; it is left as it is.
+        session: where Spark runs; it is left as it is, and nothing is kept there after the last slot, `stop` or an error.
         settings: which files, which columns.
         clock: when slots begin.
         last: the last slot.
@@ -74,24 +71,25 @@ class FolderSource:
     """
 
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
-        self._session = session.newSession()
-        # As for every other engine, user and User are two columns.
-        self._session.conf.set("spark.sql.caseSensitive", "true")
-        self._session.conf.set(PARTITIONS, session.conf.get(PARTITIONS) or "")
-        self._settings, self._clock, self._last = settings, clock, last
+        self._settings, self._last = settings, last
         self._plan = EventPlan(settings, clock)
         readers = open_readers(settings)  # whatever is declared is checked, as for every other engine
         self._files = [file.path for reader in readers for file in reader.files]
+        self._resting = RestingFiles(settings, len(self._files))
+        self._borrowed = BorrowedSession(session)
         try:
-            self._rows = reduce(DataFrame.unionByName, _alike([self._read(reader) for reader in readers]))
-        except PySparkException as error:
+            with self._borrowed.jobs():
+                files = FileRows(self._borrowed.session, self._plan, settings, (clock, last))
+                self._rows = files.read(readers)
+        except (PySparkException, pyarrow.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
         self._counter = ClassCounter(len(settings.cells), RosterFrames())
         self._latest: DataFrame | None = None
+        self._kept: DataFrame | None = None  # by Spark, for the slots that follow
         self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
         self._uncounted = Uncounted()
         self._looked = self._working = self._stopped = False
-        self._tag = f"wevent-{uuid4().hex}"  # of its own jobs: others may run in the same application
+        self._releasing = threading.Lock()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count slots first, first + 1, …, at most `most` and none after the declared end."""
@@ -103,7 +101,7 @@ class FolderSource:
             if counts is None:
                 return
             self._uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, self._position(slot))
+            yield SlotCounts(slot, counts, self._resting.position(slot))
 
     def resume(self, position: Any) -> None:
         """Continue after a stored position.
@@ -112,14 +110,7 @@ class FolderSource:
             InvalidInput: if there are fewer files than before: what they held may be missing.
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
-        if len(self._files) < int(position.get("files", 0)):  # none after live lines
-            raise InvalidInput(
-                f"the {position['files']} input files of the earlier run, or more",
-                f"{len(self._files)}",
-                "Give the same or a longer list of inputs.",
-                path=None,
-            )
+        self._resting.resume(position)
 
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only; events outside the clock are among the rejected."""
@@ -153,41 +144,45 @@ class FolderSource:
         A signal may come while this thread waits for Java, which hears one thread at a time: another one tells it.
         """
         self._stopped = True
-        if self._working:
-            threading.Thread(target=self._give_up, daemon=True).start()
-
-    def _read(self, reader: Reader) -> DataFrame:
-        """All rows of some files, with why they do not count."""
-        if isinstance(reader, ParquetReader):
-            paths = [_address(file) for file in reader.files]
-            return self._plan.read(self._session.read.parquet(*paths), F.lit(self._last))
-        file = reader.files[0]
-        return text_rows(self._session, file, _address(file), self._settings, (self._clock, self._last))
+        threading.Thread(target=self._give_up, daemon=True).start()
 
     def _give_up(self) -> None:
-        """Cancel the job in hand; again and again, since the next one may just be on its way."""
+        """Cancel the job in hand, again and again, since the next one may just be on its way; then nothing is needed."""
         while self._working:
-            with suppress(Py4JError):  # Java may have been stopped, too
-                self._session.sparkContext.cancelJobsWithTag(self._tag)
+            self._borrowed.cancel()
             time.sleep(_CANCEL_S)
+        self._release()
+
+    def _release(self) -> None:
+        """Let Spark forget events and people."""
+        with self._releasing, suppress(PySparkException, Py4JError):  # Java may have been stopped, too
+            self._held = None, {}
+            self._counter.release()
+            if self._kept is not None:
+                self._kept.unpersist()
+            self._kept = self._latest = None
 
     def _counts_of(self, roster: Roster, slot: int) -> Counts | None:
         """The counts of a slot, from the job that counted those before it if there was one; None after `stop`."""
         self._working = True
+        needed = False  # what Spark keeps, for a slot that follows
         try:
             if self._stopped:
                 return None
-            self._session.sparkContext.addJobTag(self._tag)
-            self._look()
             if self._held[0] is not roster or slot not in self._held[1]:
-                self._held = roster, self._counted(roster, slot)
+                with self._borrowed.jobs():
+                    self._look()
+                    self._held = roster, self._counted(roster, slot)
+            needed = slot < self._last
+            return self._held[1].pop(slot)
         except (PySparkException, Py4JError) as error:
             if self._stopped:  # the job was given up, as asked
                 return None
             raise self._unreadable(error) from None
         finally:
             self._working = False
-        return self._held[1].pop(slot)
+            if not needed:
+                self._release()
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
         """Slots from the first on, as many as go in one job."""
@@ -200,7 +195,7 @@ class FolderSource:
             counting = self._rows.where(F.col("why") == COUNTS).withColumn("moment", self._plan.moment())
             folded = self._plan.fold(counting)
             if (first, last) != (1, self._last):
-                folded = folded.repartitionByRange("slot").sortWithinPartitions("slot").persist()
+                folded = self._kept = folded.repartitionByRange("slot").sortWithinPartitions("slot").persist()
             self._latest = self._plan.last_cells(folded)
         return self._latest
 
@@ -219,30 +214,11 @@ class FolderSource:
                 "`wevent check` says where; or leave strict out to count and skip them.",
             )
 
-    def _position(self, slot: int) -> dict[str, Any]:
-        return {"slot": slot, "files": len(self._files), "time_unit": self._settings.time_unit}
-
     def _unreadable(self, error: Exception) -> InvalidInput:
         names = ", ".join(repr(file) for file in self._files[:3])
         return InvalidInput(
             "readable input files",
             f"an error of Spark while reading {names} ({type(error).__name__})",
-            "Check that none is cut off or still being written, and that Spark knows its types: it has no times in "
-            "nanoseconds.",
+            "Check that none is cut off or still being written, and that Spark knows its types.",
             path=self._files[0],
         )
-
-
-def _alike(parts: list[DataFrame]) -> list[DataFrame]:
-    """Parts whose users are all of one type: text, if some are."""
-    if len({part.schema["user"].dataType for part in parts}) == 1:
-        return parts
-    return [part.withColumn("user", F.col("user").cast(T.StringType())) for part in parts]
-
-
-def _address(file: InputFile) -> str:
-    """A file of this machine, whatever file system Spark would look in; its name is not a glob."""
-    path = os.path.abspath(file.path)
-    for sign in "\\{}[]*?":
-        path = path.replace(sign, "\\" + sign)
-    return f"file://{path}"

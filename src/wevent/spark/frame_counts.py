@@ -70,7 +70,8 @@ def count(
     read = plan.read(events, F.lit(last)).where(F.col("why") == COUNTS).withColumn("moment", plan.moment())
     latest = plan.last_cells(plan.fold(read)).where(F.col("place").isNotNull())
     roster = _roster(requirements, chosen)
-    found = RosterFrames().with_classes(latest, roster).where(F.col("class") >= 0)
+    members = RosterFrames(kept=False)  # whoever has the counts does not know of a roster that could be let go
+    found = members.with_classes(latest, roster).where(F.col("class") >= 0)
     counted = found.groupBy("slot", "class", "place").agg(F.count(F.lit(1)).alias("count"))
     return _named(counted, roster, chosen)
 

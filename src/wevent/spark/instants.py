@@ -26,6 +26,7 @@ _UTC = _CLOCK_PART + r"[Zz]\z"
 _WITH_OFFSET = _CLOCK_PART + _OFFSET
 _WHOLE_NUMBER = r"^[+-]?[0-9]+\z"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\z"
+_INFINITE_NS = 2**63 - 1  # what DuckDB takes for no time at all
 _TO_THE_MINUTE = 16  # characters
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _YEARS: dict[type[T.DataType], tuple[str, str]] = {  # that can be written, of naive times: first and last
@@ -77,6 +78,17 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> Inst
         path=None,
         column=settings.columns["time"],
     )
+
+
+def of_nanoseconds(column: Column, offset_us: int) -> Column:
+    """Whole nanoseconds since 1970, in some offset, as instants; what is finer than a microsecond is cut off."""
+    micros = F.call_function("div", column, F.lit(1000)) - F.when(column % F.lit(1000) < 0, 1).otherwise(0)
+    return F.when(~column.isin(-_INFINITE_NS, _INFINITE_NS), F.timestamp_micros(micros - F.lit(offset_us)))
+
+
+def shifted(column: Column, offset_us: int) -> Column:
+    """Instants that were taken for UTC and are in some offset."""
+    return F.timestamp_micros(_of_whole(F.unix_micros(column), 1) - F.lit(offset_us))
 
 
 def _refuse_naive(settings: StreamSettings) -> None:

@@ -9,19 +9,20 @@ import msgspec
 
 from wevent.spark.event_plan import note_tally
 from wevent.spark.heartbeats import OBSERVED
+from wevent.spark.shared_totals import SharedTotals
 from wevent.streams.uncounted import Uncounted
 
 
 class ProgressTotals:
-    """Reads the progress of a query, a batch after the other.
+    """Reads the progress of a query, a batch after the other; the query's thread does, and whoever asks for totals.
 
     Args:
-        uncounted: what it is added to.
+        totals: what it is added to.
         ahead: how many slots the first heartbeat of a batch lies ahead (`Closing.ahead`).
     """
 
-    def __init__(self, uncounted: Uncounted, ahead: int) -> None:
-        self._uncounted, self._ahead = uncounted, ahead
+    def __init__(self, totals: SharedTotals, ahead: int) -> None:
+        self._totals, self._ahead = totals, ahead
         self._query: Any = None
         self._batch = -1
         self._ended: int | None = None  # slots up to this one had ended for the batch before
@@ -37,20 +38,23 @@ class ProgressTotals:
             self.add(msgspec.json.decode(progress.json()))
 
     def add(self, progress: dict[str, Any]) -> None:
-        """Add what a batch says, in Spark's JSON."""
-        if progress["batchId"] <= self._batch:
-            return
-        self._batch = progress["batchId"]
+        """Add what a batch says, in Spark's JSON, unless it was added."""
+        with self._totals.changing() as uncounted:  # whether it was is asked and answered by one thread at a time
+            if progress["batchId"] > self._batch:
+                self._batch = progress["batchId"]
+                self._note(progress, uncounted)
+
+    def _note(self, progress: dict[str, Any], uncounted: Uncounted) -> None:
         observed = progress.get("observedMetrics", {}).get(OBSERVED)
         if observed:
-            note_tally(self._uncounted, observed)
+            note_tally(uncounted, observed)
         times = progress.get("eventTime", {})
         ended = _slot(times["watermark"]) if "watermark" in times else None
         dropped = sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
         if dropped and "max" in times:
             beat = _slot(times["max"]) - self._ahead - 1  # in a slot that has ended before it is no news, and dropped
             dropped -= int(self._ended is None or beat <= self._ended)
-        self._uncounted.late += max(0, dropped)
+        uncounted.late += max(0, dropped)
         self._ended = ended
 
 

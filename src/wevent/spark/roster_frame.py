@@ -20,9 +20,14 @@ _AT_ONCE = 1 << 20  # ids of one Arrow chunk: their texts stay within 32-bit off
 
 
 class RosterFrames:
-    """The frame of the roster in use; of another one when it is asked for, and then the old one is let go."""
+    """The frame of the roster in use; of another one when it is asked for, and then the old one is let go.
 
-    def __init__(self) -> None:
+    Args:
+        kept: whether Spark keeps it for the next slots; False where nobody is there to `release` it.
+    """
+
+    def __init__(self, *, kept: bool = True) -> None:
+        self._kept = kept
         self._roster: Roster | None = None
         self._frame: DataFrame | None = None
         self._by_number = False
@@ -42,13 +47,13 @@ class RosterFrames:
             frame = session.createDataFrame(_table(roster, by_number=by_number))
             if len(roster) > BROADCAST:
                 frame = frame.repartition("member")
-            self._frame = frame.persist()
+            self._frame = frame.persist() if self._kept else frame
             self._roster, self._by_number = roster, by_number
         return self._frame if len(roster) > BROADCAST else self._frame.hint("broadcast")
 
     def release(self) -> None:
         """Let Spark forget it."""
-        if self._frame is not None:
+        if self._frame is not None and self._kept:
             self._frame.unpersist()
         self._roster = self._frame = None
 

@@ -79,10 +79,12 @@ class LoopThread(threading.Thread):
                 self.source.finish(self.error)
             self._ready.set()
         try:
-            if self.ended:
-                self._armed.wait()
-                self._then()
-            self.afterwards()
+            try:
+                if self.ended:
+                    self._armed.wait()
+                    self._then()
+            finally:
+                self.afterwards()
         except BaseException as error:  # noqa: BLE001
             self.error = self.error or error
 
@@ -129,9 +131,15 @@ class SparkPublication(StreamingQuery):
         self._loop, self._progress, self._checkpoint = loop, progress, checkpoint
 
     def stop(self) -> None:
-        """Stop the query, then the loop; the journal is closed when this returns. Open slots stay in the checkpoint."""
-        super().stop()
-        self._loop.end()
+        """Stop the query, then the loop; the journal is closed when this returns. Open slots stay in the checkpoint.
+
+        Raises:
+            Py4JJavaError: if the query did not stop within `spark.sql.streaming.stopTimeout`; the loop did all the same.
+        """
+        try:
+            super().stop()
+        finally:
+            self._loop.end()
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, or for so many seconds; returns whether it has.

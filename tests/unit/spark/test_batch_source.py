@@ -159,3 +159,18 @@ def test_what_is_kept_elsewhere() -> None:
     with pytest.raises(InvalidSettings, match="time_unit to stay ms"):
         spark.resume({"slot": 1, "time_unit": "ms"})
     assert spark.totals()["late"] == 0
+
+
+def test_totals_are_changed_by_one_thread_at_a_time() -> None:
+    spark = source()
+    taking = Taking(spark, Ended(1))
+    found: list[Any] = []
+    counting = threading.Thread(target=lambda: found.extend(spark.count(PEOPLE, 1, 1)), daemon=True)
+    with spark.uncounted.changing():  # as while the query's thread adds what a batch said
+        counting.start()
+        counting.join(0.5)
+        assert found == []
+    counting.join(5)
+    assert slots(found) == [1]
+    spark.forget(1)
+    assert taking.over()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import Any
 
 from wevent.spark.event_plan import REASONS
 from wevent.spark.heartbeats import OBSERVED
 from wevent.spark.progress_totals import ProgressTotals
-from wevent.streams.uncounted import Uncounted
+from wevent.spark.shared_totals import SharedTotals
 
 
 def progress(batch: int, ended: int, latest: int, dropped: int, **observed: int) -> dict[str, Any]:
@@ -19,24 +21,24 @@ def progress(batch: int, ended: int, latest: int, dropped: int, **observed: int)
 
 
 def test_heartbeats_are_not_late_events() -> None:
-    uncounted = Uncounted()
-    totals = ProgressTotals(uncounted, ahead=1)
+    shared = SharedTotals()
+    totals = ProgressTotals(shared, ahead=1)
     totals.add(progress(0, ended=0, latest=5, dropped=1))
-    assert uncounted.late == 0, "nobody knows what ended before: the heartbeat's own row may be it"
+    assert shared.totals()["late"] == 0, "nobody knows what ended before: the heartbeat's own row may be it"
     totals.add(progress(1, ended=3, latest=5, dropped=2))
-    assert uncounted.late == 2, "slot 3 had not ended for the batch before: the heartbeat is news"
+    assert shared.totals()["late"] == 2, "slot 3 had not ended for the batch before: the heartbeat is news"
     totals.add(progress(2, ended=3, latest=5, dropped=3))
-    assert uncounted.late == 4, "now it is none"
+    assert shared.totals()["late"] == 4, "now it is none"
     totals.add(progress(2, ended=3, latest=5, dropped=3))
-    assert uncounted.late == 4, "each batch once"
+    assert shared.totals()["late"] == 4, "each batch once"
 
 
 def test_reasons() -> None:
-    uncounted = Uncounted()
-    ProgressTotals(uncounted, ahead=0).add(
+    shared = SharedTotals()
+    ProgressTotals(shared, ahead=0).add(
         progress(0, 0, 1, 0, rows=20, no_user=1, no_time=2, no_offset=3, before=4, after=5, unknown_cell=1)
     )
-    found = {name: number for name, number in uncounted.totals().items() if number}
+    found = {name: number for name, number in shared.totals().items() if number}
     assert found == {
         "events": 14,
         "rejected": 10,
@@ -48,6 +50,32 @@ def test_reasons() -> None:
         "after": 5,
         "unknown_cell": 1,
     }
-    uncounted = Uncounted()
-    ProgressTotals(uncounted, ahead=0).look()
-    assert uncounted.events == 0
+    shared = SharedTotals()
+    ProgressTotals(shared, ahead=0).look()
+    assert shared.totals()["events"] == 0
+
+
+class Meeting(dict[str, Any]):
+    """A batch over which two threads meet, if they can, when they ask for its number."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        super().__init__(said)
+        self._both = threading.Barrier(2)
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "batchId":
+            with suppress(threading.BrokenBarrierError):
+                self._both.wait(0.3)
+        return super().__getitem__(name)
+
+
+def test_a_batch_that_two_threads_look_at_counts_once() -> None:
+    shared = SharedTotals()
+    totals = ProgressTotals(shared, ahead=0)
+    said = Meeting(progress(0, 0, 1, 0, rows=20, no_user=1))
+    threads = [threading.Thread(target=totals.add, args=(said,), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert (shared.totals()["events"], shared.totals()["malformed"]) == (19, 1)

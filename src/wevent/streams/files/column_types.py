@@ -10,6 +10,7 @@ import msgspec
 
 from wevent.errors import InvalidInput
 from wevent.streams.files.inputs import InputFile, find_files, open_input, other_delimiter, read_lines
+from wevent.streams.files.parquet_times import FINE_ZONED_TYPE, ZONED_TYPE
 from wevent.streams.files.sql import connect, file_list
 from wevent.streams.records.delimited import DELIMITERS, split_fields
 from wevent.streams.records.outlines import listed_columns, looks_like_record
@@ -24,7 +25,7 @@ ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
     "nothing",
 )
 _ROWS = 200  # that types are taken from
-_PARQUET = {"TIMESTAMP WITH TIME ZONE": ZONED, "FLOAT": NUMBER, "DOUBLE": NUMBER}
+_PARQUET = {ZONED_TYPE: ZONED, FINE_ZONED_TYPE: ZONED, "FLOAT": NUMBER, "DOUBLE": NUMBER}
 
 
 class Column(NamedTuple):

@@ -14,13 +14,14 @@ import duckdb
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidEvents, InvalidInput
+from wevent.errors import InvalidEvents
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.engines import DuckdbEngine, NumpyEngine, SlotStretch, Tables
 from wevent.streams.files.parquet_files import ParquetReader, unreadable
 from wevent.streams.files.readers import open_readers
+from wevent.streams.files.resting_files import RestingFiles
 from wevent.streams.files.survey import Survey
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.source import SlotCounts
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
 
@@ -47,7 +48,7 @@ class FileSource:
         self._clock = clock
         self._last = last
         self._readers = open_readers(settings)
-        self._files = sum(len(reader.files) for reader in self._readers)
+        self._resting = RestingFiles(settings, sum(len(reader.files) for reader in self._readers))
         self._tables = Tables(self._readers, settings.cells, clock)
         self._numpy = NumpyEngine(self._tables)
         self._duckdb = DuckdbEngine(self._tables)
@@ -73,7 +74,7 @@ class FileSource:
             for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
                 self._uncounted.events += sizes.get(slot, 0)
                 self._uncounted.reject(counts.reasons)
-                yield SlotCounts(slot, counts, self._position(slot))
+                yield SlotCounts(slot, counts, self._resting.position(slot))
                 if self._stopped:
                     return
             first = part.last + 1
@@ -89,14 +90,7 @@ class FileSource:
             InvalidInput: if there are fewer files than before: what they held may be missing.
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
-        if self._settings.frame is None and self._files < int(position.get("files", 0)):  # none after live lines
-            raise InvalidInput(
-                f"the {position['files']} input files of the earlier run, or more",
-                f"{self._files}",
-                "Give the same or a longer list of inputs.",
-                path=None,
-            )
+        self._resting.resume(position)
 
     def totals(self) -> dict[str, int]:
         """Totals of this run, for the operator only; events outside the clock are among the rejected."""
@@ -127,9 +121,6 @@ class FileSource:
     def stop(self) -> None:
         """End `count` after the slot in hand."""
         self._stopped = True
-
-    def _position(self, slot: int) -> dict[str, Any]:
-        return {"slot": slot, "files": self._files, "time_unit": self._settings.time_unit}
 
     def _range(self, first: int, sizes: dict[int, int]) -> SlotStretch:
         """As many slots from `first` on as fit in memory together."""

@@ -9,23 +9,24 @@ from typing import Any
 import duckdb
 
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.errors import InvalidEvents, InvalidInput
+from wevent.errors import InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import FRAME, InputFile, require_columns
+from wevent.streams.files.parquet_times import (
+    FLOATS,
+    INTEGERS,
+    LARGE,
+    TIME_TYPES,
+    refuse_naive,
+    slot_expressions,
+    time_expressions,
+)
 from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.files.survey import Survey
-from wevent.streams.files.text_times import near_number, text_time, text_unzoned, whole_number
+from wevent.streams.files.text_times import text_unzoned
 from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS
-from wevent.streams.records.times import UNITS
 from wevent.streams.stream_settings import StreamSettings
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-_LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
-_FLOATS = {"FLOAT", "DOUBLE"}
-_ZONED_TYPE = "TIMESTAMP WITH TIME ZONE"
-_FINE_ZONED_TYPE = "TIMESTAMPTZ_NS"
-_NAIVE_TYPES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE"}
-_COARSE_TYPES = {"TIMESTAMP_S", "TIMESTAMP_MS"}
 _BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
 
 
@@ -166,10 +167,10 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
         _require_scalar(file.path, name, types[name], as_time=name == time_name)
     unzoned = "false"
     if settings.slot_column:
-        time, near = _slot_number(quoted(time_name), types[time_name])
+        time, near = slot_expressions(quoted(time_name), types[time_name])
     else:
-        _refuse_naive(file.path, time_name, types[time_name], settings)
-        time, near = _time(quoted(time_name), types[time_name], settings)
+        refuse_naive(file.path, time_name, types[time_name], settings)
+        time, near = time_expressions(quoted(time_name), types[time_name], settings)
         if settings.timezone_us is None and types[time_name] == "VARCHAR":
             unzoned = text_unzoned(quoted(time_name))
     user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
@@ -178,9 +179,9 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
 
 
 def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:
-    known = _INTEGERS | _LARGE | _FLOATS | {"VARCHAR", "BOOLEAN", "UUID"}
+    known = INTEGERS | LARGE | FLOATS | {"VARCHAR", "BOOLEAN", "UUID"}
     if as_time:
-        known = (known | _NAIVE_TYPES | {_ZONED_TYPE, _FINE_ZONED_TYPE}) - {"BOOLEAN", "UUID"}
+        known = (known | TIME_TYPES) - {"BOOLEAN", "UUID"}
     if kind not in known and not kind.startswith(("DECIMAL", "ENUM")):
         raise InvalidInput(
             f"a column {name!r} of " + ("times" if as_time else "ids or labels: numbers or text"),
@@ -195,63 +196,12 @@ def _label(column: str, kind: str) -> tuple[str, bool]:
     """An id or label, and whether it is an integer; NULL for what can be none, as in text files."""
     if kind.startswith("ENUM"):
         column, kind = f"CAST({column} AS VARCHAR)", "VARCHAR"
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         return f"CAST({column} AS BIGINT)", True
-    if kind in _FLOATS:  # a frame column with gaps
+    if kind in FLOATS:  # a frame column with gaps
         whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"  # no bound excludes NaN
         return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END", True
     if kind == "VARCHAR":
         legal = f"strlen({column}) BETWEEN 1 AND {MAX_LABEL_BYTES} AND NOT contains({column}, chr(0))"
         return f"CASE WHEN {legal} THEN {column} END", False
     return f"CAST({column} AS VARCHAR)", False
-
-
-def _slot_number(column: str, kind: str) -> tuple[str, str]:
-    number = column if kind in _INTEGERS else f"TRY_CAST({column} AS BIGINT)"
-    shifted = f"CAST({number} AS BIGINT)"
-    return f"CASE WHEN {shifted} > -4e18 THEN {shifted} - 1 END", f"{number} > {{low}} AND {number} <= {{high}}"
-
-
-def _time(column: str, kind: str, settings: StreamSettings) -> tuple[str, str]:
-    """The time in microseconds, and a condition on the raw column for a range of it."""
-    offset = settings.timezone_us or 0
-    unit = UNITS[settings.time_unit]
-    if kind == _FINE_ZONED_TYPE:  # which DuckDB compares with nothing else
-        column, kind = f"CAST({column} AS TIMESTAMPTZ)", _ZONED_TYPE
-    if kind in _COARSE_TYPES:  # compared as they are, a time beyond microseconds would end the query
-        column, kind = f"TRY_CAST({column} AS TIMESTAMP)", "TIMESTAMP"
-    if kind.startswith("ENUM"):
-        column, kind = f"CAST({column} AS VARCHAR)", "VARCHAR"
-    if kind == _ZONED_TYPE:
-        near = f"{column} >= make_timestamptz({{low}}) AND {column} < make_timestamptz({{high}})"
-        return _finite(column, f"epoch_us({column})"), near
-    if kind in _NAIVE_TYPES:
-        moved = "make_timestamp({{{}}} + {})"
-        bounds = moved.format("low", offset), moved.format("high", offset)
-        shifted = f"TRY_CAST(CAST(epoch_us(TRY_CAST({column} AS TIMESTAMP)) AS HUGEINT) - {offset} AS BIGINT)"
-        return _finite(column, shifted), f"{column} >= {bounds[0]} AND {column} < {bounds[1]}"
-    if kind in _INTEGERS | _LARGE:
-        bounds = f"{{low}} // {unit} - 1", f"{{high}} // {unit} + 1"
-        near = f"{column} BETWEEN {bounds[0]} AND {bounds[1]}"
-        return whole_number(column, unit), near
-    if kind in _FLOATS:
-        near = f"{column} BETWEEN {{low}} / {unit}.0 - 1 AND {{high}} / {unit}.0 + 1"
-        return near_number(f"CAST({column} AS DOUBLE)", unit), near
-    if kind == "VARCHAR":
-        return text_time(column, unit, settings.timezone_us), "true"
-    return f"TRY_CAST(TRY_CAST({column} AS DECIMAL(24, 6)) * {unit} AS BIGINT)", "true"
-
-
-def _finite(column: str, expression: str) -> str:
-    return f"CASE WHEN isfinite({column}) THEN {expression} END"
-
-
-def _refuse_naive(path: str, name: str, kind: str, settings: StreamSettings) -> None:
-    if settings.timezone_us is None and kind in _NAIVE_TYPES:
-        raise InvalidEvents(
-            "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
-            f"times without one in column {name!r} of {path!r}",
-            "If they are UTC, declare timezone = 'UTC'; local times repeat an hour when summer time ends: "
-            "write their offset.",
-            path=path,
-        )

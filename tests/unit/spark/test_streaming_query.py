@@ -1,0 +1,70 @@
+"""How a query and its loop end together, also where one of them does not end as it should; without Spark."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from wevent.publishing.intent import Intent
+from wevent.spark import streaming_query
+from wevent.spark.streaming_query import LoopThread, SparkPublication
+
+
+class Stuck(Exception):
+    """What Java raises when a query does not stop within `spark.sql.streaming.stopTimeout`."""
+
+
+class Query:
+    """A query of Java's that does not stop."""
+
+    def __init__(self) -> None:
+        self._jsq = self
+
+    def stop(self) -> None:
+        raise Stuck
+
+
+class Loop:
+    """A loop that only says whether it was ended."""
+
+    ended = False
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def test_a_query_that_does_not_stop_leaves_no_loop_behind() -> None:
+    loop = Loop()
+    publication = SparkPublication(cast(Any, Query()), cast(Any, loop), cast(Any, None), cast(Any, None))
+    with pytest.raises(Stuck):
+        publication.stop()
+    assert loop.ended, "the journal would stay locked"
+
+
+class Settings:
+    """Of a stream whose releases are only kept."""
+
+    out = None
+
+
+class Report:
+    """Of a run whose last slot is out."""
+
+    class summary:  # noqa: N801
+        last = 3
+
+
+def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streaming_query, "run", lambda *_, **__: Report())
+    loop = LoopThread(cast(Any, Settings()), Intent(), (), due_of=lambda *_: None)
+    loop.last = 3
+    released: list[str] = []
+    loop.afterwards = lambda: released.append("roster")
+    loop.when_ended(Query().stop)
+    loop.start()
+    loop.join(10)
+    assert released == ["roster"]
+    assert isinstance(loop.error, Stuck)
