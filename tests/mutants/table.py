@@ -992,8 +992,22 @@ MUTANTS = [
     Mutant(
         "database: a slot that was sent and not committed is drawn again",
         "journal/postgres/postgres_journal.py",
-        "            self._adopt(identity, self._end)\n",
+        "            self._adopt(drafts, self._end)\n",
         "            pass\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: a draft is stored for slots that went out elsewhere",
+        "journal/postgres/postgres_journal.py",
+        " and self._stated <= end[0]\n",
+        "\n",
+        DRAFTS,
+    ),
+    Mutant(
+        "database: a draft that does not fit any more is forgotten, and its slot drawn again",
+        "journal/postgres/postgres_journal.py",
+        "        return known if self._sent <= known.committed else",
+        "        return known if True else",
         DRAFTS,
     ),
     Mutant(
@@ -1013,7 +1027,7 @@ MUTANTS = [
     Mutant(
         "database: memberships that were lost are counted under",
         "journal/tables/table_journal.py",
-        "            self.registry.check_in_force()\n",
+        "            self.registry.check_in_force(batch.records[-1].slot)\n",
         "            pass\n",
         DRAFTS,
     ),

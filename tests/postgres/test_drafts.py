@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,10 +13,14 @@ import pytest
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
-from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.auditing import audit_journal
+from wevent.errors import InvalidJournal, InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
+from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
+from wevent.publishing.staleness import settle_stale
 
 LATE = (4, 1_000_000_000)
 STEPS = ("drafted", "began", "charges stored", "releases stored", "position stored", "committing")
@@ -179,7 +185,7 @@ def test_a_draft_that_is_torn_was_never_sent_and_one_of_a_later_version_is_refus
     (left,) = drafts(place)
     whole = left.read_bytes()
     left.write_bytes(whole.replace(b"draft1", b"draft9", 1))
-    with pytest.raises(InvalidJournal, match="a later one wrote"):
+    with pytest.raises(InvalidJournal, match="If a later version wrote it, upgrade"):
         PostgresJournal(place, write=True)
     left.write_bytes(whole[:200] + bytes(100) + whole[300:])
     with PostgresJournal(place, write=True) as journal:
@@ -199,7 +205,12 @@ def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPla
     copy_schema(place, before, place.schema)
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
-        assert journal.marked().committed == 3
+        for too_early in (None, 3):
+            with pytest.raises(StaleJournal, match="4"):  # that one may have been sent
+                settle_stale(journal, too_early)
+        assert settle_stale(journal, 4, 8).slots == 2
+        publish(journal, out, 5)
+        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
 
 
 @pytest.mark.parametrize("wish_is_lost", [False, True])
@@ -223,6 +234,89 @@ def test_nobody_counts_under_a_membership_that_the_database_lost(
             publish(journal, out, 4, at=put_back)
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 3, "nothing that was counted under it went out, or will"
-        publish(journal, out, 5)
+        with pytest.raises(StaleJournal, match="a journal that knows slot 4"):
+            settle_stale(journal, None)
+        settle_stale(journal, 4, 8)
+        publish(journal, out, 6)
+        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [4]
         assert ("late" in {member.user for member in journal.registry.members()}) is not wish_is_lost
-        check_once(journal, place, out, 5)
+        assert audit_journal(place).ok
+    assert len(draws(place, 4)) == 0
+
+
+def test_a_slot_that_was_released_elsewhere_is_not_stored_from_a_draft(place: PostgresPlace, tmp_path: Path) -> None:
+    """The operator says so: another copy went on, and two releases of one slot would be out."""
+    out = tmp_path / "out.ndjson"
+    dies_at(place, out, 3, "committing")
+    with PostgresJournal(place, write=True, released_through=4) as journal:
+        assert journal.head().committed == 2
+        settle_stale(journal, 4, 8)
+        publish(journal, out, 5)
+        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
+        assert audit_journal(place).ok
+    assert drafts(place) == []
+
+
+def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_drawn(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    with PostgresJournal(place, write=True) as journal:
+        with pytest.raises(InvalidMembership, match="erased"):
+            journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "erased:zz", LATE)])
+        publish(journal, tmp_path / "out.ndjson", 3)
+        check_once(journal, place, tmp_path / "out.ndjson", 3)
+
+
+def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_path: Path) -> None:
+    """Whether there is room must not depend on what was drawn: a draw that did not fit would be drawn again."""
+    rooms: list[tuple[str, int]] = []
+
+    def look(now: str) -> None:
+        rooms.append((now, drafts(place)[-1].stat().st_blocks * 512))
+
+    with PostgresJournal(place, write=True) as journal:
+        publish(journal, tmp_path / "out.ndjson", 4, at=look)
+    assert {room for _, room in rooms} == {1 << 20}
+    assert {"stepped", "drafted", "emitted"} <= {step for step, _ in rooms}
+
+
+def test_a_draft_that_cannot_be_written_is_not_sent_and_leaves_nothing(
+    place: PostgresPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, sync = [], os.fsync
+
+    def fails(file: int) -> None:
+        written.append(file)
+        if len(written) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+        sync(file)
+
+    with PostgresJournal(place, write=True) as journal:
+        (own,) = drafts(place)
+        monkeypatch.setattr("wevent.journal.postgres.draft_files.os.fsync", fails)
+        with pytest.raises(StorageFailed, match="Input/output error"):
+            publish(journal, tmp_path / "out.ndjson", 3)
+        assert not own.read_bytes().strip(b"\0")
+    assert not draws(place, 3)
+
+
+def test_a_draft_that_was_taken_away_stops_the_writer_before_anything_is_sent(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    with PostgresJournal(place, write=True) as journal:
+        (own,) = drafts(place)
+        own.unlink()
+        with pytest.raises(StorageFailed, match="one that was removed"):
+            publish(journal, tmp_path / "out.ndjson", 3)
+    assert not draws(place, 3)
+
+
+def test_keys_of_pending_events_come_along_with_a_draft_that_is_found(place: PostgresPlace, tmp_path: Path) -> None:
+    """Looked for before the side file is copied: whoever wrote it down had written the key before."""
+    order: list[str] = []
+    found, begin = DraftFiles.found, SideFolder.begin
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DraftFiles, "found", lambda self: (order.append("found"), found(self))[1])
+        patch.setattr(SideFolder, "begin", lambda self, lead: (order.append("copied"), begin(self, lead))[1])
+        PostgresJournal(place, write=True).close()
+    assert order == ["found", "copied"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wevent.errors import InvalidJournal, StaleJournal
 from wevent.journal.contents import Batch, Head
@@ -39,7 +39,12 @@ __all__ = [
 
 
 def open_journal(
-    place: str | JournalPlace, *, write: bool = False, start_over: bool = False, patience_s: float | None = None
+    place: str | JournalPlace,
+    *,
+    write: bool = False,
+    start_over: bool = False,
+    released_through: int | None = None,
+    patience_s: float | None = None,
 ) -> Journal:
     """Open a journal: its releases, where it stands, its epochs and its registry.
 
@@ -47,6 +52,7 @@ def open_journal(
         place: the journal's file, or the address of its database: postgresql://…
         write: take the writer's lock; reading needs none, also while somebody publishes.
         start_over: make a new journal where another one was lost.
+        released_through: what the operator says went out elsewhere, if the journal is to be settled with that.
         patience_s: how long a database that no longer answers is waited for; None: as long as a server takes to restart.
 
     Raises:
@@ -60,7 +66,8 @@ def open_journal(
     place = journal_place(place)
     if isinstance(place, PostgresPlace):
         patience = {} if patience_s is None else {"patience_s": patience_s}
-        return _open_database(place, write=write, start_over=start_over, **patience)
+        told = {"start_over": start_over, "released_through": released_through}
+        return _open_database(place, write=write, **told, **patience)
     return SqliteJournal(place, write=write, start_over=start_over)
 
 
@@ -86,10 +93,10 @@ def examine_database(place: PostgresPlace) -> Examination:
     return Examination(place)
 
 
-def _open_database(place: PostgresPlace, *, write: bool, start_over: bool, **patience: float) -> Journal:
+def _open_database(place: PostgresPlace, **how: Any) -> Journal:
     with psycopg_needed(place):
         from wevent.journal.postgres.postgres_journal import PostgresJournal
-    return PostgresJournal(place, write=write, start_over=start_over, **patience)
+    return PostgresJournal(place, **how)
 
 
 def is_begun(place: str | JournalPlace) -> bool:

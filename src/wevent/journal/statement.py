@@ -53,7 +53,7 @@ def _epoch(epoch: Epoch) -> dict[str, Any]:
         "number": epoch.number,
         "first_slot": epoch.first,
         **option_values(terms),
-        "cells": terms.cells if isinstance(terms.cells, int) else len(terms.cells),
+        "cells": terms.number_of_cells,
         "classes": [{"window": held.window, "epsilon": held.epsilon} for held in terms.requirements],
         "unknown_users": None
         if unknown is None

@@ -53,6 +53,11 @@ class Terms(Options):
         return max(window for window, _ in self.declared)
 
     @property
+    def number_of_cells(self) -> int:
+        """How many there are."""
+        return self.cells if isinstance(self.cells, int) else len(self.cells)
+
+    @property
     def has_clock(self) -> bool:
         """Whether slots have times; with a slot column they have numbers alone."""
         return (self.origin_us, self.length_us) != NO_CLOCK

@@ -113,7 +113,9 @@ def run(
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with (
         ForcedEnd(place) as ending,
-        open_journal(place, write=True, start_over=intent.start_over) as journal,
+        open_journal(
+            place, write=True, start_over=intent.start_over, released_through=intent.released_through
+        ) as journal,
         ExitStack() as at_end,
     ):
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.

@@ -155,7 +155,7 @@ class ReplicaThread(PublishingThread):
 
     def _begun(self, first: int, last: int | None) -> None:
         # what the operator said was for this start: a later one of this process is a restart
-        self._intent = replace(self._intent, new_epoch=False, **_ABOUT_A_LOSS)
+        self._intent = replace(self._intent, **_ABOUT_A_LOSS)
         self._state.role = "writer"
         self._role.writes(first)
         self._turns.append((first, first - 1))
@@ -165,6 +165,7 @@ class ReplicaThread(PublishingThread):
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
+        self._intent = replace(self._intent, new_epoch=False)  # not before: an epoch is stored with its first slot
         self._rest_s = 0.0
         super()._progress(slot, last)
 

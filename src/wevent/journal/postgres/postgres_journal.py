@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
-from wevent.journal.contents import Batch, Hook, Writer, no_hook
+from wevent.journal.contents import Batch, Hook, Marked, Writer, no_hook
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S
 from wevent.journal.postgres.draft_files import DraftFiles
@@ -20,7 +20,7 @@ from wevent.journal.postgres.server_errors import no_journal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.record import Record
 from wevent.journal.tables.database import only_row
-from wevent.journal.tables.draft import Draft, decode_draft, encode_draft
+from wevent.journal.tables.draft import Draft
 from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, refuse_lost
 from wevent.journal.tables.table_journal import TableJournal
 
@@ -34,6 +34,7 @@ class PostgresJournal(TableJournal):
         place: the database, the schema, and the folder outside.
         write: be the writer. Readers, and the registry's queue, need not.
         start_over: make a new journal where another one was lost.
+        released_through: what the operator says went out elsewhere: slots up to this one are not stored from a draft.
         patience_s: how long a database that does not answer is waited for, once it did.
 
     Raises:
@@ -50,9 +51,11 @@ class PostgresJournal(TableJournal):
         *,
         write: bool = False,
         start_over: bool = False,
+        released_through: int | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self.place = place
+        self.place, self._stated = place, released_through or 0
+        self._sent = 0  # the last slot that was written down, may have been sent, and is not stored
         self._is_new = self._is_closed = False
         self._is_settled = False  # whether the own mark is on disk, and older side files are gone
         self._side, self._drafts = SideFolder(place), DraftFiles(place)
@@ -88,27 +91,27 @@ class PostgresJournal(TableJournal):
             return
         _, link = self._end or self._slots.end()
         draft = Draft.of(self.identity, self.registry.counted_under(), link, batch, self._epochs.planned())
-        self._drafts.keep(encode_draft(draft))
+        self._drafts.keep(draft)
         at("drafted")
 
-    def _adopt(self, identity: str, end: tuple[int, bytes]) -> None:
+    def _adopt(self, drafts: list[Draft], end: tuple[int, bytes]) -> None:
         """Store what a writer before had drawn for the next slots and may not have stored: they have no other draw.
 
         As if its commit had come through. Not into a database that lacks slots which went out, or memberships that were
-        counted under: what became of those has to be settled first.
+        counted under, and not where the operator says that others were released for these slots: then they count as known
+        outside, and are charged, not drawn, once the operator has said so (`marked`).
         """
-        drafts = [decode_draft(data) for data in self._drafts.found()]
-        if not drafts or self._side.seen().committed > end[0] or self._standing.head().copied:
-            return
-        stands = identity, self.registry.revision(), end[0] + 1, end[1]
+        fits = self._side.seen().committed <= end[0] and not self._standing.head().copied and self._stated <= end[0]
+        stands = self.identity, self.registry.revision(), end[0] + 1, end[1]
         fitting = [draft for draft in drafts if draft.follows == stands]
-        if not fitting:
-            return
-        if fitting[0].planned is not None:
-            self._epochs.plan_again(fitting[0].planned.planned())
-        batch = fitting[0].batch(self._epochs.named, self._shelf.shown)
-        self._end = self._write(lambda: self._append(batch, no_hook), lambda: self._stands(batch))
-        self._epochs.committed()
+        if fits and fitting:
+            if fitting[0].planned is not None:
+                self._epochs.plan_again(fitting[0].planned.planned())
+            batch = fitting[0].batch(self._epochs.named, self._shelf.shown)
+            self._end = end = self._write(lambda: self._append(batch, no_hook), lambda: self._stands(batch))
+            self._epochs.committed()
+        own = [draft.last for draft in drafts if draft.journal == self.identity]
+        self._sent = max((slot for slot in own if slot > end[0]), default=0)
 
     def _append(self, batch: Batch, at: Hook) -> tuple[int, bytes]:
         end = super()._append(batch, at)
@@ -203,6 +206,11 @@ class PostgresJournal(TableJournal):
             self._drafts.drop_older()
             self._is_settled = True
 
+    def marked(self) -> Marked:
+        """See `Marks.marked`. A draw that may have been sent and cannot be stored is known outside: it is the only one."""
+        known = super().marked()
+        return known if self._sent <= known.committed else Marked(self.identity, self._sent, "")
+
     def _stored_end(self) -> tuple[int, bytes]:
         """The last slot that is stored: what was committed here, or nothing of it may go out."""
         end = super()._stored_end()
@@ -289,10 +297,12 @@ class PostgresJournal(TableJournal):
                 if not self._end[0] and STARTED_OVER in self._facts.unsafe:
                     start_over = False  # said before, by a run that came to no slot
         check_lost(home, self._side.seen(), identity, start_over=start_over)
+        drafts = self._drafts.found()  # first: the key of what is pending in them is in the side file that is copied
         self._side.begin(self._lead)
-        self._drafts.begin(self._lead.fence)
-        if identity is not None and self._end is not None:
-            self._adopt(identity, self._end)
+        cells = 0 if identity is None else self._standing.head().epoch.terms.number_of_cells
+        self._drafts.begin(self._lead.fence, cells)
+        if drafts and self._end is not None:
+            self._adopt(drafts, self._end)
 
     def _let_go(self) -> None:
         """Let the next writer in, last of all; a journal that was never begun leaves nothing."""

@@ -58,7 +58,7 @@ class SqliteJournal(TableJournal):
         return self._file.is_new
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
-        """See `Slots.commit`. No page is written before its end, however large a release: what fails is nowhere."""
+        """See `Slots.commit`. No page is written before the COMMIT itself, however large a release."""
         self._file.connection.execute("PRAGMA cache_spill = OFF")
         try:
             super().commit(batch, at)
@@ -66,7 +66,7 @@ class SqliteJournal(TableJournal):
             self._file.connection.execute("PRAGMA cache_spill = ON")
 
     def _write_down(self, batch: Batch, at: Hook) -> None:
-        """Nothing: a draw that was not committed is in memory alone, and was seen by nobody (spec 10)."""
+        """Nothing: before its COMMIT a draw is in memory alone, and was seen by nobody (spec 10)."""
 
     @property
     def mark_name(self) -> str:

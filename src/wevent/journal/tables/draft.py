@@ -153,6 +153,11 @@ class Draft(msgspec.Struct, frozen=True):
         return cls(journal, revision, before, slots, *rest, None if planned is None else WaitingDraft.of(planned))
 
     @property
+    def last(self) -> int:
+        """Its last slot."""
+        return self.slots[-1].slot
+
+    @property
     def follows(self) -> tuple[str, Revision, int, bytes]:
         """What it was drawn for: the journal, its memberships, the next slot, and the end of the hash chain before it."""
         return self.journal, self.revision, self.slots[0].slot, self.before

@@ -11,7 +11,7 @@ from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
 from wevent.people.declaring import holdout_of
-from wevent.people.membership import Change, Enrolment
+from wevent.people.membership import Change, Enrolment, check_ids
 
 
 class EpochTable:
@@ -43,7 +43,13 @@ class EpochTable:
             coming: the epoch.
             first: its first slot.
             asked: how many of the queued changes were asked for before it; None: all.
+
+        Raises:
+            InvalidMembership: for an id that nobody can have.
         """
+        check_ids(
+            [change.user for change in coming.changes]
+        )  # now: what fails with the first slot fails after its draw
         (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
         self._planned = Epoch(stored + 1, first, coming.terms), coming
         self._imported = self._facts.get("imported")

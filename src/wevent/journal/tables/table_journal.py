@@ -96,7 +96,7 @@ class TableJournal(ABC):
         if batch.records and committed != batch.records[0].slot - 1:
             raise self._outrun(committed, batch.records[0].slot)
         if batch.records:
-            self.registry.check_in_force()
+            self.registry.check_in_force(batch.records[-1].slot)
         at("began")
         rows, link = self._slots.store_charges(batch.records, link)  # b. charges, and an epoch with its first slot
         if batch.records:

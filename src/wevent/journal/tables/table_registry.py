@@ -273,11 +273,14 @@ class TableRegistry:
         """The revision that slots are counted under now."""
         return self._in_force or self.revision()
 
-    def check_in_force(self) -> None:
+    def check_in_force(self, through: int) -> None:
         """Refuse to go on with memberships that are not those this writer counted under; inside a transaction.
 
         ▲ A database that was put back to between two slots has all of them, and not who joined or left since: whoever was
         counted would be known to nobody, and could join again without waiting (spec 10).
+
+        Args:
+            through: the last slot that was drawn under them.
 
         Raises:
             StaleJournal: if they differ.
@@ -288,15 +291,15 @@ class TableRegistry:
         raise StaleJournal(
             "the memberships that were put in force here",
             "a journal that does not know them",
-            "It was restored, or a standby took over that had not received everything: nothing more goes out. Publish again; "
-            "changes of the registry that were lost with it have to be asked for again.",
+            "It was restored, or a standby took over that had not received everything: nothing more goes out. Publish with "
+            f"--released-through {through}; changes of the registry that were lost have to be asked for again.",
             committed=int(committed),
-            released=None,
+            released=through,
         )
 
     def _put_in_force(self, slot: int, holdout: HoldOut, most: int | None) -> tuple[int, Revision]:
         """`apply`, inside a transaction; how many changes, and the revision that is in force then."""
-        self.check_in_force()
+        self.check_in_force(slot - 1)
         work = self._work(holdout)
         work.forget(slot)
         number = self.pending()
