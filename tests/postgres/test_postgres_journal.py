@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.postgres.journal_parts import asked, begun, place_at
+from tests.support.odd_ids import ODD_IDS
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
@@ -144,27 +145,8 @@ def test_a_password_is_in_no_message(tmp_path: Path, caplog: pytest.LogCaptureFi
                 assert secret not in text
 
 
-def odd() -> list[str]:
-    return [
-        '"',
-        "\\",
-        "\\.",
-        "\\N",
-        "\x01",
-        "\x7f",
-        " ",
-        'a"b\\c\n\td\r',
-        "é",
-        "\u2028",
-        "\uffff",
-        "😀",
-        "e\u0301",
-        "007",
-    ]
-
-
 def test_many_people_are_stored_as_they_are(tmp_path: Path) -> None:
-    users = [*odd(), *(f"u{user}" for user in range(3000))]
+    users = [*ODD_IDS, *(f"u{user}" for user in range(3000))]
     keys = [CLASSES[number % 3] for number in range(len(users))]
     words: list[Any] = [None if number % 2 else f"Wört\t{number % 5}\\" for number in range(len(users))]
     with PostgresJournal(place_at(tmp_path), write=True) as journal:

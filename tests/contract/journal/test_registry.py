@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.journals import Kept
+from tests.support.odd_ids import ODD_IDS
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
@@ -200,26 +201,6 @@ def test_who_joined_by_request_is_known_until_they_leave_or_a_file_has_them(kept
         assert len(journal.registry.joined_by_request()) == 2
         journal.note_imported(b"file")
         assert journal.registry.joined_by_request() == frozenset()
-
-
-ODD_IDS = (
-    '"',
-    "\\",
-    "\\.",
-    "\\N",
-    "\x01",
-    "\x7f",
-    " ",
-    'a"b\\c\n\td\r',
-    "é",
-    "\u2028",
-    "\uffff",
-    "😀",
-    "e\u0301",
-    "7",
-    "007",
-    "Z",
-)
 
 
 @pytest.mark.parametrize("queued", [False, True], ids=["with the first terms", "through the queue"])

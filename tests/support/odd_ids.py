@@ -1,0 +1,20 @@
+"""Ids that a text format, a query or a sort order could take for something else."""
+
+ODD_IDS = (
+    '"',
+    "\\",
+    "\\.",
+    "\\N",
+    "\x01",
+    "\x7f",
+    " ",
+    'a"b\\c\n\td\r',
+    "é",
+    "\u2028",
+    "\uffff",
+    "😀",
+    "e\u0301",
+    "7",
+    "007",
+    "Z",
+)
