@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,10 +21,16 @@ from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
+from wevent.publishing.agreeing import Agreed
+from wevent.publishing.intent import Intent
+from wevent.publishing.registrations import Asked, put_in_force
+from wevent.publishing.registrations import register as add
+from wevent.publishing.session import Watch
 from wevent.publishing.staleness import settle_stale
+from wevent.service import replica_thread
 
 LATE = (4, 1_000_000_000)
-STEPS = ("drafted", "began", "charges stored", "releases stored", "position stored", "committing")
+STEPS = ("began", "charges stored", "releases stored", "position stored", "committing")
 
 
 class Died(BaseException):
@@ -181,7 +188,7 @@ def test_a_draft_that_is_torn_was_never_sent_and_one_of_a_later_version_is_refus
     place: PostgresPlace, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.ndjson"
-    dies_at(place, out, 3, "drafted")
+    dies_at(place, out, 3, "began")
     (left,) = drafts(place)
     whole = left.read_bytes()
     left.write_bytes(whole.replace(b"draft1", b"draft9", 1))
@@ -201,7 +208,7 @@ def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPla
     copy_schema(place, place.schema, before)
     with PostgresJournal(place, write=True) as journal:
         publish(journal, out, 3)
-    dies_at(place, out, 4, "drafted")
+    dies_at(place, out, 4, "committing")
     copy_schema(place, before, place.schema)
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
@@ -232,16 +239,85 @@ def test_nobody_counts_under_a_membership_that_the_database_lost(
             connection.execute(f"DELETE FROM {before}.changes WHERE %s", (wish_is_lost,))
         with pytest.raises(StaleJournal, match="memberships"):
             publish(journal, out, 4, at=put_back)
+    assert drafts(place) == [], "nothing of it was sent"
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 3, "nothing that was counted under it went out, or will"
-        with pytest.raises(StaleJournal, match="a journal that knows slot 4"):
-            settle_stale(journal, None)
-        settle_stale(journal, 4, 8)
         publish(journal, out, 6)
-        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [4]
         assert ("late" in {member.user for member in journal.registry.members()}) is not wish_is_lost
+        check_once(journal, place, out, 6)
+
+
+def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_first(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    """Not only who publishes: whoever changes people would let the draft go, and the slot be drawn again."""
+    out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
+    copy_schema(place, place.schema, before)
+    with PostgresJournal(place, write=True) as journal:
+        journal.registry.ask([Change("set", "late", LATE)])
+    dies_at(place, out, 3, "committing")
+    (first,) = draws(place, 3)
+    copy_schema(place, before, place.schema)
+    with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
+        add(place, "late", Asked("8", "0.6"))
+    with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
+        put_in_force(place)
+    with PostgresJournal(place, write=True) as journal:
+        journal.mark()
+    assert len(drafts(place)) == 1, "it waits for what the operator says"
+    with PostgresJournal(place, write=True, released_through=3) as journal:
+        settle_stale(journal, 3, 8)
+        publish(journal, out, 6)
+        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
         assert audit_journal(place).ok
-    assert len(draws(place, 4)) == 0
+    assert (draws(place, 3), drafts(place)) == (set(), [])
+    assert first
+
+
+def test_the_first_slot_of_a_journal_that_is_gone_is_not_drawn_again_unnoticed(tmp_path: Path) -> None:
+    place, out = place_at(tmp_path), tmp_path / "out.ndjson"
+    with dying(place) as journal:
+        journal.begin(make_terms(mechanism="pbu"))
+        register(journal, 30)
+    dies_at(place, out, 1, "committing")
+    with asked(place) as connection:
+        connection.execute(f"DROP SCHEMA {place.schema} CASCADE")
+    with pytest.raises(StaleJournal, match="slot 1"):
+        PostgresJournal(place, write=True)
+    with PostgresJournal(place, write=True, start_over=True) as journal:
+        journal.begin(make_terms(mechanism="pbu"))
+        register(journal, 30)
+        publish(journal, tmp_path / "other.ndjson", 2)
+    assert drafts(place) == []
+
+
+def test_a_draft_goes_when_its_slot_is_known_outside_and_not_before(place: PostgresPlace, tmp_path: Path) -> None:
+    def fail(now: str) -> None:
+        if now == "committed":
+            raise KeyError
+
+    with PostgresJournal(place, write=True) as journal, pytest.raises(KeyError):
+        publish(journal, tmp_path / "out.ndjson", 3, at=fail)
+    assert len(drafts(place)) == 1, "committed, not marked: if the database were put back nobody would know of it"
+    with PostgresJournal(place, write=True) as journal:
+        publish(journal, tmp_path / "out.ndjson", 4)
+        check_once(journal, place, tmp_path / "out.ndjson", 4)
+    assert drafts(place) == []
+
+
+def test_of_several_drafts_the_newest_counts(place: PostgresPlace, tmp_path: Path) -> None:
+    """A writer that was paused before it wrote its draw down wrote it after another one had: nothing of it was sent."""
+    dies_at(place, tmp_path / "out.ndjson", 3, "began")
+    (left,) = drafts(place)
+    fence = int(left.name.split(".")[-2])
+    newer = left.with_name(f"{place.schema}.{fence + 5}.draft")
+    left.rename(newer)
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 3
+        assert journal._lead is not None
+        assert journal._lead.fence > fence + 5, "or its own file would be another's"
+        journal.mark()
+    assert drafts(place) == []
 
 
 def test_a_slot_that_was_released_elsewhere_is_not_stored_from_a_draft(place: PostgresPlace, tmp_path: Path) -> None:
@@ -270,6 +346,7 @@ def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_dra
 def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_path: Path) -> None:
     """Whether there is room must not depend on what was drawn: a draw that did not fit would be drawn again."""
     rooms: list[tuple[str, int]] = []
+    (tmp_path / "many").mkdir()
 
     def look(now: str) -> None:
         rooms.append((now, drafts(place)[-1].stat().st_blocks * 512))
@@ -277,25 +354,31 @@ def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_p
     with PostgresJournal(place, write=True) as journal:
         publish(journal, tmp_path / "out.ndjson", 4, at=look)
     assert {room for _, room in rooms} == {1 << 20}
+    many = place_at(tmp_path / "many")
+    with PostgresJournal(many, write=True) as journal:
+        journal.begin(make_terms(mechanism="pbu", cells=100_000))
+        (own,) = drafts(many)
+        assert own.stat().st_blocks * 512 > 64 * 100_000
     assert {"stepped", "drafted", "emitted"} <= {step for step, _ in rooms}
 
 
 def test_a_draft_that_cannot_be_written_is_not_sent_and_leaves_nothing(
     place: PostgresPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written, sync = [], os.fsync
-
-    def fails(file: int) -> None:
-        written.append(file)
-        if len(written) == 1:
-            raise OSError(errno.EIO, "Input/output error")
-        sync(file)
-
+    failed, sync = [], os.fsync
     with PostgresJournal(place, write=True) as journal:
         (own,) = drafts(place)
-        monkeypatch.setattr("wevent.journal.postgres.draft_files.os.fsync", fails)
-        with pytest.raises(StorageFailed, match="Input/output error"):
+
+        def fails(file: int) -> None:
+            if file == journal._drafts._file and not failed:
+                failed.append(own.read_bytes().strip(b"\0"))
+                raise OSError(errno.EIO, "Input/output error")
+            sync(file)
+
+        monkeypatch.setattr("os.fsync", fails)
+        with pytest.raises(StorageFailed, match=r"draft; received Input/output error"):
             publish(journal, tmp_path / "out.ndjson", 3)
+        assert failed[0], "it was written by then"
         assert not own.read_bytes().strip(b"\0")
     assert not draws(place, 3)
 
@@ -320,3 +403,19 @@ def test_keys_of_pending_events_come_along_with_a_draft_that_is_found(place: Pos
         patch.setattr(SideFolder, "begin", lambda self, lead: (order.append("copied"), begin(self, lead))[1])
         PostgresJournal(place, write=True).close()
     assert order == ["found", "copied"]
+
+
+@pytest.mark.parametrize(("stated", "kept"), [(2, None), (4, 4)])
+def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
+) -> None:
+    """It found the lock held, by a command perhaps that settles nothing: what was said is still to be done."""
+    monkeypatch.setattr(replica_thread, "agree", lambda *_, **__: Agreed(*[None] * 5))  # type: ignore[arg-type]
+    replica = object.__new__(replica_thread.ReplicaThread)
+    replica._place, replica._settings = place, None  # type: ignore[assignment]
+    replica._intent = Intent(released_through=stated, widest_window=8)
+    replica._shared = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
+    replica._watch = Watch()
+    replica._take_part = lambda committed: None  # type: ignore[method-assign]
+    replica._join()
+    assert replica._intent.released_through == kept

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres.journal_parts import asked, begun, place_at, publish
+from tests.postgres.journal_parts import asked, begun, check_once, place_at, publish
 from tests.support.commands import Done, call, start, wait_for
 from tests.support.journals import copy_schema
 from tests.support.postgres_server import own_schema
@@ -156,26 +156,32 @@ def test_budgets_are_known_when_a_state_was_stored_with_the_slot(
         assert database.execute("SELECT slot FROM states ORDER BY slot").fetchall() == [(9,), (12,)]
 
 
-def test_a_release_that_was_followed_is_not_drawn_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_side", [True, False])
+def test_a_release_that_was_followed_is_not_drawn_again(tmp_path: Path, has_side: bool) -> None:
     """`releases --follow` runs while the writer dies between commit and mark; then the database is put back."""
     place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 3)
     backup = own_schema()
     copy_schema(place, place.schema, backup)
-    for side in (place.side, None):
-        copy_schema(place, backup, place.schema)
-        with following(tmp_path, address(place, side=side)) as seen:
-            wait_for(lambda: slots(seen()) == [1, 2, 3], "what went out")
-            with suppress(Died), PostgresJournal(place, write=True) as journal:
-                publish(journal, tmp_path / "o.ndjson", 4, at=die)
-            time.sleep(1)  # five looks
-            assert slots(seen()) == [1, 2, 3]
-            copy_schema(place, backup, place.schema)
+    with following(tmp_path, address(place, side=place.side if has_side else None)) as seen:
+        wait_for(lambda: slots(seen()) == [1, 2, 3], "what went out")
+        with suppress(Died), PostgresJournal(place, write=True) as journal:
+            publish(journal, tmp_path / "o.ndjson", 4, at=die)
+        (drawn,) = journal_draws(place, 4)
+        time.sleep(1)  # five looks
+        assert slots(seen()) == [1, 2, 3]
         copy_schema(place, backup, place.schema)
     with PostgresJournal(place, write=True) as journal:
-        assert settle_stale(journal, None) == (0, 0), "nobody saw slot 4: it is drawn"
-        publish(journal, tmp_path / "o.ndjson", 4)
+        assert settle_stale(journal, None) == (0, 0), "nobody saw slot 4, and it has its draw: that was written down"
+        assert journal_draws(place, 4) == [drawn]
+        publish(journal, tmp_path / "o.ndjson", 5)
+        check_once(journal, place, tmp_path / "o.ndjson", 5)
+
+
+def journal_draws(place: PostgresPlace, slot: int) -> list[bytes]:
+    with asked(place) as database:
+        return [link for (link,) in database.execute("SELECT link FROM slots WHERE slot = %s", (slot,)).fetchall()]
 
 
 @contextmanager

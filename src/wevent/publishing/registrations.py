@@ -179,6 +179,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         user: of whom it is to be said from when on they are counted.
     """
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
+        _refuse_stale(journal)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
         journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
         journal.mark()
@@ -197,11 +198,15 @@ def foreseen_slot(place: JournalPlace) -> InForce:
 def _changeable(place: JournalPlace) -> Iterator[Journal]:
     """A journal whose registry may change: not a backup, nor one that is behind what was released (spec 10)."""
     with open_journal(place) as journal:
-        head = journal.head()
-        known = known_released(journal, head.committed, stated=head.copied)
-        committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
-        refuse_stale(journal, committed, known, copied=head.copied)
+        _refuse_stale(journal)
         yield journal
+
+
+def _refuse_stale(journal: Journal) -> None:
+    head = journal.head()
+    known = known_released(journal, head.committed, stated=head.copied)
+    committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
+    refuse_stale(journal, committed, known, copied=head.copied)
 
 
 def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:

@@ -146,7 +146,8 @@ class ReplicaThread(PublishingThread):
         """Take events in, and follow the journal, which another replica has begun."""
         with open_journal(self._place) as journal:
             agreed = agree(journal, self._settings, self._intent, enrolling=True)
-            if _is_sound(journal):  # whoever writes it has settled what was to be settled
+            is_settled = journal.head().committed >= (self._intent.released_through or 0)
+            if is_settled and _is_sound(journal):  # whoever writes it has done what was said
                 self._intent = replace(self._intent, **_ABOUT_A_LOSS)
         self._settled = agreed.settings, agreed.clock, agreed.last
         committed = self._shared.join()

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from wevent.auditing.black_box.proven_loss import expected_loss
+from wevent.auditing.black_box.proven_loss import hope
 from wevent.auditing.black_box.seen import Seen
 from wevent.auditing.black_box.stream_pairs import Pair
 from wevent.auditing.black_box.tells import Tells, features, tells_of
@@ -90,14 +90,14 @@ class Event:
 
 
 def best_event(pair: Pair, seen: tuple[Seen, Seen], future: int) -> tuple[float, Event]:
-    """The event that `future` runs of each stream would prove most with, by what was seen; and about how much."""
+    """The event that `future` runs of each stream would prove most with, by what was seen; and the `hope` for it."""
     here, there = (tells_of(pair, one) for one in seen)
     trials = min(len(seen[0]), len(seen[1]))
     best: tuple[float, Event] | None = None
     for found, (tell, relation, values) in _tried(here, there, _cross_scored(pair, seen)):
         for more_often in (0, 1):
-            hoped = expected_loss(found[more_often], found[1 - more_often], trials, future)
-            hoped = hoped - (_HANDICAP if tell == _LEARNT else 0.0 if relation == "is" else _CHANCE)
+            handicap = _HANDICAP if tell == _LEARNT else 0.0 if relation == "is" else _CHANCE
+            hoped = hope(found[more_often], found[1 - more_often], trials, future, handicap)
             place = int(np.argmax(hoped))
             if best is None or hoped[place] > best[0]:
                 best = float(hoped[place]), Event(tell, relation, values[place], more_often)
@@ -115,7 +115,7 @@ def _with_score(event: Event, here: Tells, there: Tells, future: int) -> Event:
         (found, kind) for found, kind in _cut(_LEARNT, mine, other) if kind[1] == event.relation
     )
     trials = min(len(mine), len(other))
-    hoped = expected_loss(rates[event.more_often], rates[1 - event.more_often], trials, future)
+    hoped = hope(rates[event.more_often], rates[1 - event.more_often], trials, future)
     return replace(event, value=values[int(np.argmax(hoped))], score=score)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from wevent.core.arrays import FloatArray
 
 _STEPS = 60  # of a bisection: 2^-60 of the interval
+_STRICT, _LAX = 3.5, 1.5  # standard errors, to choose by
 
 
 @lru_cache(maxsize=64)
@@ -70,13 +71,24 @@ def proven_loss(seen: tuple[int, int], neighbour: tuple[int, int], alpha: float)
     return max(0.0, math.log(least / at_most(*neighbour, alpha / 2)))
 
 
-def expected_loss(
-    seen: FloatArray, neighbour: FloatArray, trials: int, future: int, confident: float = 3.5
+def hope(
+    seen: FloatArray, neighbour: FloatArray, trials: int, future: int, handicap: float | FloatArray = 0.0
 ) -> FloatArray:
+    """What to choose events by: above 0 about what `future` runs will prove with one, below 0 the better the larger.
+
+    Looked at strictly enough that the luckiest of a thousand events that tell nothing is not chosen. Where nothing is left
+    then, the events are compared by a laxer look: else one that always happens, and tells nothing, would seem the best.
+    """
+    strict = expected_loss(seen, neighbour, trials, future, _STRICT) - handicap
+    lax = expected_loss(seen, neighbour, trials, future, _LAX) - handicap
+    result: FloatArray = np.where(strict > 0.0, strict, -np.exp(-np.maximum(lax, -50.0)))
+    return result
+
+
+def expected_loss(seen: FloatArray, neighbour: FloatArray, trials: int, future: int, confident: float) -> FloatArray:
     """About what `future` runs will prove for events with these frequencies in `trials` runs of each stream.
 
-    An estimate to choose by, of many events at once: Wilson's interval, wide enough that the luckiest of
-    a thousand events that tell nothing is not chosen.
+    An estimate, of many events at once: Wilson's interval, of so many standard errors.
     """
     number = float(min(trials, future))
     square = confident * confident

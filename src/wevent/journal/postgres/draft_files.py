@@ -1,19 +1,21 @@
 """Where a writer writes down what it drew before any of it is sent to the database: one file per fencing number (spec 10).
 
 It is overwritten in place, and forced to disk once: it is whole, or says nothing, and then nothing of that draw was sent.
-Room for it is taken before anything is drawn: as much as cells ask for, then twice what the last draw took, and never less.
-▲ So whether a draw can be written down does not depend on it. Only the writer with that number writes the file; whoever
-comes next reads those before it, the newest first.
+Room for it is taken before anything is drawn: for a slot of so many cells, then twice what the last draw took.
+▲ So whether a draw can be written down hardly depends on it. Only the writer with that number writes the file; whoever
+comes next reads those before it, the newest first. It goes once its slots are committed and known outside.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -42,11 +44,13 @@ class DraftFiles:
         self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.draft")
         self._path: Path | None = None
         self._file, self._fence, self._room = -1, 0, 0
-        self._is_stored = True  # whether what the own file says is
+        self._state: Literal["nothing", "written", "committed"] = (
+            "nothing"  # what the own file says, and what became of it
+        )
         self._length = 0  # of the last draft
 
-    def begin(self, fence: int, cells: int) -> None:
-        """Make the own file, with room for a draw of so many cells; the fencing number is in force.
+    def begin(self, fence: int) -> None:
+        """Make the own file; the fencing number is in force.
 
         Raises:
             StorageFailed: if it cannot be made.
@@ -54,8 +58,20 @@ class DraftFiles:
         self._fence, self._path = fence, self._of(fence)
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            self._take_room(_PER_CELL * cells)
             sync_path(self._path.parent)
+        except OSError as error:
+            raise failed_side(self._path, error) from None
+
+    def take_room(self, cells: int) -> None:
+        """Have room for a slot of so many cells, which is not drawn yet.
+
+        Raises:
+            StorageFailed: if there is none.
+        """
+        if self._path is None:
+            return
+        try:
+            self._take_room(_PER_CELL * cells)
         except OSError as error:
             raise failed_side(self._path, error) from None
 
@@ -66,7 +82,7 @@ class DraftFiles:
             InvalidJournal: for a draft of a later version of this program, or one that cannot be understood.
             StorageFailed: if the folder cannot be read.
         """
-        read = (self._read(fence) for fence in sorted(self._fences(), reverse=True) if fence != self._fence)
+        read = (self._read(fence) for fence in sorted(self.fences(), reverse=True) if fence != self._fence)
         return [draft for draft in read if draft is not None]
 
     def keep(self, draft: Draft) -> None:
@@ -84,26 +100,36 @@ class DraftFiles:
                 path=str(self._path),
             )
         data = encode_draft(draft)
-        self._is_stored = False
+        self._state, self._length = "written", _HEAD.size + len(data)
         try:
             self._overwrite(_HEAD.pack(_NAME, len(data), hashlib.sha256(data).digest()) + data)
         except OSError as error:
-            with suppress(OSError):
-                self._clear()
-                self._is_stored = True
+            self.unsent()
             raise failed_side(self._path, error) from None
 
-    def stored(self, *, forget: bool = False) -> None:
-        """What was written down last is committed; room is taken for the next one, which is not drawn yet.
+    def unsent(self) -> None:
+        """Nothing of what was written down last was sent, nor will be: it is no draw of anything."""
+        with suppress(OSError):
+            self._clear()
+            self._state = "nothing"
+
+    def committed(self) -> None:
+        """What was written down last is committed."""
+        self._state = "committed"
+
+    def marked(self, *, forget: bool = False) -> None:
+        """What is committed is known outside; room is taken for the next draw, which is not made yet.
 
         Args:
-            forget: whether it has ids in it: then nothing of it stays.
+            forget: whether ids were in it: then nothing of it stays.
 
         Raises:
             StorageFailed: if there is no room.
         """
+        if self._state != "committed":
+            return
         assert self._path is not None
-        self._is_stored = True
+        self._state = "nothing"
         try:
             if forget:
                 self._clear()
@@ -113,7 +139,7 @@ class DraftFiles:
 
     def drop_older(self) -> None:
         """Overwrite and remove what writers before wrote down: it is stored, or was settled otherwise."""
-        for fence in self._fences():
+        for fence in self.fences():
             path = self._of(fence)
             if fence >= self._fence or not path.exists():
                 continue
@@ -125,12 +151,12 @@ class DraftFiles:
                 raise failed_side(path, error) from None
 
     def close(self) -> None:
-        """Close the own file; it goes if what it says is stored."""
+        """Close the own file; it goes if it says nothing that is not known elsewhere."""
         if self._file < 0 or self._path is None:
             return
         os.close(self._file)
         self._file = -1
-        if self._is_stored:
+        if self._state == "nothing":
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
@@ -145,7 +171,7 @@ class DraftFiles:
         self._overwrite(bytes(os.fstat(self._file).st_size))
 
     def _overwrite(self, data: bytes) -> None:
-        done, self._length = 0, len(data)
+        done = 0
         while done < len(data):
             done += os.pwrite(self._file, data[done:], done)
         os.fsync(self._file)
@@ -153,15 +179,16 @@ class DraftFiles:
     def _read(self, fence: int) -> Draft | None:
         path = self._of(fence)
         try:
-            content = path.read_bytes()
+            with path.open("rb") as file:
+                head = file.read(_HEAD.size)
+                name, length, digest = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
+                data = file.read(length) if name == _NAME else b""
         except FileNotFoundError:  # whoever wrote it has just removed it
             return None
         except OSError as error:
             raise failed_side(path, error) from None
-        if len(content) < _HEAD.size or not content[: _HEAD.size].strip(b"\0"):
+        if len(head) < _HEAD.size or not head.strip(b"\0"):
             return None
-        name, length, digest = _HEAD.unpack_from(content)
-        data = content[_HEAD.size : _HEAD.size + length]
         if name == _NAME and hashlib.sha256(data).digest() != digest:
             return None
         try:
@@ -173,11 +200,18 @@ class DraftFiles:
             "a draft of the next slot that this version can read",
             f"another file ({path})",
             "If a later version wrote it, upgrade wevent. If it is damaged, move it away and publish with --released-through "
-            "SLOT, the slot after the last one: it may have been drawn, and is charged, not drawn again.",
+            "SLOT, the last one that may have been drawn (of live slots the one after the last that went out, of files up to "
+            "256 later): these are charged, not drawn again.",
             path=str(self._place),
         )
 
-    def _fences(self) -> list[int]:
+    def fences(self) -> list[int]:
+        """The fencing numbers that have a draft.
+
+        Raises:
+            InvalidJournal: if the address names no folder.
+            StorageFailed: if it cannot be read.
+        """
         folder = self._place.side_folder
         try:
             found = [self._name.fullmatch(name) for name in os.listdir(folder)]
@@ -192,7 +226,12 @@ class DraftFiles:
 def _allocate(file: int, size: int) -> None:
     """Take room for a file on its disk; where the system does not know how, by writing."""
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-        return
+        try:
+            os.posix_fallocate(file, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
     there = os.fstat(file).st_size
-    os.pwrite(file, bytes(max(0, size - there)), there)
+    while there < size:
+        there += os.pwrite(file, bytes(size - there), there)

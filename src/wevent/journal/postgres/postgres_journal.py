@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psycopg
+from msgspec.structs import replace
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
 from wevent.journal.contents import Batch, Hook, Marked, Writer, no_hook
@@ -21,7 +22,8 @@ from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.record import Record
 from wevent.journal.tables.database import only_row
 from wevent.journal.tables.draft import Draft
-from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, refuse_lost
+from wevent.journal.tables.evidence import Revision
+from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.tables.table_journal import TableJournal
 
 _PAGE = 64  # slots that are read in one view
@@ -56,13 +58,14 @@ class PostgresJournal(TableJournal):
     ) -> None:
         self.place, self._stated = place, released_through or 0
         self._sent = 0  # the last slot that was written down, may have been sent, and is not stored
+        self._brought_ids = False
         self._is_new = self._is_closed = False
         self._is_settled = False  # whether the own mark is on disk, and older side files are gone
         self._side, self._drafts = SideFolder(place), DraftFiles(place)
         with ExitStack() as undo:
             if write:
                 self._side.check_private()
-            newest = max(self._side.fences(), default=0) if write else 0
+            newest = max([*self._side.fences(), *self._drafts.fences()], default=0) if write else 0
             self._lead = Leadership.take(place, above=newest) if write else None  # a database put back may know less
             undo.callback(self._let_go)
             self._tables = PostgresDatabase(place, self._lead, patience_s=patience_s)
@@ -78,10 +81,22 @@ class PostgresJournal(TableJournal):
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Slots.commit`."""
-        brings_ids = self._epochs.waits
-        super().commit(batch, at)
+        sent, brings_ids = False, self._epochs.waits
+
+        def watched(step: str) -> None:
+            nonlocal sent
+            sent = sent or step == "began"
+            at(step)
+
+        try:
+            super().commit(batch, watched)
+        except BaseException:
+            if batch.records and not sent:  # fence, place and memberships come first, and do not depend on the draw
+                self._drafts.unsent()
+            raise
         if batch.records:
-            self._drafts.stored(forget=brings_ids)
+            self._drafts.committed()
+            self._brought_ids = brings_ids
 
     def _write_down(self, batch: Batch, at: Hook) -> None:
         """What was drawn, in the side folder: the database keeps what it was given, on pages and in its log, also of
@@ -102,16 +117,25 @@ class PostgresJournal(TableJournal):
         outside, and are charged, not drawn, once the operator has said so (`marked`).
         """
         fits = self._side.seen().committed <= end[0] and not self._standing.head().copied and self._stated <= end[0]
-        stands = self.identity, self.registry.revision(), end[0] + 1, end[1]
-        fitting = [draft for draft in drafts if draft.follows == stands]
+        fitting = [draft for draft in drafts if draft.follows == self._next(end)]
         if fits and fitting:
             if fitting[0].planned is not None:
                 self._epochs.plan_again(fitting[0].planned.planned())
             batch = fitting[0].batch(self._epochs.named, self._shelf.shown)
             self._end = end = self._write(lambda: self._append(batch, no_hook), lambda: self._stands(batch))
             self._epochs.committed()
-        own = [draft.last for draft in drafts if draft.journal == self.identity]
-        self._sent = max((slot for slot in own if slot > end[0]), default=0)
+            drafts = [draft for draft in drafts if draft is not fitting[0]]
+        fitting = [] if fits else fitting
+        self._sent = max([self._unfit(drafts, end), *(draft.last for draft in fitting)])
+
+    def _next(self, end: tuple[int, bytes]) -> tuple[str, Revision, int, bytes]:
+        """What a draft has to follow to be stored next."""
+        return self.identity, self.registry.revision(), end[0] + 1, end[1]
+
+    def _unfit(self, drafts: list[Draft], end: tuple[int, bytes]) -> int:
+        """The last slot of drafts that belong to this journal and cannot be stored any more; 0 without any."""
+        own = [draft for draft in drafts if draft.journal == self.identity and draft.last > end[0]]
+        return max((draft.last for draft in own if draft.follows != self._next(end)), default=0)
 
     def _append(self, batch: Batch, at: Hook) -> tuple[int, bytes]:
         end = super()._append(batch, at)
@@ -188,6 +212,7 @@ class PostgresJournal(TableJournal):
 
     def _is_begun(self) -> None:
         self._is_new = False
+        self._drafts.take_room(self._epochs.all()[-1].terms.number_of_cells)
 
     # Marks
 
@@ -201,15 +226,23 @@ class PostgresJournal(TableJournal):
         fell together. After a writer's first one older side files go, with the keys in them.
         """
         super().mark(forced=True)
-        if self._lead is not None and not self._is_settled:
+        if self._lead is None:
+            return
+        self._drafts.marked(forget=self._brought_ids)
+        self._brought_ids = False
+        if not self._is_settled:
             self._side.drop_older()
-            self._drafts.drop_older()
-            self._is_settled = True
+            self._is_settled = self._slots.end()[0] >= self._sent
+            if self._is_settled:  # else the slots of a draft wait for what the operator says of them
+                self._drafts.drop_older()
 
     def marked(self) -> Marked:
         """See `Marks.marked`. A draw that may have been sent and cannot be stored is known outside: it is the only one."""
-        known = super().marked()
-        return known if self._sent <= known.committed else Marked(self.identity, self._sent, "")
+        known, sent = super().marked(), self._sent
+        if self._lead is None and self.place.side is not None:
+            drafts = self._drafts.found()  # before the head: who publishes goes on meanwhile
+            sent = self._tables.read(lambda: self._unfit(drafts, self._slots.end()))
+        return known if sent <= known.committed else Marked(self.identity, sent, "")
 
     def _stored_end(self) -> tuple[int, bytes]:
         """The last slot that is stored: what was committed here, or nothing of it may go out."""
@@ -294,13 +327,18 @@ class PostgresJournal(TableJournal):
         if not self._is_new:
             with self._tables.readable():
                 identity, self._end = self._facts.text("id"), self._slots.end()
-                if not self._end[0] and STARTED_OVER in self._facts.unsafe:
-                    start_over = False  # said before, by a run that came to no slot
-        check_lost(home, self._side.seen(), identity, start_over=start_over)
         drafts = self._drafts.found()  # first: the key of what is pending in them is in the side file that is copied
+        known = self._side.seen()
+        others = [draft for draft in drafts if draft.journal != identity]
+        if others and not known.committed:  # the first slot of a journal that is gone may have been sent
+            known = replace(known, journal=others[0].journal, committed=others[0].last)
+        if self._end is not None and not self._end[0] and STARTED_OVER in self._facts.unsafe:
+            start_over = is_lost(known, identity)  # said before, by a run that came to no slot
+        check_lost(home, known, identity, start_over=start_over)
         self._side.begin(self._lead)
-        cells = 0 if identity is None else self._standing.head().epoch.terms.number_of_cells
-        self._drafts.begin(self._lead.fence, cells)
+        self._drafts.begin(self._lead.fence)
+        if identity is not None:
+            self._drafts.take_room(self._standing.head().epoch.terms.number_of_cells)
         if drafts and self._end is not None:
             self._adopt(drafts, self._end)
 

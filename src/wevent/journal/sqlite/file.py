@@ -16,7 +16,7 @@ from wevent.journal.sqlite.lock import WriterLock, has_second_name, lock_path
 from wevent.journal.sqlite.sqlite_database import SqliteDatabase
 from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log
 from wevent.journal.tables.database import only_row
-from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, refuse_lost
+from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.tables.side_mark import Mark, read_mark
 
 
@@ -117,7 +117,7 @@ class JournalFile:
                     " (SELECT value FROM facts WHERE name = 'unsafe') FROM head",
                 )
                 if not slots and STARTED_OVER in msgspec.json.decode(unsafe):
-                    start_over = False  # said before, by a run that came to no slot
+                    start_over = is_lost(lock.before, identity)  # said before, by a run that came to no slot
         check_lost(self._home, lock.before, identity, start_over=start_over)
 
     def _let_go(self) -> None:
