@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -119,18 +120,18 @@ def test_killed_drivers(tmp_path: Path) -> None:
 
 def workers_of(parent: int) -> list[int]:
     """Python workers that descend from a process."""
-    found, below = [], {parent}
-    for entry in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        try:
-            stat = Path(f"/proc/{entry}/stat").read_text()
-            command = Path(f"/proc/{entry}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if int(stat.rpartition(")")[2].split()[1]) in below:
-            below.add(entry)
-            if b"pyspark.daemon" in command:
-                found.append(entry)
-    return found
+    parents, commands = dict[int, int](), dict[int, bytes]()
+    for entry in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with suppress(OSError):
+            parents[entry] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            commands[entry] = Path(f"/proc/{entry}/cmdline").read_bytes()
+
+    def descends(entry: int | None) -> bool:  # numbers of processes begin anew: a child may have a smaller one
+        while entry is not None and entry != parent:
+            entry = parents.get(entry)
+        return entry == parent
+
+    return [entry for entry, command in commands.items() if b"pyspark.daemon" in command and descends(entry)]
 
 
 def test_a_killed_python_worker(spark: SparkSession, tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_a_killed_python_worker(spark: SparkSession, tmp_path: Path) -> None:
         slow.touch()
         feed.send_now("u3", "u4", "u5")
         killed = 0
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while killed < 2 and time.monotonic() < deadline:
             for worker in workers_of(os.getpid()):
                 os.kill(worker, signal.SIGKILL)
