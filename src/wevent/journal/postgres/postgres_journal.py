@@ -81,17 +81,16 @@ class PostgresJournal(TableJournal):
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Slots.commit`."""
-        sent, brings_ids = False, self._epochs.waits
+        reached, brings_ids = set[str](), self._epochs.waits
 
         def watched(step: str) -> None:
-            nonlocal sent
-            sent = sent or step == "began"
+            reached.add(step)
             at(step)
 
         try:
             super().commit(batch, watched)
         except BaseException:
-            if batch.records and not sent:  # fence, place and memberships come first, and do not depend on the draw
+            if "drafted" in reached and "began" not in reached:  # fence and memberships come first
                 self._drafts.unsent()
             raise
         if batch.records:
