@@ -6,8 +6,13 @@ shape, type, class and cell index, never a value: a message may end up in a log,
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Any
+
+_PASSING = {
+    "ENOSPC", "EDQUOT", "EFBIG", "EIO", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOLCK", "ESTALE", "ETIMEDOUT",
+}  # fmt: skip
 
 
 class WeventError(Exception):
@@ -116,7 +121,12 @@ class StaleJournal(WeventError):
 
 
 class StorageFailed(WeventError):
-    """The disk is full, the folder read-only or the file not writable; what was stored stays intact. Facts: `path`."""
+    """The disk is full, the folder read-only or the file not writable; what was stored stays intact.
+
+    Facts: `path`; `passing` if the fault may pass without a person, as a full disk does.
+    """
+
+    passing = False
 
 
 class ReaderGone(StorageFailed):
@@ -124,7 +134,17 @@ class ReaderGone(StorageFailed):
 
 
 class JournalUnreachable(StorageFailed):
-    """The database of a journal does not answer; what it has committed stays intact. Facts: `path`."""
+    """The database of a journal does not answer; what it has committed stays intact.
+
+    Facts: `path`; `passing` is false if the server refuses this client or the host is unknown.
+    """
+
+    passing = True
+
+
+def may_pass(error: OSError) -> bool:
+    """Return whether an error of the operating system may pass without a person: no room, a failed write, no descriptors."""
+    return errno.errorcode.get(error.errno or 0) in _PASSING
 
 
 class InvalidMembership(WeventError, ValueError):

@@ -43,7 +43,7 @@ def test_options_keep_it_too(name: str) -> None:
 
 def test_all_transcripts_of_a_tiny_case_keep_it(mechanism: str) -> None:
     subject = challenged(mechanism)
-    population, cells = (TINY_LOCAL if responds(subject) else TINY)[0]
+    population, cells, _ = (TINY_LOCAL if responds(subject) else TINY)[0]
     case = Case(subject, population, cells, 0)
     tree = Enumeration(case, np.zeros((len(population.classes), cells), dtype=np.int64))
     while tree.complete < (1 if mechanism.startswith("pft") else 2):

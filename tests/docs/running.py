@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import traceback
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
@@ -22,12 +21,11 @@ from typing import Any
 import wevent
 from tests.docs.blocks import Block, Command, commands
 from tests.docs.setups import BACKGROUND, PLACE, SETUPS
+from tests.support.commands import PATIENCE_S, wait_for
 
 _PROGRESS = re.compile(r"\S+: \d+ of \d+ runs done")  # said once a minute: by a busy machine only
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
-_SECONDS = 300
-_READY_S = 60
-_STOP_S = 30
+_LONGEST_S = 6 * PATIENCE_S  # a whole comparison takes a minute on a quiet machine
 
 
 class Failed(AssertionError):
@@ -66,7 +64,7 @@ class PageRun:
             self._python[0].kill()
             self._python[0].join()
         for process in self._begun:  # asked first: what has begun something itself ends that, too
-            for asking, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, None)):
+            for asking, patience_s in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, None)):
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, asking)
                 with suppress(subprocess.TimeoutExpired):
@@ -113,11 +111,10 @@ class PageRun:
                 ["bash", "-c", text], cwd=self._folder, env=self._environment, start_new_session=True, **streams
             )
         self._begun.append(process)
-        deadline = time.monotonic() + _READY_S
-        while words not in said.read_text(encoding="utf-8"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"{block.place}: {text!r} did not say {words!r} but\n{said.read_text(encoding='utf-8')}")
-            time.sleep(0.05)
+        wait_for(lambda: words in said.read_text(encoding="utf-8") or process.poll() is not None, words)
+        told = said.read_text(encoding="utf-8")
+        if words not in told:
+            raise Failed(f"{block.place}: {text!r} did not say {words!r} but\n{told}")
 
     def _compare(self, block: Block, command: Command, came: str) -> None:
         compare(block, command.text, command.shown or "", came)
@@ -130,7 +127,7 @@ class PageRun:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_SECONDS,
+            timeout=_LONGEST_S,
             check=False,
         )
         came = done.stdout.decode()
@@ -148,8 +145,8 @@ class PageRun:
             self._python = process, here
         connection = self._python[1]
         connection.send(("\n" * block.line + block.text, str(block.page)))
-        if not connection.poll(_SECONDS):
-            raise Failed(f"{block.place}: no end after {_SECONDS} seconds")
+        if not connection.poll(_LONGEST_S):
+            raise Failed(f"{block.place}: no end after {_LONGEST_S} seconds")
         failure = connection.recv()
         if failure is not None:
             raise Failed(f"{block.place}:\n{failure}")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 _NOWHERE = "http://127.0.0.1:9"  # whoever fetches something gets an error
 
@@ -21,7 +23,7 @@ def build(config: Path, target: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **nowhere, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 

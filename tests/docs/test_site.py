@@ -12,7 +12,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.docs.anchors import page_anchors, page_links
 from tests.docs.shown import in_repository, on_site
 from tests.docs.site_building import ROOT, built_site, small_site
-from tests.service.browsing import launch
+from tests.service.browsing import PATIENCE_MS, launch
 
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
 
@@ -126,6 +126,7 @@ def test_it_opens_from_the_disk_and_is_searched_there(site: Path) -> None:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE_MS)
         asked, failed = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: failed.append(str(error)))
@@ -133,7 +134,7 @@ def test_it_opens_from_the_disk_and_is_searched_there(site: Path) -> None:
         page.locator("input.md-search__input").click()
         page.locator("input.md-search__input").press_sequentially("hold-out")
         result = page.locator(".md-search-result__item a").first
-        expect(result).to_be_visible(timeout=15_000)
+        expect(result).to_be_visible()
         result.click()
         expect(page.locator("article")).to_contain_text("hold")
         browser.close()

@@ -14,12 +14,13 @@ from wevent.publishing.loop import Publication
 class EmitsBeforeCommit(Publication):
     """Emits a release before it is stored: after a crash the slot is drawn again and goes out with other numbers."""
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, batch: Batch) -> bool:
         super()._emit(list(batch.records))
-        super()._commit(batch)
+        return super()._commit(batch)
 
-    def _emit(self, records: list[Record]) -> None:
+    def _emit(self, records: list[Record]) -> bool:
         """Done already."""
+        return True
 
 
 class DropsCharges(SqliteJournal):

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.commands import wait_for
 from tests.support.emitted import charges_of
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
@@ -73,12 +74,18 @@ class Rounds:
 
         self._wait(self._start(end, at))
 
-    def killed_after(self, delay_s: float, end: int) -> None:
-        """A round that dies after some time, wherever it is."""
+    def killed_after(self, delay_s: float, end: int, *, midway: bool) -> None:
+        """A round that dies after some time, wherever it is; `midway`: the time begins when something was emitted."""
+        before = self._emitted()
         child = self._start(end, lambda step: None)
+        if midway:
+            wait_for(lambda: self._emitted() > before, "a release")
         time.sleep(delay_s)
         os.kill(child, signal.SIGKILL)
         self._wait(child)
+
+    def _emitted(self) -> int:
+        return self.out.stat().st_size if self.out.exists() else 0
 
     def finish(self, end: int) -> None:
         """A last round that nobody kills, then all checks."""
@@ -152,7 +159,7 @@ def random_rounds(rounds: Rounds, number: int, seed: int) -> int:
     while rounds.killed < number:
         end += chance.randint(2, 6)
         if index % 2:
-            rounds.killed_after(chance.uniform(0.0, 0.06), end)
+            rounds.killed_after(chance.uniform(0.0, 0.06), end, midway=index % 4 == 1)
         else:
             rounds.killed_at(STEPS[(index // 2) % len(STEPS)], 1 + chance.randint(0, 1), end)
         index += 1

@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import call, close, event, live, publish, send, slots_of, start, wait_for, write_stream
+from tests.support.commands import (
+    PATIENCE_S,
+    call,
+    close,
+    event,
+    live,
+    publish,
+    send,
+    slots_of,
+    start,
+    wait_for,
+    write_stream,
+)
 
 SENTENCE = "one that was removed, replaced, cut"
 
@@ -47,7 +59,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
 def stopped(child: subprocess.Popen[str]) -> str:
     """What it says when the next slot closes."""
     send(child, event(1321, 3), close(1380))
-    assert child.wait(timeout=60) == 2
+    assert child.wait(timeout=PATIENCE_S) == 2
     assert child.stderr is not None
     said = child.stderr.read()
     assert said.count("Error:") == 1, said
@@ -133,6 +145,6 @@ def test_other_commands_and_checkpoints_are_no_cut(used: Path) -> None:
             _, said = one.communicate()
             assert one.returncode == 0, said
         child.terminate()
-        assert child.wait(timeout=60) == 0
+        assert child.wait(timeout=PATIENCE_S) == 0
     assert slots_of(used / "out.ndjson") == list(range(1, slot + 1))
     assert call(used, "audit", "run.journal").code == 0

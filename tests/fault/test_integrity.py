@@ -13,7 +13,20 @@ import apsw
 import pytest
 
 from tests.support import commands
-from tests.support.commands import Done, call, close, event, live, run, send, slots_of, start, wait_for, write_stream
+from tests.support.commands import (
+    PATIENCE_S,
+    Done,
+    call,
+    close,
+    event,
+    live,
+    run,
+    send,
+    slots_of,
+    start,
+    wait_for,
+    write_stream,
+)
 
 SLOT = 6
 
@@ -214,7 +227,7 @@ def test_an_output_cut_under_a_run_stops_it(used: Path) -> None:
         send(child, *(event(60 * slot + 5, slot) + close(60 * slot + 60) for slot in range(3)))
         wait_for(lambda: slots_of(used / "live.ndjson")[-1:] == [3], "slot 3")
         os.truncate(used / "live.ndjson", 0)
-        _, err = child.communicate(event(200, 1) + close(240), timeout=60)
+        _, err = child.communicate(event(200, 1) + close(240), timeout=PATIENCE_S)
     assert child.returncode == 2, err
     assert "cut or written to by somebody else" in err
     assert (used / "live.ndjson").stat().st_size == 0

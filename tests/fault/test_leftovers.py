@@ -12,7 +12,19 @@ import apsw
 import numpy as np
 import pytest
 
-from tests.support.commands import Done, close, event, live, run, send, slots_of, start, wait_for, write_stream
+from tests.support.commands import (
+    PATIENCE_S,
+    Done,
+    close,
+    event,
+    live,
+    run,
+    send,
+    slots_of,
+    start,
+    wait_for,
+    write_stream,
+)
 from wevent.journal.tables.sealed import KEYS_AT
 
 DAY_US = 1_767_225_600_000_000
@@ -100,7 +112,7 @@ def feed(child: subprocess.Popen[str], folder: Path, first: int, last: int) -> N
 def end(child: subprocess.Popen[str], *how: signal.Signals) -> Done:
     for one in how:
         child.send_signal(one)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=PATIENCE_S)
     return Done(child.returncode, "", err)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.commands import (
     CLOCK,
+    PATIENCE_S,
     PEOPLE,
     close,
     event,
@@ -226,7 +227,7 @@ def test_a_journal_unlinked_under_a_live_run_is_exit_code_2(folder: Path) -> Non
     wait_for(lambda: slots_of(folder / "out.ndjson") == [1], "slot 1")
     (folder / "run.journal").unlink()
     send(child, event(65, 1), close(120))
-    assert child.wait(timeout=60) == 2
+    assert child.wait(timeout=PATIENCE_S) == 2
     assert child.stderr is not None
     assert child.stderr.read().count("Error:") == 1
     assert slots_of(folder / "out.ndjson") == [1]
@@ -239,7 +240,7 @@ class TestFirstRun:
         added = run(folder, "users", "run.journal", "add", "n1", "--window", "4", "--epsilon", "0.5")
         assert added.code == 0, added
         send(child, "malformed\n")
-        child.communicate(timeout=60)
+        child.communicate(timeout=PATIENCE_S)
         assert child.returncode == 2
         assert publish(folder, 3, "--user-column", "person").code == 2
         assert publish(folder, 3).code == 0

@@ -16,7 +16,6 @@ from wevent.cli import main
 
 RunCommand = Callable[..., tuple[int, str, str]]
 START = datetime(2026, 1, 1, tzinfo=UTC)
-DATA = Path(__file__).parents[1] / "data"
 ENDINGS = ("-wal", "-shm")
 
 
@@ -101,7 +100,7 @@ class Stream:
         query = "SELECT slot, data FROM slots JOIN populations ON population = id ORDER BY slot"
         rows: list[Any] = database.execute(query).fetchall()
         database.close()
-        return {slot: {(row[0], row[1]): row[2] for row in json.loads(data)} for slot, data in rows}
+        return {slot: {(row[0], row[1]): row[2] for row in json.loads(data)["classes"]} for slot, data in rows}
 
 
 @pytest.fixture
@@ -311,33 +310,6 @@ class TestAuditOfHonestJournals:
         stream.publish(14)
         stream.users("remove", "m2")
         stream.publish(20, "--new-epoch", "--declare", "30,0.5")
-        assert stream.audit() == []
-
-
-class TestFirstFormat:
-    """Journals of the first format go on, and prove nothing."""
-
-    def put(self, stream: Stream, name: str) -> None:
-        shutil.copy(DATA / name, "run.journal")
-        stream.options = ("--mechanism", "pbu", "--unknown-users", "2", "--cells", "3")
-
-    def test_it_goes_on(self, stream: Stream) -> None:
-        self.put(stream, "format1.journal")
-        code, out, _ = stream("audit", "run.journal")
-        assert code == 0
-        assert "first format" in out
-        assert stream.counts_from("u0") == 18
-        assert "side file of this journal" in stream.publish(30, code=2)
-        stream.publish(30, "--released-through", "14")
-        assert stream.counts_from("u0") == 22  # who was counted as a stranger is not known: everybody waits
-        assert stream.sizes()[21][8, 6 * 10**8] == 0
-        assert stream.audit() == []
-
-    def test_its_backup_holds_everybody_out(self, stream: Stream) -> None:
-        self.put(stream, "format1-backup.journal")
-        assert "--widest-window" in stream.publish(15, "--released-through", "14", code=2)
-        stream.publish(25, "--released-through", "14", "--widest-window", "8")
-        assert {stream.counts_from(f"u{user}") for user in (0, 2, 3, 11)} == {22}
         assert stream.audit() == []
 
 

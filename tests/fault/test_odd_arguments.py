@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, run, start, write_stream
+from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, Done, call, publish, run, start, write_stream
 
 LONG = "x" * 300
 END = ("--end", "2026-01-01T00:05:00Z")
@@ -169,7 +169,7 @@ def test_a_configuration_that_is_no_file_is_not_opened(folder: Path) -> None:
     os.mkfifo(folder / "pipe.toml")
     child = start(folder, "publish", "--config", "pipe.toml")
     try:
-        out, err = child.communicate(timeout=20)  # whoever opens it waits for ever
+        out, err = child.communicate(timeout=PATIENCE_S)  # whoever opens it waits for ever
         assert_sentence(Done(child.returncode, out, err))
     finally:
         child.kill()

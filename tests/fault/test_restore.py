@@ -32,7 +32,6 @@ from tests.support.commands import (
 )
 from wevent.journal.tables.side_mark import read_mark
 
-DATA = Path(__file__).parents[1] / "data"
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")
 
 
@@ -227,23 +226,6 @@ def test_it_is_refused_while_somebody_publishes(folder: Path) -> None:
         assert done.code == 2
         assert f"process {child.pid}" in done.err
         child.send_signal(signal.SIGTERM)
-
-
-def test_a_format_1_backup(tmp_path: Path) -> None:
-    before = (DATA / "format1-backup.journal").read_bytes()
-    shutil.copy(DATA / "format1-backup.journal", tmp_path / "b.journal")
-    os.chmod(tmp_path / "b.journal", 0o444)
-    through = ("--released-through", "100")
-    done = call(tmp_path, "restore", "b.journal", "run.journal", *through)
-    assert done.code == 2
-    assert "--widest-window" in done.err
-    done = call(tmp_path, "restore", "b.journal", "run.journal", *through, "--widest-window", "50", "--json")
-    assert done.code == 0, done
-    facts = json.loads(done.out)
-    assert facts["waiting"] == facts["members"] > 0
-    assert facts["waiting_until"] == 150
-    assert (tmp_path / "b.journal").read_bytes() == before
-    assert call(tmp_path, "audit", "run.journal").code == 0
 
 
 def test_a_plain_copy_can_be_restored_too(folder: Path) -> None:

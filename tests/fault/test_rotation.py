@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import START, call, close, live, send, slots_of, start, wait_for, write_stream
+from tests.support.commands import PATIENCE_S, START, call, close, live, send, slots_of, start, wait_for, write_stream
 from wevent.errors import InvalidOutput
 from wevent.publishing.configuration import load_settings
 from wevent.publishing.intent import Intent
@@ -30,13 +30,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def publish(out: Path, after: Callable[[int], None] = lambda number: None, length: int = LENGTH) -> None:
-    """Publish slots of a second, and do something after each transaction's releases."""
+def publish(
+    out: Path,
+    after: Callable[[int], object] = lambda number: None,
+    length: int = LENGTH,
+    at_end: Callable[[], object] = lambda: None,
+) -> None:
+    """Publish slots of a second, and do something after each transaction's releases, and after the last ones."""
     numbers = iter(range(1, 1000))
     end = f"2026-01-01T00:{length // 60:02d}:{length % 60:02d}Z"
     options = {"slot": "1s", "start": START, "end": end, "requirements": "users.csv", "cells": "4"}
     settings = load_settings(None, {**options, "inputs": ("events.csv",), "journal": "run.journal", "out": out.name})
-    run(settings, Intent(), [], Watch(progress=lambda slot, last: after(next(numbers))))
+
+    def progress(slot: int, last: int | None) -> None:
+        if slot < length:
+            after(next(numbers))
+        else:
+            at_end()
+
+    run(settings, Intent(), [], Watch(progress=progress))
 
 
 def slots(path: Path) -> list[int]:
@@ -62,7 +74,7 @@ def test_renamed_under_a_live_run(folder: Path) -> None:
     send(child, close(300))
     wait_for(lambda: 5 in slots_of(out), "slot 5 in a new file")
     child.send_signal(signal.SIGTERM)
-    assert "was renamed: a new one begins behind slot 3" in child.communicate(timeout=60)[1]
+    assert "was renamed: a new one begins behind slot 3" in child.communicate(timeout=PATIENCE_S)[1]
     assert child.returncode == 0
     assert slots_of(folder / "old") == [1, 2, 3]
     assert slots_of(out) == [4, 5]
@@ -71,7 +83,7 @@ def test_renamed_under_a_live_run(folder: Path) -> None:
 @pytest.mark.parametrize("ending", ["ndjson", "csv"])
 def test_every_release_is_in_one_file(folder: Path, ending: str) -> None:
     out = folder / f"out.{ending}"
-    publish(out, lambda number: None if number > 2 else out.rename(folder / f"old{number}.{ending}") and None)
+    publish(out, lambda number: number <= 2 and out.rename(folder / f"old{number}.{ending}"))
     publish(out, length=LENGTH + 50)
     parts = [slots(one) for one in (folder / f"old1.{ending}", folder / f"old2.{ending}", out)]
     assert all(parts)
@@ -124,7 +136,7 @@ def test_another_file_in_its_place_stops_the_run(folder: Path) -> None:
 
 def test_renamed_after_the_last_release_of_a_run(folder: Path) -> None:
     out = folder / "out.ndjson"
-    publish(out, lambda number: out.rename(folder / "old") and None, length=30)
+    publish(out, length=30, at_end=lambda: out.rename(folder / "old"))
     assert not out.exists()
     publish(out, length=40)
     assert slots(out) == all_slots(31, 40)
@@ -170,7 +182,7 @@ def test_killed_while_the_new_file_is_made(folder: Path, ending: str, left: str)
 
 def test_a_file_that_was_renamed_back_is_completed(folder: Path) -> None:
     out = folder / "out.ndjson"
-    publish(out, lambda number: out.rename(folder / "old") and None, length=30)
+    publish(out, length=30, at_end=lambda: out.rename(folder / "old"))
     (folder / "old").rename(out)
     publish(out, length=40)
     assert slots(out) == all_slots(1, 40)

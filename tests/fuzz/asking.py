@@ -13,7 +13,7 @@ from tests.support.synthetic import make_journal
 from tests.unit.service.service_parts import Service, make_service
 
 HEADERS = ("content-type", "content-encoding", "content-length", "idempotency-key", "accept")
-LIMITS = {"max_body_bytes": 2000, "max_batch_bytes": 5000, "max_batch_events": 50}
+LIMITS = {"max_body_bytes": 2000, "max_batch_bytes": 5000}
 
 
 class Sent(NamedTuple):
@@ -35,7 +35,9 @@ class Answer(NamedTuple):
 def service() -> Service:
     folder = own_folder()
     make_journal(folder / "run.journal", users=30).close()
-    return make_service(folder, folder / "run.journal", **LIMITS)
+    made = make_service(folder, folder / "run.journal", **LIMITS)
+    _runner().run(made.context.feed.open())
+    return made
 
 
 @functools.cache

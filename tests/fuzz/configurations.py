@@ -24,7 +24,7 @@ SEEDS = (
     b"cycle = [24, 168]\nperiod = 3\n",
     b'inputs = "-"\ncells = 9\nslot = "1h"\nstart = "auto"\njournal = "postgresql://u:Zq7Marker@127.0.0.1/db?schema=s"\n',
     b'inputs = "-"\ncells = 2\nslot = "1h"\ntimezone = "+02:00"\ntime_unit = "ms"\nclose = "lines"\nneighbours = "replace"\n'
-    b'[service]\nlisten = "127.0.0.1:8080"\nurl = "https://stats.example"\nmax_batch_events = 10\npublic = true\n'
+    b'[service]\nlisten = "127.0.0.1:8080"\nurl = "https://stats.example"\nmax_batch_bytes = 5000\npublic = true\n'
     b'[requirements_columns]\nuser = "id"\n',
 )
 WORDS = (

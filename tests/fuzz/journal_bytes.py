@@ -1,6 +1,6 @@
 """The file of a journal, damaged: noticed in one sentence or by the audit, and never another release for a slot that has one.
 
-An input is a list of changes to a journal that is kept in tests/data: of bytes of the file, or of values in its tables, which
+An input is a list of changes to a journal that the commands made: of bytes of the file, or of values in its tables, which
 leave the file whole for SQLite.
 """
 
@@ -17,6 +17,7 @@ import apsw
 import numpy as np
 
 from tests.fuzz.oracles import empty_folder, refusals
+from tests.support import commands
 from tests.support.synthetic import QuietSource
 from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
@@ -28,8 +29,7 @@ from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import settle_stale
 from wevent.streams.source import SlotCounts
 
-DATA = Path(__file__).parents[1] / "data"
-BASES = ("anchors_on_trial.journal", "format1.journal", "format1-backup.journal")
+BASES = ("pft", "unregistered users", "backup")
 TABLES = (
     "head",
     "slots",
@@ -109,12 +109,20 @@ class Base(NamedTuple):
 @functools.cache
 def _base(name: str) -> Base:
     """A sound journal, brought up to date: what it holds, and every release as it went out."""
-    path = empty_folder() / "run.journal"
-    path.write_bytes((DATA / name).read_bytes())
-    lines = {}
+    folder = empty_folder()
+    path = folder / "run.journal"
+    commands.write_stream(folder)
+    options = () if name == "pft" else ("--mechanism", "pbu", "--unknown-users", "2")
+    published = commands.publish(folder, 24, *options)
+    assert published.code == 0, published
+    if name == "backup":
+        saved = commands.call(folder, "backup", "run.journal", "saved.journal")
+        assert saved.code == 0, saved
+        path.write_bytes((folder / "saved.journal").read_bytes())
+    content, lines = path.read_bytes(), {}
     with SqliteJournal(path) as journal:
         lines = {record.slot: ndjson_line(record) for record in journal.releases() if record.shown is not None}
-    return Base((DATA / name).read_bytes(), lines)
+    return Base(content, lines)
 
 
 def check(data: bytes) -> None:

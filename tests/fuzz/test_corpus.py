@@ -84,7 +84,7 @@ def forgetful(limit: int, saved: Any, cells: int) -> OpenSlot:
 LOAD = OpenSlot.load
 
 
-def first_only(body: bytes, kind: str, most: int) -> bytes:
+def first_only(body: bytes, kind: str) -> bytes:
     return body.partition(b"\n")[0] + b"\n"
 
 
@@ -119,7 +119,7 @@ FIRST_MALFORMED = event_files.FileSource.first_malformed
 
 def ageing(cls: Any, state: bytes, noise: Any = None) -> Any:
     publisher = RESTORE(state, noise)
-    publisher._history.unmet += 1
+    publisher._history.turnover += 1
     return publisher
 
 

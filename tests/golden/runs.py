@@ -58,7 +58,9 @@ def library_run(variant: str) -> dict[str, Any]:
     releases, state = [], b""
     for slot in range(1, SLOTS + 1):
         if slot == 11:
-            publisher.update(Population({one: size + 30 for one, size in _population().items()}))
+            publisher.update(
+                Population({one: size + 30 for one, size in _population().items()}), turnover=30 * len(_population())
+            )
         releases.append(publisher.step(_counts(slot, publisher.population)))
         if slot == HALF:
             state = publisher.state()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.golden.runs import HALF, JOURNALS, VARIANTS, continued_run, first_version, journal_run, library_run
-from tests.support.commands import call, publish
-from wevent.journal import SqliteJournal
+from tests.golden.runs import HALF, JOURNALS, VARIANTS, continued_run, journal_run, library_run
 
 DATA = Path(__file__).parent / "data"
 
@@ -53,29 +50,3 @@ def test_an_old_state_goes_on_the_same(variant: str) -> None:
 @pytest.mark.parametrize("way", ["files", "live"])
 def test_a_journal_holds_the_same(variant: str, way: str, tmp_path: Path) -> None:
     same(journal_run(variant, way, tmp_path), golden("journals")[f"{variant}, {way}"])
-
-
-def test_an_earlier_journal_goes_on(tmp_path: Path) -> None:
-    """Twenty slots of pft and a change of requirements in the queue, made by the commands of version 0.1.
-
-    Its output is in the first format: refused, untouched; once it is moved away, a new one gets the same numbers.
-    """
-    with tarfile.open(DATA / "format2.tar.gz") as stored:
-        stored.extractall(tmp_path, filter="data")
-    out, moved = tmp_path / "out.ndjson", tmp_path / "first-format.ndjson"
-    before = out.read_bytes()
-    refused = publish(tmp_path, 30, "--mechanism", "pft")
-    assert refused.code == 2, refused
-    assert "in format 1" in refused.err
-    assert out.read_bytes() == before
-    out.rename(moved)
-    done = publish(tmp_path, 30, "--mechanism", "pft")
-    assert done.code == 0, done
-    lines = out.read_text().splitlines()
-    same([first_version(line) for line in lines[:20]], [json.loads(line) for line in before.splitlines()])
-    assert [json.loads(line)["slot"] for line in lines] == list(range(1, 31))
-    audited = call(tmp_path, "audit", "run.journal")
-    assert audited.code == 0, audited
-    assert "30 slots" in audited.out
-    with SqliteJournal(tmp_path / "run.journal") as journal:
-        assert journal.head().pinned.generation == 1  # it began before there were others, and nobody said another

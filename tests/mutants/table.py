@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 MEMBERSHIPS = ("tests/fault/test_memberships.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
-FIRST_FORMAT = ("tests/unit/journal/sqlite/test_first_format.py",)
 LOST = ("tests/fault/test_lost_journal.py",)
 LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/tables/test_sealed.py")
 GATE = ("tests/unit/core/test_ledger.py",)
@@ -61,20 +60,6 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant(
-        "first format: memberships that mean nothing are brought up to date",
-        "journal/sqlite/schema.py",
-        "if connection.execute(_NO_MEMBERSHIPS).fetchall():",
-        "if None in connection.execute(_NO_MEMBERSHIPS).fetchall():",
-        FIRST_FORMAT,
-    ),
-    Mutant(
-        "first format: what breaks while it is brought up to date is a traceback",
-        "journal/sqlite/journal.py",
-        "with readable(self.path):  # nothing added up",
-        "with ExitStack():  # nothing added up",
-        FIRST_FORMAT,
-    ),
     Mutant(
         "audit: a number is as many zeros",
         "auditing/journal_audit.py",
@@ -302,11 +287,13 @@ MUTANTS = [
     Mutant(
         "gate: the parts are added before they are compared",
         "core/ledger.py",
-        "        exceeding = probe_budgets > self._remaining\n        if publication is not None:\n"
+        "        exceeding = (probe_budgets > self._remaining) | self._forfeits\n        if publication is not None:\n"
         "            exceeding |= publication_budgets > self._remaining - probe_budgets\n",
         "        exceeding = probe_budgets + publication_budgets > self._remaining\n",
         GATE,
     ),
+    Mutant("gate: a failed draw is free", "core/ledger.py", "if probe_drawn or publication_drawn:", "if False:", GATE),
+    Mutant("gate: an ended permit still pays", "core/permit.py", "if self._gate.ended:", "if False:", GATE),
     Mutant(
         "lost: a missing journal begins anew beside its mark",
         "journal/tables/lost.py",
@@ -388,7 +375,11 @@ MUTANTS = [
         PERMITS,
     ),
     Mutant(
-        "permits: drawn with again and again", "core/permit.py", "    permit._use()\n\n\n@final", "\n\n@final", PERMITS
+        "permits: drawn with again and again",
+        "core/permit.py",
+        "    permit._use()\n    permit._gate",
+        "    permit._gate",
+        PERMITS,
     ),
     Mutant(
         "backup: replaces what is there",
@@ -484,7 +475,7 @@ MUTANTS = [
     Mutant(
         "integrity: a layout that is not ours is read",
         "journal/sqlite/storage.py",
-        "        if found == schema.FORMAT and schema.columns",
+        "        if schema.columns",
         "        if False and schema.columns",
         INTEGRITY,
     ),
@@ -635,20 +626,6 @@ MUTANTS = [
         "            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
         "            pass\n",
         CUT,
-    ),
-    Mutant(
-        "first format: nobody waits",
-        "journal/sqlite/journal.py",
-        "            self._doubt_older_restores()\n",
-        "            pass\n",
-        FIRST_FORMAT,
-    ),
-    Mutant(
-        "first format: an open that fails keeps the lock",
-        "journal/sqlite/journal.py",
-        "            undo.callback(self._file.close)",
-        "            undo.callback(int)",
-        FIRST_FORMAT,
     ),
     Mutant(
         "parquet: slots are dropped before the file is made",

@@ -70,7 +70,10 @@ def unseen_slot(place: PostgresPlace, folder: Path) -> None:
 
 DATABASE_CAUSES = [
     DatabaseCause(
-        "no database answers", ("publish", *(NOBODY if one == ADDRESS else one for one in PUBLISH[1:])), nothing
+        "no database answers",
+        ("publish", *(NOBODY if one == ADDRESS else one for one in PUBLISH[1:])),
+        nothing,
+        code=75,
     ),
     DatabaseCause("the address of a database names no side folder", PUBLISH, nothing, "&side="),
     DatabaseCause("the side folder of a database is missing", PUBLISH, nothing, "&side=nowhere"),

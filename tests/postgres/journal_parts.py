@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
@@ -19,8 +20,11 @@ from wevent.journal import Journal, PostgresPlace, journal_place
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 
+LEASE_S = 6 * PATIENCE_S
+"""No writer is taken for dead because the machine is busy; see `silence`."""
 
-def place_at(folder: Path, url: str | None = None, *, lease_s: float = 3, **query: str) -> PostgresPlace:
+
+def place_at(folder: Path, url: str | None = None, *, lease_s: float = LEASE_S, **query: str) -> PostgresPlace:
     """An empty schema of a server, the one that tests share unless told, with a side folder."""
     side = folder / "side"
     side.mkdir(mode=0o700, exist_ok=True)
@@ -60,6 +64,30 @@ def asked(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def bear_silence(place: PostgresPlace) -> None:
+    """From now on the writer may be silent for as long as a test takes."""
+    with asked(place) as database:
+        database.execute("UPDATE writer SET lease = %s", (LEASE_S,))
+
+
+def silence(place: PostgresPlace) -> None:
+    """Let a writer that stands still or is cut off have shown no life for long: nobody waits until its lease is over."""
+    with asked(place) as database:
+        database.execute("UPDATE pulse SET beat = clock_timestamp() - interval '1 day'")
+
+
+def beats_on(place: PostgresPlace, times: int = 2) -> None:
+    """Wait until the writer shows life again, and again."""
+    with asked(place) as database:
+
+        def beat() -> object:
+            return database.execute("SELECT beat FROM pulse").fetchone()
+
+        for _ in range(times):
+            before = beat()
+            wait_for(lambda before=before: beat() != before, "a beat")  # type: ignore[misc]
+
+
 def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> None:
     """Every slot is there once, went out as it is stored, and no window spent more than its epsilon."""
     records = list(journal.releases())
@@ -69,4 +97,4 @@ def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> N
     assert (report.slots, report.violations) == (end, [])
 
 
-__all__ = ["asked", "begun", "check_once", "place_at", "proxied", "publish"]
+__all__ = ["asked", "bear_silence", "beats_on", "begun", "check_once", "place_at", "proxied", "publish", "silence"]

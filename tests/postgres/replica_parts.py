@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 
+from tests.support.commands import PATIENCE_S
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
@@ -108,12 +109,12 @@ class Replica:
         **changes: of the settings.
     """
 
-    def __init__(self, place: PostgresPlace, now: Clock, patience_s: float = 5.0, **changes: Any) -> None:
+    def __init__(self, place: PostgresPlace, now: Clock, patience_s: float = PATIENCE_S, **changes: Any) -> None:
         stream = settings(**changes)
         self.ring = KeyRing(place)
         self.intake = SealedEvents(place, "intake", patience_s, ring=self.ring)
         self.store = SealedEvents(place, "counting", patience_s, ring=self.ring)
-        self.receiver = SharedReceiver(stream, CLOCK, None, intake=self.intake, now_us=now)
+        self.receiver = SharedReceiver(stream, CLOCK, None, intake=self.intake, now_us=now, answer_s=PATIENCE_S)
         self.source = SharedSource(stream, CLOCK, None, store=self.store, now_us=now)
 
     def counted(self, slot: int, people: int = 1000) -> list[list[int]]:

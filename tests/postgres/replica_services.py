@@ -13,9 +13,10 @@ from typing import Any
 import httpx
 import psycopg
 
+from tests.postgres.journal_parts import silence
 from tests.service.sending import Books, Clock, Enroller, Sender, SentBatch, StreamReader, people
 from tests.service.serving_process import Service
-from tests.support.commands import Done, call, wait_for
+from tests.support.commands import PATIENCE_S, Done, call, wait_for
 from tests.support.postgres_server import own_schema
 from wevent.journal import JournalPlace, journal_place, open_journal
 from wevent.journal.place import PostgresPlace
@@ -24,7 +25,7 @@ from wevent.service.tokens import Tokens
 from wevent.service.tokens_file import TokensFile
 
 SERVING = "tests.postgres.replica_serving"
-LEASE_S = 2
+LEASE_S = 2  # how often roles are looked at; see `replica_serving` for how long a writer may be silent
 SENDERS = 2
 
 
@@ -106,11 +107,11 @@ class Replicas:
 
     def _readiness(self, service: Service) -> dict[str, str]:
         try:
-            return dict(httpx.get(service.url + "/readyz", timeout=2).json())
+            return dict(httpx.get(service.url + "/readyz", timeout=PATIENCE_S).json())
         except (httpx.TransportError, ValueError):
             return {}
 
-    def writer(self, but: Service | None = None, timeout_s: float = 60.0) -> Service:
+    def writer(self, but: Service | None = None) -> Service:
         """The one that writes; waits until one other than `but` does."""
         found: list[Service] = []
 
@@ -118,8 +119,13 @@ class Replicas:
             found[:] = [one for one in self.services if one is not but and one.runs and self.role(one) == "writer"]
             return bool(found)
 
-        wait_for(looked, "a writer", timeout_s)
+        wait_for(looked, "a writer")
         return found[0]
+
+    def replaced(self, service: Service) -> Service:
+        """The one that takes over from a writer that stands still, as if its lease were over."""
+        silence(self.place)
+        return self.writer(but=service)
 
     def committed(self) -> int:
         """The last committed slot, by a look at the table; as it was, while the server is away."""
@@ -132,10 +138,10 @@ class Replicas:
             self._looking = None
         return self._committed
 
-    def goes_on(self, slots: int = 2, timeout_s: float = 60.0) -> None:
+    def goes_on(self, slots: int = 2) -> None:
         """Wait until more slots are committed."""
         before = self.committed()
-        wait_for(lambda: self.committed() >= before + slots, "further slots", timeout_s)
+        wait_for(lambda: self.committed() >= before + slots, "further slots")
 
     def command(self, name: str, *arguments: str) -> Done:
         """A wevent command on the journal."""
@@ -189,6 +195,10 @@ class Load:
         wait_for(lambda: bool(self.sent()), "events")
         first = min(event.slot for batch in self.sent() for event in batch.events)
         wait_for(lambda: self.replicas.committed() > first, "a slot with events")
+
+    def has_counted(self, events: int) -> None:
+        """Wait until more events than these were acknowledged."""
+        wait_for(lambda: sum(len(one.events) for one in self.sent() if one.is_acknowledged) > events, "events")
 
     def finish(self, losers: Collection[int] = ()) -> tuple[int, int]:
         """Nobody disturbs any more: everything is answered, released and adds up. Slots, and events that were counted.

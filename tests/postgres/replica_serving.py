@@ -7,6 +7,8 @@ WEVENT_SENTENCE     a file: from when it says `STEP:N`, SIGKILL at the N-th time
                     intake lock is shared, nothing is added), "stored" (durable, not acknowledged), "closed" (a slot, not
                     read), "read", "destroyed" (its key), "dropped" (its partition).
 WEVENT_DRAWS        a file: a line for every draw, with what would go out, and for every commit.
+
+A writer may be silent for as long as a test takes: it is not taken for dead because the machine is busy.
 """
 
 from __future__ import annotations
@@ -19,14 +21,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.postgres.journal_parts import LEASE_S
 from tests.service.witnessed_serving import witness
 from tests.support.executioner import Executioner
 from wevent.cli import main
+from wevent.journal.postgres import leadership
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
+
+
+def bear_silence() -> None:
+    """Let others wait for this writer until a test says that its lease is over (`journal_parts.silence`)."""
+    raise_fence = leadership.raise_fence
+
+    def raised(connection: Any, instance: str, writer: Any, lease_s: float, above: int) -> int:
+        return raise_fence(connection, instance, writer, LEASE_S, above)
+
+    leadership.raise_fence = raised
 
 
 def obey(at: Callable[[str], None]) -> None:
@@ -65,7 +79,7 @@ def tell_draws(path: str, at: Callable[[str], None]) -> None:
         tell("drawn", record.slot, ndjson_line(record).rstrip(b"\n"))
         return record
 
-    def committed(self: Publication, batch: Any) -> None:
+    def committed(self: Publication, batch: Any) -> bool:
         def told(reached: str) -> None:
             if reached == "committed":
                 for record in batch.records:
@@ -73,7 +87,7 @@ def tell_draws(path: str, at: Callable[[str], None]) -> None:
             at(reached)
 
         self._running = replace(self._running, at=told)
-        commit(self, batch)
+        return commit(self, batch)
 
     Publication._step, Publication._commit = stepped, committed  # type: ignore[method-assign]
 
@@ -81,6 +95,7 @@ def tell_draws(path: str, at: Callable[[str], None]) -> None:
 if __name__ == "__main__":
     executioner = Executioner(Path(os.environ["WEVENT_SENTENCE"]))
     session.Running = lambda **settings: replace(Running(**settings), at=executioner)  # type: ignore[assignment,misc]
+    bear_silence()
     obey(executioner)
     witness(os.environ["WEVENT_WITNESS"])
     tell_draws(os.environ["WEVENT_DRAWS"], executioner)

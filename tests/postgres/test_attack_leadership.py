@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ NOBODYS_PID = 1 << 30
 
 def test_a_live_writer_in_another_container_of_the_same_name_keeps_its_journal(tmp_path: Path) -> None:
     """Containers, cloned machines and pods with a fixed hostname have process numbers that mean nothing here."""
-    place = place_at(tmp_path, lease_s=10)
+    place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
         with asked(place) as connection:
@@ -29,7 +28,7 @@ def test_a_live_writer_in_another_container_of_the_same_name_keeps_its_journal(t
 
 def test_a_beat_from_the_future_is_no_life(tmp_path: Path) -> None:
     """The database's clock was set back, or a standby took over whose clock is behind: a dead writer is still replaced."""
-    place = place_at(tmp_path, lease_s=2)
+    place = place_at(tmp_path)
     journal = PostgresJournal(place, write=True)
     journal.begin(make_terms())
     lead = journal._lead
@@ -41,7 +40,5 @@ def test_a_beat_from_the_future_is_no_life(tmp_path: Path) -> None:
     journal._tables.close()
     with asked(place) as connection:
         connection.execute("UPDATE writer SET host = 'elsewhere'")
-        connection.execute("UPDATE pulse SET beat = clock_timestamp() + interval '1 hour'")
-    begun_s = time.monotonic()
-    PostgresJournal(place, write=True).close()
-    assert time.monotonic() - begun_s < 10
+        connection.execute("UPDATE pulse SET beat = clock_timestamp() + interval '1 day'")
+    PostgresJournal(place, write=True).close()  # long before its lease is over

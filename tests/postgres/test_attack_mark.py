@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.journal_parts import begun
+from tests.support.commands import wait_for
 from tests.support.journals import InDatabase, copy_schema
 from tests.support.publications import publish
 from wevent.errors import StaleJournal
@@ -88,9 +89,7 @@ def test_a_standby_shows_it_once_it_is_known_outside(kept: Restorable, tmp_path:
     try:
         with PostgresJournal(kept.place, write=True) as journal:
             publish(journal, tmp_path / "o.ndjson", 6)
-            end = time.monotonic() + 3
-            while not told and time.monotonic() < end:
-                time.sleep(0.05)
+            wait_for(lambda: bool(told), "the standby to show it")
     finally:
         follower.stop()
         follower.join()

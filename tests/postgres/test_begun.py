@@ -8,7 +8,7 @@ import pytest
 
 import wevent
 from tests.postgres.journal_parts import asked, begun, place_at, publish
-from tests.support.commands import CLOCK, PEOPLE, call, start, write_stream
+from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, call, start, write_stream
 from wevent.errors import InvalidJournal, StaleJournal
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.journal.place import NoJournal
@@ -90,12 +90,12 @@ def test_one_that_is_lost_is_not_begun_and_can_be_started_over(tmp_path: Path) -
 def test_a_replica_that_stands_by_says_what_is_wrong_and_does_not_wait_for_ever(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     write_stream(tmp_path)
-    address = f"{place.conninfo}?schema={place.schema}&side={place.side}&lease=3"
+    address = f"{place.conninfo}?schema={place.schema}&side={place.side}"
     with begun(place), asked(place) as database:  # another one writes: a newer wevent, in the middle of an upgrade
         database.execute("UPDATE facts SET value = '99' WHERE name = 'format'")
         served = start(tmp_path, "serve", "--listen", "127.0.0.1:0", *PEOPLE, "--slot", "60s", "--journal", address)
         try:
-            _, said = served.communicate(timeout=60)
+            _, said = served.communicate(timeout=PATIENCE_S)
         finally:
             served.kill()
     assert served.returncode == 2

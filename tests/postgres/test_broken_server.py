@@ -81,17 +81,13 @@ def test_a_server_that_may_forget_is_not_written_to(
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
     try:
-        with asked(place) as database:
-            database.execute(f"ALTER SYSTEM SET {setting} = {value}")
-            database.execute("SELECT pg_reload_conf(), pg_sleep(0.2)")
+        server.set(setting, value)
         with pytest.raises(StorageFailed, match=rf"{setting} = {value}"):
             PostgresJournal(place, write=True)
         with PostgresJournal(place) as reader:  # reading is no problem
             assert reader.head().committed == 2
     finally:
-        with asked(place) as database:
-            database.execute(f"ALTER SYSTEM RESET {setting}")
-            database.execute("SELECT pg_reload_conf(), pg_sleep(0.2)")
+        server.set(setting, None)
 
 
 @pytest.mark.parametrize("value", ["off", "local", "remote_write"])
@@ -114,16 +110,14 @@ def test_nor_where_the_role_or_the_address_say_so(
 
 def test_what_is_changed_under_a_writer_does_not_matter_to_it(tmp_path: Path, server: PostgresServer) -> None:
     place = place_at(tmp_path, server.url())
-    with begun(place) as journal, asked(place) as database:
+    with begun(place) as journal:
         try:
-            database.execute("ALTER SYSTEM SET synchronous_commit = off")
-            database.execute("SELECT pg_reload_conf(), pg_sleep(0.2)")
+            server.set("synchronous_commit", "off")
             publish(journal, tmp_path / "o.ndjson", 2)
             found = journal._tables.execute("SHOW synchronous_commit").fetchone()
             assert found == ("on",)
         finally:
-            database.execute("ALTER SYSTEM RESET synchronous_commit")
-            database.execute("SELECT pg_reload_conf()")
+            server.set("synchronous_commit", None)
 
 
 def test_a_standby_is_read_and_not_written(tmp_path: Path, server: PostgresServer) -> None:

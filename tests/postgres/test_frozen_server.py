@@ -16,7 +16,7 @@ import pytest
 import wevent
 from tests.postgres.journal_parts import place_at
 from tests.postgres.replica_services import Load, Replicas
-from tests.support.commands import wait_for
+from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.postgres_server import PostgresServer, _children
 from wevent.journal import share_journal
 from wevent.publishing import ending
@@ -63,7 +63,7 @@ def test_a_replica_ends_when_it_is_asked_twice(tmp_path: Path, server: PostgresS
                 with pytest.raises(subprocess.TimeoutExpired):
                     service._child.wait(1)  # type: ignore[union-attr]
                 os.kill(service.pid, signal.SIGTERM)
-                assert service._child.wait(60) == 2  # type: ignore[union-attr]
+                assert service._child.wait(PATIENCE_S) == 75  # type: ignore[union-attr]
                 assert "Expected the database of the journal to answer before the end" in service.log
         for service in replicas.services:
             replicas.start(service)
@@ -88,7 +88,7 @@ def test_a_command_ends_too(tmp_path: Path, server: PostgresServer) -> None:
         wait_for(lambda: replicas.committed() >= 1, "a slot")
         with frozen(server):
             publishing.send_signal(signal.SIGTERM)
-            assert publishing.wait(60) == 2
+            assert publishing.wait(PATIENCE_S) == 75
         assert publishing.stderr is not None
         assert b"Ended as asked without it" in publishing.stderr.read()
         replicas.audit()
@@ -114,13 +114,13 @@ def test_a_run_that_the_database_answers_is_let_finish(tmp_path: Path, monkeypat
     with ending.ForcedEnd(place) as watched:
         watched.asked()
         for _ in range(3):
-            assert asked.wait(20)
+            assert asked.wait(PATIENCE_S)
             asked.clear()
         assert not ended.is_set()
 
 
 def test_a_server_that_stands_still_does_not_answer(tmp_path: Path, server: PostgresServer) -> None:
     shared = share_journal(place_at(tmp_path, server.url()))
-    assert shared.answers(20)
+    assert shared.answers(PATIENCE_S)
     with frozen(server):
         assert not shared.answers(0.5)

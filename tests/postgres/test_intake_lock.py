@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -47,7 +49,7 @@ def a_role(place: PostgresPlace, grant: str = "") -> Iterator[PostgresPlace]:
 def standing_still(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
     """A session that took the lock with others, and does nothing more."""
     with suppress(psycopg.OperationalError), asked(place) as stuck:
-        stuck.execute("SET idle_in_transaction_session_timeout TO '60s'")  # of a test that would fail
+        stuck.execute("SET idle_in_transaction_session_timeout TO '1h'")  # of a test that would fail
         stuck.execute("BEGIN")
         IntakeLock(place).shared(stuck)
         yield stuck
@@ -84,7 +86,8 @@ def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
-    monkeypatch.setattr(intake_lock, "GIVE_UP_S", 2.5)
+    monkeypatch.setattr(intake_lock, "GIVE_UP_S", 5)
+    monkeypatch.setattr(intake_lock, "time", SimpleNamespace(monotonic=itertools.count().__next__))  # five attempts
     with (
         a_role(place) as ours,
         standing_still(place) as theirs,

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import wevent
+from tests.postgres.journal_parts import bear_silence
 from tests.postgres.replica_services import Replicas
 from tests.service.serving_process import Service, event_line
-from tests.support.commands import call, wait_for
+from tests.support.commands import PATIENCE_S, call, wait_for
 from tests.support.postgres_server import PostgresServer, shared_url
 
 
@@ -49,7 +50,7 @@ def test_the_last_line_says_what_a_replica_did(replicas: Replicas) -> None:
     replicas.goes_on(2)
     replicas.start(second)
     first.freeze()
-    assert replicas.writer(but=first) is second
+    assert replicas.replaced(first) is second
     replicas.goes_on(2)
     first.thaw()
     wait_for(lambda: f"stands by: process {second.pid} on" in first.log, "the loser to stand by")
@@ -112,12 +113,13 @@ def test_a_command_that_writes_keeps_events_out_of_replicas(replicas: Replicas) 
     publishing = _publish(second)
     try:
         wait_for(lambda: _writer(replicas) == publishing.pid, "the command to write")
+        bear_silence(replicas.place)
         replicas.start(first)
         assert replicas.role(first) == "standby"
         assert _send(replicas, first) == 503
     finally:
         publishing.terminate()
-        publishing.wait(60)
+        publishing.wait(PATIENCE_S)
     wait_for(lambda: replicas.role(first) == "writer", "the replica to take over")
     assert _send(replicas, first) == 200
     replicas.audit()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,13 +63,11 @@ def _check_away(replicas: Replicas, server: PostgresServer) -> None:
     try:
         for service in replicas.services:
             wait_for(lambda one=service: replicas.condition(one) == "away", "it to say so")  # type: ignore[misc]
-            begun = time.monotonic()
             with service.asker(ingest) as client:
                 headers = {"Content-Type": "application/x-ndjson"}
                 answer = client.post("/v1/events", content=event_line("u0x1", 1, 1.0), headers=headers)
             assert answer.status_code == 503
             assert int(answer.headers["retry-after"]) > 0
-            assert time.monotonic() - begun < 10
             assert "password" not in answer.text
             assert str(server.port) not in answer.text
     finally:

@@ -28,7 +28,7 @@ def test_a_writer_that_stood_still_has_lost(replicas: Replicas) -> None:
         writer = replicas.writer()
         freeze_soon(replicas, writer, step)
         losers.add(writer.pid)
-        other = replicas.writer(but=writer)
+        other = replicas.replaced(writer)
         replicas.goes_on()
         writer.thaw()
         wait_for(lambda one=writer: replicas.role(one) == "standby", "it to stand by")  # type: ignore[misc]
@@ -58,6 +58,6 @@ def test_what_was_said_for_a_restored_database_keeps_no_standby_from_writing(rep
     replicas.goes_on()
     second.start("--released-through", "1")
     first.kill()
-    assert replicas.writer(timeout_s=20) is second, second.log
+    assert replicas.writer() is second, second.log
     replicas.goes_on()
     replicas.audit()

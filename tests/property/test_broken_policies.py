@@ -31,7 +31,7 @@ every_trap = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 def publisher_of(trap: Trap, policy, ledger) -> wevent.Publisher:
     wevent.register(mechanism("under-test", policy))
     publisher = forced_publisher(trap.population, "under-test", refund=trap.refund)
-    publisher.ledger = ledger(trap.population)
+    publisher._ledger = ledger(trap.population)
     return publisher
 
 
@@ -43,8 +43,8 @@ def run_of(trap: Trap, policy, ledger) -> tuple[wevent.Publisher, Run]:
 @every_trap
 def test_the_gate_stops_it_and_the_windows_hold(trap):
     publisher, run = run_of(trap, trap.broken, WatchedLedger)
-    assert publisher.ledger.refusals, "the gate let everything pass"
-    for slot, refusal in publisher.ledger.refusals:
+    assert publisher._ledger.refusals, "the gate let everything pass"
+    for slot, refusal in publisher._ledger.refusals:
         assert isinstance(refusal, wevent.InsufficientBudget)
         assert refusal.requested > refusal.remaining
         assert run.outcomes[slot - 1] == "repeated"
@@ -69,7 +69,7 @@ def test_the_gate_refuses_no_later_than_the_checker_sees(trap):
     """
     gated, _ = run_of(trap, trap.broken, WatchedLedger)
     _, open_run = run_of(trap, trap.broken, UngatedLedger)
-    refused = gated.ledger.refusals[0][0]
+    refused = gated._ledger.refusals[0][0]
     seen = min(one.last_slot for one in violated_windows(open_run.charges))
     assert refused <= seen if trap.refund else refused == seen
 
@@ -77,7 +77,7 @@ def test_the_gate_refuses_no_later_than_the_checker_sees(trap):
 @every_trap
 def test_the_correct_policy_is_neither_stopped_nor_seen(trap):
     publisher, run = run_of(trap, trap.correct, WatchedLedger)
-    assert publisher.ledger.refusals == []
+    assert publisher._ledger.refusals == []
     assert violated_windows(run.charges) == []
     _, open_run = run_of(trap, trap.correct, UngatedLedger)
     assert violated_windows(open_run.charges) == []
@@ -92,7 +92,7 @@ def test_the_gate_holds_the_windows_under_any_script(trap, script):
         run = drive(publisher, [letter == "p" for letter in script])
         assert violated_windows(run.charges) == []
         if policy is trap.correct:
-            assert publisher.ledger.refusals == []
+            assert publisher._ledger.refusals == []
 
 
 def test_a_probe_that_was_not_reserved_cannot_be_measured():

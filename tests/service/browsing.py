@@ -9,7 +9,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Playwright, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Playwright, Request, expect
+
+from tests.support.commands import PATIENCE_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
@@ -21,15 +23,18 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE_MS = 1000 * PATIENCE_S
 DESK, PHONE = (1440, 1000), (390, 844)
 Scheme = Literal["light", "dark"]
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def launch(playwright: Playwright) -> Browser:
     """The system's browser."""
     found = next((path for name in _NAMES if (path := shutil.which(name))), None)
     assert found is not None, "the pages are tested with Chromium: make chromium, or sudo apt-get install chromium"
-    return playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+    return playwright.chromium.launch(executable_path=found, args=list(_FLAGS), timeout=PATIENCE_MS)
 
 
 class Watched:
@@ -88,7 +93,7 @@ def watched(browser: Browser, url: str, *, size: tuple[int, int] = DESK, scheme:
         reduced_motion="reduce",
         has_touch=size[0] < 600,
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE_MS)
     try:
         seen = Watched(context, urlsplit(url).netloc)
         seen.page.goto(url)

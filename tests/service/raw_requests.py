@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
 from tests.service.serving_process import Service
-
-PATIENCE_S = 20.0
+from tests.support.commands import PATIENCE_S
 
 
 class Outcome(NamedTuple):
@@ -21,13 +19,11 @@ class Outcome(NamedTuple):
         statuses: of the answers that came.
         text: all that came.
         is_closed: whether the other side closed it.
-        seconds: how long that took.
     """
 
     statuses: list[int]
     text: bytes
     is_closed: bool
-    seconds: float
 
 
 def connect(service: Service) -> socket.socket:
@@ -38,7 +34,7 @@ def connect(service: Service) -> socket.socket:
 
 def exchange(service: Service, *parts: bytes, half_close: bool = False, wanted: int = 1) -> Outcome:
     """Send bytes, then read until the other side closes, or so many answers have come."""
-    begun, sent = time.monotonic(), False
+    sent = False
     with connect(service) as opened:
         with suppress(ConnectionError):  # closed before all of it was sent
             for part in parts:
@@ -57,7 +53,7 @@ def exchange(service: Service, *parts: bytes, half_close: bool = False, wanted: 
                 text += piece
         except ConnectionError:
             is_closed = True
-        return Outcome(answers(text), text, is_closed, time.monotonic() - begun)
+        return Outcome(answers(text), text, is_closed)
 
 
 def answers(text: bytes) -> list[int]:

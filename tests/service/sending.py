@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.service.serving_process import Service
+from tests.support.commands import PATIENCE_S
 
 CELLS = 4
 CLASSES = ((4, 0.5), (8, 0.8))
 PEOPLE = 1500  # of each sender
-_PATIENCE_S = 3.0
+_AGAIN_S = 3.0  # after which a sender asks another replica, or the same one again
 NEVER = 1 << 62
 
 Matrix = dict[tuple[int, float], list[int]]
@@ -132,7 +133,7 @@ class Sender(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(timeout=_PATIENCE_S) as client:
+            with httpx.Client(timeout=_AGAIN_S) as client:
                 while not self._over.is_set():
                     batch = self._new()
                     self.batches.append(batch)
@@ -146,7 +147,7 @@ class Sender(threading.Thread):
     def finish(self) -> None:
         """Let it end once everything is answered."""
         self._over.set()
-        self.join(60)
+        self.join(PATIENCE_S)
         assert not self.is_alive(), "a batch was never answered"
         if self.failure is not None:
             raise self.failure
@@ -207,7 +208,7 @@ class Enroller(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(timeout=_PATIENCE_S, headers=self._headers) as client:
+            with httpx.Client(timeout=_AGAIN_S, headers=self._headers) as client:
                 while not self._over.is_set():
                     self._register(client, f"newcomer-{len(self.acknowledged)}")
                     time.sleep(0.1)
@@ -216,7 +217,7 @@ class Enroller(threading.Thread):
 
     def finish(self) -> None:
         self._over.set()
-        self.join(60)
+        self.join(PATIENCE_S)
         if self.failure is not None:
             raise self.failure
 
@@ -260,7 +261,7 @@ class StreamReader(threading.Thread):
 
     def finish(self) -> None:
         self._over.set()
-        self.join(10)
+        self.join(PATIENCE_S)
         if self.failure is not None:
             raise self.failure
 

@@ -7,22 +7,19 @@ import random
 import socket
 import subprocess
 import threading
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.support.commands import call, start
+from tests.support.commands import PATIENCE_S, call, start, wait_for
 from wevent.core.requirements import Levels
 
 CELLS = ("University", "Market", "Harbour", "Station", "Old town", "Park")
 PEOPLE = 90
 LEVELS = Levels(privacy={"High": "0.5", "Medium": "1.0", "Low": "2.0"}, window={"Small": 4, "Medium": 8, "Large": 12})
 """So small that a test can wait for a hold-out to end."""
-_SECONDS = 30.0
 
 
 class Served:
@@ -83,7 +80,7 @@ class Served:
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(_SECONDS)
+                self._process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -113,7 +110,7 @@ class Served:
         if body is not None:
             headers["Content-Type"] = kind
         request = urllib.request.Request(self.url + path, body, headers)
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
             return json.load(response)
 
     def send(self, events: Sequence[tuple[str, str]]) -> None:
@@ -124,22 +121,20 @@ class Served:
 
     def wait_for(self, path: str) -> None:
         """Wait until a call succeeds."""
-        end = time.monotonic() + _SECONDS
-        while True:
+
+        def succeeds() -> bool:
             try:
                 self.ask(path)
-                return
-            except (OSError, urllib.error.HTTPError):
+                return True
+            except OSError:
                 assert self._process is None or self._process.poll() is None, "the service has ended"
-                assert time.monotonic() < end, f"no answer from {path}"
-                time.sleep(0.05)
+                return False
+
+        wait_for(succeeds, f"an answer from {path}")
 
     def wait_for_slot(self, slot: int) -> None:
         """Wait until a slot is released."""
-        end = time.monotonic() + _SECONDS
-        while self.ask("/v1/about")["committed"] < slot:
-            assert time.monotonic() < end, f"slot {slot} was not released"
-            time.sleep(0.05)
+        wait_for(lambda: self.ask("/v1/about")["committed"] >= slot, f"slot {slot}")
 
 
 class Crowd:

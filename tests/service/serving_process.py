@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 import wevent
-from tests.support.commands import Done, call, wait_for
+from tests.support.commands import PATIENCE_S, Done, call, wait_for
 from wevent.service.links import Links
 from wevent.service.tokens import Tokens
 from wevent.service.tokens_file import TokensFile
@@ -26,7 +26,6 @@ WITNESSED = "tests.service.witnessed_serving"
 """The same command with a witness in it, see there."""
 
 _LISTENS = re.compile(r"Serving (http://\S+)")
-_START_S = 60.0
 
 
 class Service:
@@ -100,6 +99,8 @@ class Service:
         module: str = "wevent.cli",
         told: Mapping[str, str] | None = None,
         under: Iterable[str] = (),
+        ready: bool = True,
+        piped: bool = False,
     ) -> Service:
         """Start it, and wait until it is ready.
 
@@ -108,12 +109,16 @@ class Service:
             module: what runs the command.
             told: more of its environment.
             under: a command that becomes this one and watches it.
+            ready: whether to wait until it is ready, not only until it listens.
+            piped: whether another process writes its log: limits of its files do not count for it.
         """
         self._lives += 1
         log = self.folder / f"life-{self._lives:04d}.log"
         path = os.pathsep.join((str(Path(wevent.__file__).parents[1]), str(ROOT)))
         command = [*under, sys.executable, "-m", module, "serve", "--listen", "127.0.0.1:0", *arguments]
-        with log.open("wb") as output:
+        with log.open("wb") as file:
+            keeper = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file) if piped else None
+            output = file if keeper is None else keeper.stdin
             self._child = subprocess.Popen(
                 command,
                 cwd=self.folder,
@@ -122,11 +127,13 @@ class Service:
                 stdout=output,
                 stderr=output,
             )
-        wait_for(lambda: bool(_LISTENS.search(log.read_text())) or not self.runs, "an address", _START_S)
+            if keeper is not None and keeper.stdin is not None:
+                keeper.stdin.close()
+        wait_for(lambda: bool(_LISTENS.search(log.read_text())) or not self.runs, "an address")
         listens = _LISTENS.search(log.read_text())
         if listens is not None:
             self.url = listens[1]
-            wait_for(lambda: self.is_ready() or not self.runs, "readiness", _START_S)
+            wait_for(lambda: not ready or self.is_ready() or not self.runs, "readiness")
         assert self.runs, f"it ended with {self._child.returncode}: {log.read_text()[-2000:]}"
         return self
 
@@ -138,7 +145,7 @@ class Service:
     def is_ready(self) -> bool:
         """Whether it says so."""
         try:
-            return httpx.get(self.url + "/readyz", timeout=5).status_code == 200
+            return httpx.get(self.url + "/readyz", timeout=PATIENCE_S).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -146,19 +153,19 @@ class Service:
         """Stop it as an operator does; the exit code."""
         assert self._child is not None
         self._child.terminate()
-        return self._child.wait(60)
+        return self._child.wait(PATIENCE_S)
 
     def kill(self) -> None:
         """SIGKILL."""
         assert self._child is not None
         self._child.kill()
-        self._child.wait(60)
+        self._child.wait(PATIENCE_S)
 
-    def died(self, timeout_s: float = 60.0) -> bool:
+    def died(self) -> bool:
         """Wait for its end; whether SIGKILL was it."""
         assert self._child is not None
         try:
-            return self._child.wait(timeout_s) == -signal.SIGKILL
+            return self._child.wait(PATIENCE_S) == -signal.SIGKILL
         except subprocess.TimeoutExpired:
             return False
 
@@ -179,7 +186,7 @@ class Service:
     def asker(self, token: str | None = None, **more: Any) -> httpx.Client:
         """Who asks it, with a token."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=httpx.Timeout(30), **more)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, **more)
 
     def committed(self, token: str) -> int:
         """The last slot that it says it has released."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import commands
+from tests.support.commands import PATIENCE_S
 from tests.support.service_process import ServiceProcess, configure, running
 
 
@@ -42,17 +43,21 @@ def events_of(service: ServiceProcess, after: int, number: int) -> list[dict[str
 def test_a_service_takes_events_releases_them_and_goes_on_after_a_restart(tmp_path: Path) -> None:
     configure(tmp_path)
     with running(tmp_path) as service:
-        assert service.ask("GET", "/readyz", None).json() == {"status": "ready", "role": "writer"}
+        assert service.ask("GET", "/readyz", None).json() == {"status": "ready", "role": "writer", "clock": "steady"}
         told = service.ask("PUT", "/v1/users/ann/requirement", "enrol", json={"level": "Low/Small"}).json()
         service.wait_for(told["in_force_from"])
         held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
         assert not held["queued"]
         assert held["counted_from"] <= told["in_force_from"] + 1
-        event = {"time": now(), "user": "ann", "cell": "north"}
-        answers = [service.send([event, {**event, "cell": "nowhere"}, {"user": "ann"}], "one") for _ in range(2)]
-        assert answers[0] == answers[1]
-        assert answers[0]["accepted"] == 1
-        assert sum(answers[0]["rejected"].values()) == 2
+
+        def is_answered_alike() -> bool:
+            """Of a slot that stays open meanwhile: on a busy machine a later one."""
+            event = {"time": now(), "user": "ann", "cell": "north"}
+            batch = [event, {**event, "cell": "nowhere"}, {"user": "ann"}], event["time"]
+            first, again = service.send(*batch), service.send(*batch)
+            return first == again and first["accepted"] == 1 and sum(first["rejected"].values()) == 2
+
+        commands.wait_for(is_answered_alike, "an answer in time")
         before = service.committed()
         seen = events_of(service, 0, before + 2)  # what was, and what comes
         assert [release["slot"] for release in seen] == list(range(1, before + 3))
@@ -73,15 +78,18 @@ def test_a_service_takes_events_releases_them_and_goes_on_after_a_restart(tmp_pa
 
 def test_readers_of_the_stream_end_with_the_service(tmp_path: Path) -> None:
     configure(tmp_path, service="public = true")
-    with running(tmp_path) as service, socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+    with (
+        running(tmp_path) as service,
+        socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as connection,
+    ):
         connection.sendall(b"GET /v1/releases/stream HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
-        begun = time.monotonic()
         code, _ = service.stop()
         assert code == 0
-        assert time.monotonic() - begun < 8
-        while connection.recv(4096):
-            pass
+        rest = b""
+        while piece := connection.recv(4096):
+            rest += piece
+        assert rest.endswith(b"\r\n0\r\n\r\n")  # the end of the answer: nobody had to cut it off
 
 
 def test_a_publisher_that_fails_ends_the_service_with_its_sentence(tmp_path: Path) -> None:
@@ -89,7 +97,7 @@ def test_a_publisher_that_fails_ends_the_service_with_its_sentence(tmp_path: Pat
     with running(tmp_path) as service:
         service.wait_for(1)
         (tmp_path / "run.journal").rename(tmp_path / "elsewhere")
-        said = service.child.communicate(timeout=30)[1]
+        said = service.child.communicate(timeout=PATIENCE_S)[1]
     assert service.child.returncode == 2
     assert "Error: Expected " in said
     assert "Traceback" not in said
@@ -126,10 +134,7 @@ def test_what_a_service_cannot_do_is_said_before_anything_is_made(tmp_path: Path
 def test_the_last_slot_does_not_end_the_reading(tmp_path: Path) -> None:
     configure(tmp_path, top=f'start = "{now()[:19]}Z"\nend = "{now(4)[:19]}Z"\n')
     with running(tmp_path) as service:
-        deadline = time.monotonic() + 20
-        while service.ask("GET", "/readyz", None).json()["status"] != "ended":
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        commands.wait_for(lambda: service.ask("GET", "/readyz", None).json()["status"] == "ended", "the last slot")
         assert service.ask("GET", "/v1/releases").json()["releases"]
         assert service.ask("GET", "/v1/about").json()["next_due"] is None
         refused = service.ask(
@@ -143,23 +148,27 @@ def test_the_last_slot_does_not_end_the_reading(tmp_path: Path) -> None:
 
 def test_a_publisher_of_lines_leaves_nothing_of_what_the_service_received(tmp_path: Path) -> None:
     configure(tmp_path, slot="1s")
-    with running(tmp_path) as service:
-        service.wait_for(1)
-        service.send([{"time": now(), "user": "needle", "cell": "north"}], "one")
-        service.stop(signal.SIGKILL)
     spool = tmp_path / "run.journal.spool"
-    assert any(b"needle" in path.read_bytes() for path in spool.iterdir())
+
+    def is_left() -> bool:
+        """Unless its slot closed before the service was killed, on a busy machine."""
+        with running(tmp_path) as service:
+            service.wait_for(1)
+            service.send([{"time": now(), "user": "needle", "cell": "north"}])
+            service.stop(signal.SIGKILL)
+        return any(b"needle" in path.read_bytes() for path in spool.iterdir())
+
+    commands.wait_for(is_left, "an event in the spool")
     until = ("--end", now(3)[:19] + "Z")
     lines = commands.start(tmp_path, "publish", "--config", "wevent.toml", *until, "-", stdin=subprocess.PIPE)
-    assert (
-        lines.wait(timeout=30) == 0
-    )  # its input stays open: at the end of it, open slots would be left to the next run
+    # its input stays open: at the end of it, open slots would be left to the next run
+    assert lines.wait(PATIENCE_S) == 0
     lines.communicate()
     assert list(spool.iterdir()) == []
 
 
 def test_a_kill_before_the_first_slot_moves_no_slot_under_what_was_acknowledged(tmp_path: Path) -> None:
-    configure(tmp_path, slot="2s")
+    configure(tmp_path, slot="2s", top='grace = "1h"\n')  # slot 1 stays open
     origins = []
     for _ in range(2):
         with running(tmp_path) as service:

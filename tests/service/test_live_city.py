@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wevent
+from tests.support.commands import PATIENCE_S
 from wevent.client import Client
 
 pytestmark = pytest.mark.slow
@@ -65,20 +65,16 @@ def test_the_city_lives_and_ends(tmp_path: Path, port: int) -> None:
         assert token.stat().st_mode & 0o777 == 0o600
         with Client(url, token=token.read_text().strip()) as client, Client(url, token=link[1]) as own:
             releases = client.stream(after=0)
-            first = next(releases)
-            assert first.outcome == "fresh"
-            assert sum(first.by_cell().values()) > 100  # several hundred of the 900 people are on the map
+            assert next(releases).outcome == "fresh"
+            next(one for one in releases if sum(one.by_cell().values()) > 100)  # hundreds of 900 people are on the map
             assert own.requirement().requirement.level is not None
-            next(releases)  # who enrolled before the first slot is in force now
-            assert client.overview()["members"] == 900
+            assert client.overview()["members"] == 900  # who enrolled before the first slot is in force now
     finally:
         os.killpg(city.pid, signal.SIGINT)
-        begun = time.monotonic()
-        rest, _ = city.communicate(timeout=60)
+        rest, _ = city.communicate(timeout=PATIENCE_S)
     assert city.returncode == 0, rest
     assert rest.rstrip().endswith("Stopped. The next `make serve` makes another city.")
     assert "Traceback" not in rest
-    assert time.monotonic() - begun < 30
     with socket.socket() as trying:
         trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         trying.bind(("127.0.0.1", port))  # nobody listens there any more
@@ -96,7 +92,7 @@ def test_a_city_that_a_script_started_ends_when_it_is_asked_to(tmp_path: Path, p
         assert city.stdout is not None
         assert any("Stop with Ctrl-C." in line for line in city.stdout)
         city.send_signal(asking)
-        rest, _ = city.communicate(timeout=60)
+        rest, _ = city.communicate(timeout=PATIENCE_S)
     finally:
         city.kill()
     assert city.returncode == 0, rest
@@ -110,7 +106,7 @@ def test_a_taken_port_is_a_sentence(tmp_path: Path, port: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        said, _ = start(tmp_path, port).communicate(timeout=60)
+        said, _ = start(tmp_path, port).communicate(timeout=PATIENCE_S)
     assert "Expected a port that is free" in said
     assert f"make serve PORT={port + 1}" in said
     assert "Traceback" not in said

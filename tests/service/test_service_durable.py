@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,9 +52,36 @@ def calls_of(record: Path) -> list[Call]:
     return found
 
 
+def test_a_backlog_of_many_slots_needs_few_descriptors(tmp_path: Path) -> None:
+    """One batch with events of 500 open slots: the service takes the batch, and the next one of another sender."""
+    begun = int(time.time()) - 600
+    start = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="1s", grace="2h", start=start)
+    headers = {"Content-Type": "application/x-ndjson"}
+    backlog = b"".join(event_line("somebody", 1, begun + second) for second in range(500))
+    try:
+        service.start(under=("prlimit", "--nofile=128:128"))
+        with service.asker(service.token("ingest")) as client:
+            assert client.post("/v1/events", content=backlog, headers=headers).json() == {
+                "accepted": 500,
+                "rejected": {},
+            }
+        with service.asker(service.token("ingest")) as client:
+            answer = client.post("/v1/events", content=event_line("another", 2), headers=headers)
+            assert answer.json() == {"accepted": 1, "rejected": {}}
+        assert service.is_ready()
+        assert service.stop() == 0
+        service.start(under=("prlimit", "--nofile=128:128"))
+        with service.asker(service.token("ingest")) as client:
+            assert client.post("/v1/events", content=backlog, headers=headers).status_code == 200
+        assert service.stop() == 0
+    finally:
+        service.close()
+
+
 def test_an_answer_comes_after_its_events_are_on_disk(tmp_path: Path) -> None:
     record, run = tmp_path / "calls", secrets.token_hex(4)
-    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", grace="10s")
+    service = Service(tmp_path / "service", [("somebody", 4, 0.5)], slot="500ms", grace="1h")
     token = service.token("ingest")
     watch = ("strace", "-D", "-f", "-q", "-y", "-s", "160", "-o", str(record))
     try:
@@ -66,7 +95,9 @@ def test_an_answer_comes_after_its_events_are_on_disk(tmp_path: Path) -> None:
                 assert client.post("/v1/events", content=lines, headers=headers).json()["accepted"] == number
 
         with ThreadPoolExecutor(SENDERS) as pool:
-            list(pool.map(send, range(1, BATCHES + 1)))
+            list(pool.map(send, range(1, BATCHES // 2)))
+            time.sleep(0.5)  # the next ones are of another slot
+            list(pool.map(send, range(BATCHES // 2, BATCHES + 1)))
         assert service.stop() == 0
     finally:
         service.close()

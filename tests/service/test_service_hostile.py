@@ -1,5 +1,5 @@
-"""Whatever is sent, the answer is a prompt refusal or a closed connection: no error of the service, no room taken, and
-whoever asks next is served."""
+"""Whatever is sent, the answer is a refusal or a closed connection, before any time is over: no error of the service, no room
+taken, and whoever asks next is served."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import gzip
 import json
 import re
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -20,9 +22,10 @@ import pytest
 
 from tests.service.raw_requests import Outcome, chunks, connect, exchange, head
 from tests.service.serving_process import WITNESSED, Service, event_line
+from tests.support.commands import PATIENCE_S
 
 HASTE_S = 1.0  # instead of the 10 and 30 seconds that headers and bodies have
-PROMPT_S = 15.0  # on a busy machine
+NEVER_S = 10 * PATIENCE_S  # no refusal is due to a time that is over
 BODY, BATCH = 1 << 20, 4 << 20  # the limits
 JSON, NDJSON = "application/json", "application/x-ndjson"
 MIB = 1 << 20
@@ -35,25 +38,34 @@ class Target(NamedTuple):
     token: str
 
 
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def served(folder: Path, within_s: float) -> Iterator[Target]:
+    """A service whose connections have so much time for everything."""
     people = [(f"person-{number}", 4, 0.5) for number in range(50)]
-    limits = {"max_body_bytes": BODY, "max_batch_bytes": BATCH, "max_batch_events": 10_000}
-    service = Service(tmp_path_factory.mktemp("hostile") / "service", people, slot="1h", service=limits)
+    limits = {"max_body_bytes": BODY, "max_batch_bytes": BATCH}
+    service = Service(folder / "service", people, slot="1h", service=limits)
     token = service.token("admin")
-    service.start("--log", "debug", module=WITNESSED, told={"WEVENT_HASTE": str(HASTE_S)})
+    service.start("--log", "debug", module=WITNESSED, told={"WEVENT_HASTE": str(within_s)})
     yield Target(service, token)
     service.close()
 
 
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from served(tmp_path_factory.mktemp("hostile"), NEVER_S)
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from served(tmp_path_factory.mktemp("hasty"), HASTE_S)
+
+
 @pytest.fixture(autouse=True)
-def _stays_well(target: Target) -> Iterator[None]:
+def _stays_well(request: pytest.FixtureRequest) -> Iterator[None]:
     """After every test: alive, no error in the log, no more memory than before."""
+    target: Target = request.getfixturevalue("hasty" if "hasty" in request.fixturenames else "target")
     before = target.service.memory_kib()
     yield
-    begun = time.monotonic()
-    assert httpx.get(target.service.url + "/healthz", timeout=PROMPT_S).json() == {"status": "ok"}
-    assert time.monotonic() - begun < PROMPT_S
+    assert httpx.get(target.service.url + "/healthz", timeout=PATIENCE_S).json() == {"status": "ok"}
     log = target.service.log
     assert "Traceback" not in log
     assert "nobody foresaw" not in log
@@ -63,9 +75,7 @@ def _stays_well(target: Target) -> Iterator[None]:
 
 
 def is_refused(outcome: Outcome, *statuses: int) -> bool:
-    """A prompt refusal, or a closed connection."""
-    if outcome.seconds > PROMPT_S:
-        return False
+    """A refusal, or a closed connection."""
     wanted = statuses or range(400, 500)
     return all(status in wanted for status in outcome.statuses) if outcome.statuses else outcome.is_closed
 
@@ -73,10 +83,7 @@ def is_refused(outcome: Outcome, *statuses: int) -> bool:
 def post(target: Target, body: Any, kind: str = NDJSON, **headers: str) -> httpx.Response:
     """A batch of events."""
     with target.service.asker(target.token) as client:
-        begun = time.monotonic()
-        answer = client.post("/v1/events", content=body, headers={"Content-Type": kind, **headers})
-        assert time.monotonic() - begun < PROMPT_S
-        return answer
+        return client.post("/v1/events", content=body, headers={"Content-Type": kind, **headers})
 
 
 def event(**changes: object) -> bytes:
@@ -92,14 +99,14 @@ def bomb() -> bytes:
 BODIES: dict[str, tuple[int, Any, str, dict[str, str]]] = {
     "declared too long": (413, b"x" * (BODY + 1), NDJSON, {}),
     "too long in chunks": (413, [b"x" * 65_536] * 40, NDJSON, {}),
-    "too many events": (413, b"{}\n" * 10_001, NDJSON, {}),
-    "too many events in an array": (413, b"[" + b"1," * 10_000 + b"1]", JSON, {}),
-    "a comma bomb": (413, b"[" + b"," * 500_000 + b"]", JSON, {}),
+    "many lines that are no events": (200, b"{}\n" * 300_000, NDJSON, {}),
+    "many elements that are no events": (200, b"[" + b"1," * 500_000 + b"1]", JSON, {}),
+    "a comma bomb": (200, b"[" + b"," * 500_000 + b"]", JSON, {}),
     "a bomb": (413, bomb, NDJSON, {"Content-Encoding": "gzip"}),
     "a bomb in a bomb": (200, lambda: gzip.compress(bomb()), NDJSON, {"Content-Encoding": "gzip"}),
     "many bombs": (413, gzip.compress(bytes(MIB)) * 60, NDJSON, {"Content-Encoding": "gzip"}),
     "many parts": (400, gzip.compress(b"") * 100, NDJSON, {"Content-Encoding": "gzip"}),
-    "a bomb of lines": (413, gzip.compress(b"\n" * BATCH), NDJSON, {"Content-Encoding": "gzip"}),
+    "a bomb of lines": (200, gzip.compress(b"\n" * BATCH), NDJSON, {"Content-Encoding": "gzip"}),
     "cut gzip": (400, gzip.compress(event())[:-6], NDJSON, {"Content-Encoding": "gzip"}),
     "gzip and garbage": (400, gzip.compress(event()) + b"garbage", NDJSON, {"Content-Encoding": "gzip"}),
     "gzip with a wrong sum": (400, gzip.compress(event())[:-8] + bytes(8), NDJSON, {"Content-Encoding": "gzip"}),
@@ -107,9 +114,9 @@ BODIES: dict[str, tuple[int, Any, str, dict[str, str]]] = {
     "another packing": (415, event(), NDJSON, {"Content-Encoding": "br"}),
     "packed twice": (415, gzip.compress(gzip.compress(event())), NDJSON, {"Content-Encoding": "gzip, gzip"}),
     "deep": (400, b"[" * 900_000, JSON, {}),
-    "deep and whole": (400, b"[" * 200_000 + b"]" * 200_000, JSON, {}),
-    "deep in an event": (400, b'[{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}]", JSON, {}),
-    "deep, over lines": (400, b"[\n" + b"[" * 200_000 + b"]" * 200_000 + b"]", JSON, {}),
+    "deep and whole": (200, b"[" * 200_000 + b"]" * 200_000, JSON, {}),
+    "deep in an event": (200, b'[{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}]", JSON, {}),
+    "deep, over lines": (200, b"[\n" + b"[" * 200_000 + b"]" * 200_000 + b"]", JSON, {}),
     "cut JSON": (400, b'[{"time": 1', JSON, {}),
     "no array": (400, b'{"time": 1}', JSON, {}),
     "no JSON": (400, b"\x00\xff\xfe", JSON, {}),
@@ -161,6 +168,40 @@ LINES = {
 }
 
 
+ELEMENTS = {
+    **{line: reason for line, reason in LINES.items() if line.count(b"[") == line.count(b"]") and b'"a":' not in line},
+    b'{"time":NaN,"user":"a\nb","cell":1}': "no_record",
+    b'{"time":%d,"user":"a\tb","cell":1}': "no_record",
+    b'{"time":%d,"user":"' + b"," * 500_000 + b'","cell":1}': "no_user",
+    b'{"time":%d,"user":' + b"[" * 1000 + b"]" * 1000 + b',"cell":1}': "no_record",
+    b'{"time":Infinity,"user":1,"cell":1}': "no_record",
+    b'{"time":%d,"user":"\xff","cell":1}': "no_record",
+    b"null": "no_record",
+    b"17": "no_record",
+    b"{]": "no_record",
+}
+"""What is one rejected record in a JSON array; there, quotes and brackets must balance."""
+
+
+def test_elements(target: Target) -> None:
+    """In an array an element that cannot be decoded is one rejected record, and the others are taken."""
+    for element, reason in ELEMENTS.items():
+        made = element.replace(b"%d", b"%d" % time.time())
+        body = b"[" + event(extra=1).strip() + b",\n " + made + b", " + event(extra=2).strip() + b"]"
+        answer = post(target, body, JSON)
+        assert answer.json() == {"accepted": 2, "rejected": {reason: 1}}, element[:80]
+
+
+def test_millions_of_elements_are_cheap(target: Target) -> None:
+    """A few kilobytes that stand for 1.6 million numbers take no more room than any other batch of these bytes."""
+    before = target.service.memory_kib("VmHWM")
+    packed = gzip.compress(b"[" + b",".join([b"1"] * 1_600_000) + b"]", 9)
+    for _ in range(3):
+        answer = post(target, packed, JSON, **{"Content-Encoding": "gzip"})
+        assert answer.json() == {"accepted": 0, "rejected": {"no_record": 1_600_000}}
+    assert target.service.memory_kib("VmHWM") - before < 96 * 1024
+
+
 def test_lines(target: Target) -> None:
     """Each is one event that is not accepted, for its reason; those around it are."""
     for line, reason in LINES.items():
@@ -196,13 +237,17 @@ HEADS = {
     "a path without end": b"GET /" + b"x" * (4 * MIB),
     "another method": b"BREW /v1/about HTTP/1.1\r\nHost: x\r\n\r\n",
     "a tunnel": b"CONNECT elsewhere:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
     "two tokens": b"GET /v1/about HTTP/1.1\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
 }
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_heads(name: str, target: Target) -> None:
-    assert is_refused(exchange(target.service, HEADS[name]), 400, 401, 405, 431)
+    outcome = exchange(target.service, HEADS[name])
+    assert is_refused(outcome, 400, 401, 405, 431)
+    assert len(outcome.statuses) <= 1
+    assert not outcome.statuses or b"content-type: application/problem+json\r\n" in outcome.text
 
 
 PATHS = (
@@ -245,8 +290,13 @@ def test_paths(target: Target) -> None:
         assert b"wev_" not in outcome.text
     absolute = exchange(service, head("GET", "http://elsewhere/v1/users/nobody", token))
     assert absolute.statuses == [404]
-    for method in ("POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"):
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
         assert is_refused(exchange(service, head(method, "/v1/about", token)), 405), method
+    for path in ("/", "/healthz", "/v1/about", "/v1/releases", "/v1/releases/stream"):
+        outcome = exchange(service, head("HEAD", path, token), wanted=2)
+        assert outcome.statuses == [200], path
+        assert outcome.text.endswith(b"\r\n\r\n")
+        assert outcome.is_closed
 
 
 def test_odd_headers_are_read_as_one_would(target: Target) -> None:
@@ -276,8 +326,8 @@ def test_headers_behind_a_body_take_no_room(target: Target) -> None:
     assert is_refused(exchange(target.service, begin, *[b"x" * MIB] * 64, wanted=2))
 
 
-def test_slow_senders_are_cut_off(target: Target) -> None:
-    service, token = target
+def test_slow_senders_are_cut_off(hasty: Target) -> None:
+    service, token = hasty
     started = head("POST", "/v1/events", token, f"Content-Type: {NDJSON}")[:-2]
     slow = {
         "nothing at all": b"",
@@ -288,46 +338,48 @@ def test_slow_senders_are_cut_off(target: Target) -> None:
         "no token and half a body": b"POST /v1/events HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{",
     }
 
-    def outlasts(begin: bytes, drip: bytes) -> float:
-        """How long a connection lives that gets a byte now and then."""
+    def is_cut_off(begin: bytes, drip: bytes) -> bool:
+        """Whether a connection ends that gets a byte now and then."""
         begun = time.monotonic()
-        with connect(service) as opened:
-            try:
-                opened.sendall(begin)
-                opened.settimeout(0.1)
-                while time.monotonic() - begun < PROMPT_S:
-                    try:
-                        if drip:
-                            opened.sendall(drip)
-                        if not opened.recv(4096):
-                            break
-                    except TimeoutError:
-                        continue
-            except ConnectionError:
-                pass
-        return time.monotonic() - begun
+        with connect(service) as opened, suppress(ConnectionError):
+            opened.sendall(begin)
+            opened.settimeout(0.1)
+            while time.monotonic() - begun < PATIENCE_S:
+                with suppress(TimeoutError):
+                    if drip:
+                        opened.sendall(drip)
+                    if not opened.recv(4096):
+                        return True
+            return False
+        return True
 
     with ThreadPoolExecutor(20) as pool:
-        lives = {
-            (name, drip): pool.submit(outlasts, begin, drip) for name, begin in slow.items() for drip in (b"", b"x")
+        ends = {
+            (name, drip): pool.submit(is_cut_off, begin, drip) for name, begin in slow.items() for drip in (b"", b"x")
         }
-        assert all(life.result() < PROMPT_S for life in lives.values()), {
-            name: life.result() for name, life in lives.items()
-        }
+        assert [name for name, end in ends.items() if not end.result()] == []
+
+
+def idle(target: Target, stack: ExitStack) -> list[socket.socket]:
+    """Connections that say nothing, or begin a request."""
+    opened = [stack.enter_context(connect(target.service)) for _ in range(300)]
+    for number, one in enumerate(opened):
+        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " if number % 2 else b"")
+    return opened
 
 
 def test_idle_connections_keep_nobody_out(target: Target) -> None:
     with ExitStack() as stack:
-        opened = [stack.enter_context(connect(target.service)) for _ in range(300)]
-        for number, one in enumerate(opened):
-            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " if number % 2 else b"")
-        begun = time.monotonic()
+        idle(target, stack)
         assert post(target, event(extra=secrets.token_hex(4))).status_code == 200
-        assert time.monotonic() - begun < PROMPT_S
-        for one in opened:
-            one.settimeout(max(0.1, HASTE_S + PROMPT_S - (time.monotonic() - begun)))
-            while one.recv(4096):  # until it is closed
-                pass
+
+
+def test_idle_connections_are_cut_off(hasty: Target) -> None:
+    with ExitStack() as stack:
+        for one in idle(hasty, stack):
+            with suppress(ConnectionError):
+                while one.recv(4096):  # until it is closed
+                    pass
 
 
 def test_half_closed_connections_are_answered_or_closed(target: Target) -> None:

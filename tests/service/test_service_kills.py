@@ -20,7 +20,7 @@ import pytest
 from tests.service.leftovers import leftovers
 from tests.service.sending import Books, Clock, Enroller, Sender, SentBatch, StreamReader, now_us, people
 from tests.service.serving_process import WITNESSED, Service, event_line
-from tests.support.commands import wait_for
+from tests.support.commands import PATIENCE_S, wait_for
 from wevent.journal import open_journal
 from wevent.outputs.lines import ndjson_line
 
@@ -28,6 +28,7 @@ KILLS = int(os.environ.get("WEVENT_SERVICE_KILLS", "10"))
 RESULT = os.environ.get("WEVENT_SERVICE_RESULT")
 PER_STREAM = 50  # kills, before a new stream begins
 SENDERS = 2
+ENOUGH = 100 * min(KILLS, PER_STREAM)  # events of a stream that count
 GRACE = "3s"  # longer than a restart takes: what is sent again comes while its slot is still open
 STEPS = ("stepped", "due", "committed", "written", "marked", "emitted", "durable")
 STEPS += ("began", "charges stored", "releases stored", "position stored")
@@ -93,12 +94,10 @@ class Campaign:
     def check_files(self) -> None:
         """Of slots that are out nothing is left; events go right after their release."""
         committed = self.service.committed(self.token)
-        for _ in range(20):
-            found = leftovers(self.service.folder, self._run, self.sent, self.clock, committed)
-            if not found:
-                return
-            time.sleep(0.1)
-        raise AssertionError(found[:5])
+        wait_for(
+            lambda: not leftovers(self.service.folder, self._run, self.sent, self.clock, committed),
+            f"everything of slots up to {committed} to go",
+        )
 
     def sent(self) -> list[SentBatch]:
         """All batches so far."""
@@ -114,6 +113,7 @@ class Campaign:
 
     def finish(self) -> tuple[int, int]:
         """Nobody kills any more: everything is answered, released and adds up. Slots, and events that were counted."""
+        wait_for(lambda: sum(len(batch.events) for batch in self.sent() if batch.is_acknowledged) > ENOUGH, "events")
         for thread in (*self.senders, self.enroller):
             thread.finish()
         batches = self.sent()
@@ -173,7 +173,7 @@ def test_killed_under_load(tmp_path: Path, campaigns: list[Campaign]) -> None:
         registered += len(campaign.enroller.acknowledged)
     killed = {step: sum(one.killed.get(step, 0) for one in campaigns) for step in ("anywhere", *STEPS)}
     assert sum(killed.values()) == KILLS // parts * parts
-    assert counted > 100 * KILLS
+    assert counted > ENOUGH
     if RESULT:
         result = {
             "command": "make soak",
@@ -245,7 +245,7 @@ def _send_until_accepted(service: Service, token: str, clock: Clock) -> int:
 def _slow_asker(service: Service, token: str) -> Iterator[tuple[Callable[[bytes], None], Callable[[], Any]]]:
     """Sends a batch now and reads its answer later."""
     host, port = service.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
 
         def send(body: bytes) -> None:
             head = f"POST /v1/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n"

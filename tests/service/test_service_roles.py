@@ -63,7 +63,7 @@ CALLS = {
     "POST /v1/users/{user}/link": Call("enrol", 201),
     "DELETE /v1/users/{user}/links": Call("enrol", 204),
     "POST /v1/users": Call("enrol", 200, CSV, f"user,window,epsilon\n{PERSON},{WINDOW},0.5\n"),
-    "PUT /v1/me/requirement": Call("link", 200, JSON, REQUIREMENT),
+    "PUT /v1/me/requirement": Call("link", 200, JSON, '{"level":"High/Small"}'),
     "GET /v1/me/requirement": Call("link"),
     "DELETE /v1/me/requirement": Call("link"),
     "GET /v1/me": Call("link"),

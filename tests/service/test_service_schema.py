@@ -16,18 +16,18 @@ import jsonschema_rs
 import pytest
 
 from tests.service.serving_process import Service
+from tests.support.commands import PATIENCE_S
 
 EXAMPLES = int(os.environ.get("WEVENT_SCHEMA_EXAMPLES", "20"))  # per call
-# Requests may be as the document says and still mean nothing, and what is deleted is kept as long as a hold-out needs it. An
-# element of a batch that is no object is counted as such, and the rest of the batch is taken.
+# What is deleted is kept as long as a hold-out needs it. Labels, levels and files may be as the document says and still mean
+# nothing in this stream: `test_the_document_excludes_what_is_never_taken` has what the document must exclude.
 CONFIGURATION = """
 [checks]
-positive_data_acceptance.enabled = false
 use_after_free.enabled = false
 ensure_resource_availability.enabled = false
 [[operations]]
-include-path = "/v1/events"
-checks.negative_data_rejection.enabled = false
+include-path-regex = "^/v1/(releases|users|me/requirement)"
+checks.positive_data_acceptance.enabled = false
 """
 STREAM = "/v1/releases/stream"
 LABELS = ["north", "south", "o'brien \u00fc"]
@@ -52,7 +52,14 @@ def fuzz(service: Service, folder: Path, token: str, *more: str) -> None:
         "--header",
         f"Authorization: Bearer {token}",
     ]
-    command += ["--max-examples", str(EXAMPLES), "--phases", "examples,coverage,fuzzing", "--request-timeout", "30"]
+    command += [
+        "--max-examples",
+        str(EXAMPLES),
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--request-timeout",
+        str(PATIENCE_S),
+    ]
     command += ["--generation-database", "none", "--warnings", "off", "--no-color", "--continue-on-failure", *more]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
@@ -70,6 +77,46 @@ def test_a_person_is_answered_as_the_document_says(service: Service, tmp_path: P
     """The last call would end the link that all the others are made with."""
     fuzz(service, tmp_path, service.link("7"), "--include-path-regex", "^/v1/me", "--exclude-path", "/v1/me/link")
     is_well(service)
+
+
+REQUIREMENT = "/v1/users/{user}/requirement"
+NEVER: list[tuple[str, str, str, Any, int]] = [
+    ("put", REQUIREMENT, "application/json", {"level": None}, 400),
+    ("put", REQUIREMENT, "application/json", {"epsilon": None, "level": None}, 400),
+    ("put", REQUIREMENT, "application/json", {"window": None, "epsilon": 0.5}, 400),
+    ("put", REQUIREMENT, "application/json", {"window": 4, "epsilon": 0.5, "level": None}, 200),
+    ("post", "/v1/users", "text/csv", "", 400),
+    ("post", "/v1/users", "application/x-ndjson", "", 400),
+    ("post", "/v1/events", "application/json", [None, 17, "text", [], {}], 200),
+    ("post", "/v1/events", "application/json", [], 200),
+    ("post", "/v1/events", "application/x-ndjson", "", 200),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "kind", "body", "status"), NEVER)
+def test_the_document_excludes_what_is_never_taken(
+    service: Service, method: str, path: str, kind: str, body: Any, status: int
+) -> None:
+    """A body is in the document if and only if it is taken."""
+    content = body if isinstance(body, str) else json.dumps(body)
+    with service.asker(service.token("admin")) as client:
+        document = client.get("/openapi.json").json()
+        answer = client.request(method, path.format(user="7"), content=content, headers={"Content-Type": kind})
+    schema = document["paths"][path][method]["requestBody"]["content"][kind]["schema"]
+    assert answer.status_code == status, answer.text
+    known = jsonschema_rs.validator_for({**schema, "components": document["components"]})
+    assert known.is_valid(body) == (status == 200)
+
+
+@pytest.mark.parametrize("cells", ["", ",", " , "])
+def test_no_cell_at_all_is_refused(service: Service, cells: str) -> None:
+    with service.asker(service.token("read")) as client:
+        document = client.get("/openapi.json").json()
+        answer = client.get("/v1/releases", params={"cells": cells})
+    parameters = document["paths"]["/v1/releases"]["get"]["parameters"]
+    (schema,) = [parameter["schema"] for parameter in parameters if parameter["name"] == "cells"]
+    assert answer.status_code == 400
+    assert not jsonschema_rs.validator_for(schema).is_valid(cells)
 
 
 def is_well(service: Service) -> None:

@@ -9,16 +9,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.service.sending import Clock, StreamReader, now_us
 from tests.service.serving_process import WITNESSED, Service
-from tests.support.commands import call, start
+from tests.support.commands import PATIENCE_S, call, start, wait_for
 from tests.support.synthetic import MINUTE_US, make_journal
 from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
+from wevent.publishing import loop
 from wevent.publishing.configuration import load_settings
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
@@ -61,7 +64,7 @@ class Wall:
         target = self.us + round(seconds * SECOND)
         with self._turn:
             while not is_over():
-                self._turn.wait_for(lambda: self._sleeping_until is not None or is_over(), 20)
+                assert self._turn.wait_for(lambda: self._sleeping_until is not None or is_over(), PATIENCE_S)
                 if is_over() or self._sleeping_until is None or self._sleeping_until > target:
                     break
                 self.us, self._sleeping_until = self._sleeping_until, None
@@ -103,7 +106,8 @@ class SlowPublication(Publication):
 class Rig:
     """The whole service in this process, by the clock of the test."""
 
-    def __init__(self, folder: Path, delays: dict[int, float]) -> None:
+    def __init__(self, folder: Path, delays: dict[int, float], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: 0.0))  # steps take what the delays say
         self.wall, self.path, self.delays = Wall(), folder / "run.journal", delays
         self.journal = make_journal(self.path)
         self.state = PublisherState(GRACE_S * SECOND, DUE_S * SECOND, SLOTS, LAST, phase="running", now_us=self.wall)
@@ -161,7 +165,7 @@ class Rig:
         feed.close()
         await following
         await reading
-        self.thread.join(10)
+        self.thread.join(PATIENCE_S)
         return seen
 
     async def _read(self, streamed: list[int]) -> None:
@@ -221,16 +225,18 @@ def check_shown(seen: list[dict[str, Any]], delays: dict[int, float]) -> None:
         assert {name: moment[name] for name in SHOWN} == dict.fromkeys(SHOWN, may_show), moment
 
 
-def test_nothing_shows_before_it_is_due_nor_how_long_it_took(tmp_path: Path) -> None:
+def test_nothing_shows_before_it_is_due_nor_how_long_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traces = []
     for number, delays in enumerate((NONE, QUICK)):
         (tmp_path / str(number)).mkdir()
-        traces.append(asyncio.run(Rig(tmp_path / str(number), delays).watch()))
+        traces.append(asyncio.run(Rig(tmp_path / str(number), delays, monkeypatch).watch()))
         check_shown(traces[-1], delays)
     assert traces[0] == traces[1]
 
 
-def test_what_is_late_waits_for_the_next_moment_and_events_count_by_the_clock_alone(tmp_path: Path) -> None:
+def test_what_is_late_waits_for_the_next_moment_and_events_count_by_the_clock_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: dict[int, Any] = {}
 
     async def send(client: httpx.AsyncClient, at: int) -> None:
@@ -244,7 +250,7 @@ def test_what_is_late_waits_for_the_next_moment_and_events_count_by_the_clock_al
         answer = await client.post("/v1/events", content=lines, headers={"Content-Type": "application/x-ndjson"})
         told[at] = answer.json()
 
-    check_shown(asyncio.run(Rig(tmp_path, LATE).watch(send)), LATE)
+    check_shown(asyncio.run(Rig(tmp_path, LATE, monkeypatch).watch(send)), LATE)
     for at, answer in told.items():
         open_slots = [slot for slot in (at // 60, at // 60 + 1) if 1 <= slot <= LAST and at < 60 * slot + GRACE_S]
         assert answer["accepted"] == len(open_slots), at  # whatever the publisher is busy with
@@ -278,9 +284,11 @@ def test_the_real_process_shows_nothing_before_it_is_due(tmp_path: Path) -> None
             for line in follower.stdout:
                 note("releases --follow", json.loads(line)["slot"])
 
-        def status() -> None:
-            while not over.is_set():
-                note("status", json.loads(service.command("status", "run.journal", "--json").out)["slot"])
+        def have_seen() -> bool:
+            """Whether everybody has seen three slots; looks at the status meanwhile, in this thread: it prints."""
+            note("status", json.loads(service.command("status", "run.journal", "--json").out)["slot"])
+            looked["stream"] = max(reader.arrived_us, default=0)
+            return len(looked) == 6 and min(looked.values()) >= 3
 
         watchers = [
             threading.Thread(target=ask, args=("about", "/v1/about", lambda told: told["committed"])),
@@ -293,19 +301,17 @@ def test_the_real_process_shows_nothing_before_it_is_due(tmp_path: Path) -> None
         ]
         for watcher in (reader, *watchers):
             watcher.start()
-        threading.Timer(4.0, over.set).start()
-        status()  # in this thread: it prints
+        wait_for(have_seen, f"three slots: {looked}")
+        over.set()
         follower.terminate()
         reader.finish()
         for watcher in watchers:
-            watcher.join(10)
+            watcher.join(PATIENCE_S)
         for slot, seen_us in reader.arrived_us.items():
-            looked["stream"] = slot
             if seen_us < clock.end_us(slot) + 400_000:
                 early.append(("stream", slot, seen_us - clock.end_us(slot)))
     finally:
         over.set()
         service.close()
     assert not early
-    assert min(looked.values()) >= 3, looked
     assert set(looked) == {"about", "ledger", "releases", "stream", "status", "releases --follow"}

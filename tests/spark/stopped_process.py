@@ -61,7 +61,7 @@ def stopped(folder: Path) -> None:
     where = {"journal": folder / "stopped.journal", "checkpoint": folder / "stopped"}
     query = wevent.spark.publish(stream, **where, **settings())
     feed.send_now("u1", "u2")
-    wait_for(slow.exists, "the batch", 120)
+    wait_for(slow.exists, "the batch")
     query.stop()
     failed = query.exception()
     print(json.dumps({"active": query.isActive, "exception": None if failed is None else str(failed)}), flush=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import wevent
+from tests.support.commands import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +21,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProces
     folder = tmp_path_factory.mktemp("application")
     environment = {**os.environ, "PYTHONPATH": f"{Path(wevent.__file__).parents[1]}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-m", "tests.spark.stopped_process", str(folder)]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=6 * PATIENCE_S, check=False
+    )
     assert found.returncode == 0, found.stderr[-3000:]
     return found
 

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import wevent.spark
 from tests.spark.live import Feed, agree, settings
-from tests.support.commands import slots_of, wait_for
+from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent import InvalidSettings, StorageFailed
 from wevent.errors import WeventError
 from wevent.spark.checkpoint import Checkpoint
@@ -123,16 +124,69 @@ def test_one_that_vanishes(spark: SparkSession, tmp_path: Path) -> None:
     feed, out = Feed(tmp_path / "in"), tmp_path / "out.ndjson"
     query = publish(spark, tmp_path, feed)
     feed.send_now("u1", "u2")
-    wait_for(lambda: bool(slots_of(out)), "a release", 120)
+    wait_for(lambda: bool(slots_of(out)), "a release")
     shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)
     with pytest.raises(StorageFailed, match="the checkpoint of a query to stay where it is") as found:
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE_S)
     assert one_sentence(found.value)
     assert wevent.audit(tmp_path / "run.journal").ok
     before = out.read_bytes()
     query = publish(spark, tmp_path, feed)  # anew, from where the source begins: what is committed is not counted again
-    wait_for(lambda: len(out.read_bytes()) > len(before), "another release", 120)
+    wait_for(lambda: len(out.read_bytes()) > len(before), "another release")
     query.stop()
     assert out.read_bytes().startswith(before)
     agree(feed, out)
     assert wevent.audit(tmp_path / "run.journal").ok
+
+
+DAMAGED: dict[str, Callable[[Path], object]] = {
+    "torn": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "empty": lambda file: file.write_bytes(b""),
+    "garbage": lambda file: file.write_bytes(b"\xff" * 50),
+    "gone": lambda file: file.unlink(),
+}
+PARTS = {
+    "metadata": ("torn", "gone"),
+    "offsets/*": ("torn",),
+    "commits/*": ("empty",),
+    "sources/0/*": ("gone",),
+    "state/0/?/*": ("garbage", "gone"),
+}
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A query that has released slots and was stopped with one more open."""
+    folder = tmp_path_factory.mktemp("stopped")
+    feed, out = Feed(folder / "in"), folder / "out.ndjson"
+    query = publish(spark, folder, feed)
+    for number in range(3):
+        feed.send_now("u1", "u2")
+        wait_for(lambda number=number: len(slots_of(out)) > number, "a release")  # type: ignore[misc]
+    query.stop()
+    return folder
+
+
+@pytest.mark.parametrize(("part", "kind"), [(part, kind) for part, kinds in PARTS.items() for kind in kinds])
+def test_a_damaged_one(spark: SparkSession, stopped: Path, tmp_path: Path, part: str, kind: str) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(stopped, folder)
+    for file in (folder / "checkpoint").glob(part):
+        if file.is_file() and not file.name.startswith("."):
+            DAMAGED[kind](file)
+            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    feed = Feed(stopped / "in")  # what the checkpoint has read
+    with pytest.raises(StorageFailed, match="a checkpoint that Spark can read and continue") as found:
+        publish(spark, folder, feed).awaitTermination(120)
+    assert one_sentence(found.value)
+    assert not spark.streams.active
+
+
+def test_an_error_that_is_not_of_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in")
+    broken = feed.stream(spark).selectExpr("time", "cast(raise_error('not here') as string) as user", "cell")
+    given = {"journal": tmp_path / "run.journal", "checkpoint": tmp_path / "checkpoint"}
+    query = wevent.spark.publish(broken, **{**given, **settings()})
+    feed.send_now("u1")
+    with pytest.raises(StreamingQueryException, match="not here"):
+        query.awaitTermination(120)

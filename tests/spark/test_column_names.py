@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import wevent.spark
+from tests.support.commands import PATIENCE_S
 from tests.support.streams import DAY, SECOND, plain, roster, settings
 from wevent import InvalidInput, Requirement
 from wevent.spark import event_plan
@@ -109,7 +110,7 @@ def test_a_batch_knows_its_moment_whatever_columns_are_called(spark: SparkSessio
             trigger="available now",
             time_column="now_us",
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE_S)
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
     assert [json.loads(line)["histogram"] for line in out.read_text().splitlines()] == [[0, 0], [0, 1], [0, 0]]

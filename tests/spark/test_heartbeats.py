@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.spark.arrivals import CLOCK, GRACE, SLOT, Arrival, Raw, Streamed
-from tests.support.commands import wait_for
+from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.streams import SECOND
 from wevent.spark.heartbeats import heartbeats
 from wevent.spark.instants import batch_moment_us
@@ -28,7 +28,7 @@ def ended(spark: SparkSession, folder: Path, arrivals: list[Arrival]) -> list[tu
     folder.mkdir()
     streamed = Streamed(spark, folder, arrivals)
     query = streamed.watch()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE_S)
     marks = [progress.eventTime["watermark"] for progress in query.recentProgress]
     return list(zip(streamed.ended, marks, strict=True))
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 import wevent
 import wevent.spark
 from tests.spark.live import PEOPLE, Feed, agree, clock_of, settings
-from tests.support.commands import slots_of, wait_for
+from tests.support.commands import PATIENCE_S, slots_of, wait_for
 
 KILLS = int(os.environ.get("WEVENT_SPARK_KILLS", "3"))
 RESULT = os.environ.get("WEVENT_SPARK_RESULT")
@@ -73,7 +73,7 @@ class Driver:
     def finish(self) -> None:
         assert self._child is not None
         (self._folder / "enough").touch()
-        assert self._child.wait(120) == 0, (self._folder / "log").read_text()[-3000:]
+        assert self._child.wait(PATIENCE_S) == 0, (self._folder / "log").read_text()[-3000:]
 
     def close(self) -> None:
         if self._child is not None and self._child.poll() is None:
@@ -89,14 +89,14 @@ def test_killed_drivers(tmp_path: Path) -> None:
         for _ in range(KILLS):
             driver.start()
             before = (slots_of(driver.out)[-1:] or [0])[0]
-            wait_for(lambda before=before: driver.released() > before, "a release", 180)  # type: ignore[misc]
+            wait_for(lambda before=before: driver.released() > before, "a release")  # type: ignore[misc]
             time.sleep(chance.uniform(0.0, 4.0))
             gone_out = driver.kill()
             assert driver.out.read_bytes().startswith(gone_out)
         driver.start()
         crowd.finish()
         last = feed.sent[-1][0]
-        wait_for(lambda: driver.released() >= clock_of(driver.out).slot_of(round(last * 1e6)), "the last slot", 180)
+        wait_for(lambda: driver.released() >= clock_of(driver.out).slot_of(round(last * 1e6)), "the last slot")
         driver.finish()
     finally:
         crowd.finish()
@@ -149,11 +149,11 @@ def test_a_killed_python_worker(spark: SparkSession, tmp_path: Path) -> None:
     )
     try:
         feed.send_now("u1", "u2")
-        wait_for(lambda: (slots_of(out)[-1:] or [0])[0] >= 1, "a release", 120)
+        wait_for(lambda: (slots_of(out)[-1:] or [0])[0] >= 1, "a release")
         slow.touch()
         feed.send_now("u3", "u4", "u5")
         killed = 0
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while killed < 2 and time.monotonic() < deadline:
             for worker in workers_of(os.getpid()):
                 os.kill(worker, signal.SIGKILL)
@@ -162,9 +162,7 @@ def test_a_killed_python_worker(spark: SparkSession, tmp_path: Path) -> None:
         slow.unlink()
         assert killed
         feed.send_now("u6")
-        wait_for(
-            lambda: slots_of(out)[-1] >= clock_of(out).slot_of(round(feed.sent[-1][0] * 1e6)), "the last slot", 120
-        )
+        wait_for(lambda: slots_of(out)[-1] >= clock_of(out).slot_of(round(feed.sent[-1][0] * 1e6)), "the last slot")
         assert query.isActive
     finally:
         query.stop()

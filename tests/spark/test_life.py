@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import wevent
 import wevent.spark
 from tests.spark.live import LENGTH_S, Feed, agree, clock_of, moment, released, settings
-from tests.support.commands import slots_of, wait_for
+from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent import InvalidInput, InvalidSettings, JournalLocked, StorageFailed
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.publishing.registrations import Asked, register, remove
@@ -32,21 +32,20 @@ def wait_for_slot(folder: Path, slot: int, feed: Feed | None = None) -> None:
             time.sleep(0.3)
         return (slots_of(folder / "out.ndjson")[-1:] or [0])[0] >= slot
 
-    wait_for(out, f"slot {slot}", 120)
+    wait_for(out, f"slot {slot}")
 
 
 def test_a_stream_with_an_end_ends_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     feed, begun = Feed(tmp_path / "in"), int(time.time())
-    feed.send((begun, "u1", "north"), (begun + 0.001, "u1", "south"), (begun - 3, "u3", "west"))  # for the first batch
-    query = publish(spark, tmp_path, feed, start=moment(begun - 4), end=moment(begun + 8))
-    assert isinstance(query, wevent.spark.SparkPublication)
-    assert (query.isActive, query.report) == (True, None)
+    feed.send((begun, "u1", "north"), (begun + 0.001, "u1", "south"), (begun - 3, "u3", "west"))
     feed.send((None, "u1", "north"), (begun, None, "north"), (begun, "u1", None), (begun, "nobody", "north"))
     outside = [(begun + 1e6, "u1", "north"), (begun + 10, "u1", "north"), (begun - 60, "u1", "north")]
     feed.send(*outside, (begun, "u1", "nowhere"))
     time.sleep(max(0.0, begun + 2.1 - time.time()))  # no event lies ahead of the clock
-    feed.send((begun + 2, "u2", "west"))
-    assert query.awaitTermination(120), "it does not end"
+    feed.send((begun + 2, "u2", "west"))  # all for the first batch: none is late, however long it takes until then
+    query = publish(spark, tmp_path, feed, start=moment(begun - 4), end=moment(begun + 8))
+    assert isinstance(query, wevent.spark.SparkPublication)
+    assert query.awaitTermination(PATIENCE_S), "it does not end"
     feed.sent = [
         event for event in feed.sent if event not in outside and event[1] != "nobody" and event[2] != "nowhere"
     ]
@@ -63,7 +62,7 @@ def test_a_stream_with_an_end_ends_by_itself(spark: SparkSession, tmp_path: Path
     assert "totals" not in repr(query.report)
     assert wevent.audit(tmp_path / "run.journal").ok
     again = publish(spark, tmp_path, feed, start=moment(begun - 4), end=moment(begun + 8))
-    assert again.awaitTermination(60), "there is nothing to do"
+    assert again.awaitTermination(PATIENCE_S), "there is nothing to do"
     assert agree(feed, tmp_path / "out.ndjson") == 6
 
 
@@ -91,7 +90,7 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
     feed.send_now("u2", "u99")
     wait_for_slot(tmp_path, clock_of(out).slot_of(round(feed.sent[-1][0] * 1e6)))
     spark.streams.get(query.id).stop()  # by somebody who knows nothing of wevent
-    query.awaitTermination(60)
+    query.awaitTermination(PATIENCE_S)
     wait_for(lambda: query.report is not None, "the loop to notice")
     assert out.read_bytes().startswith(before)
     clock = clock_of(out)
@@ -105,9 +104,9 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
 def test_stopped_before_the_first_slot_is_out_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """Where slot 1 began is not said and not pinned yet; its events are in the checkpoint."""
     feed, out = Feed(tmp_path / "in"), tmp_path / "out.ndjson"
-    query = publish(spark, tmp_path, feed, grace="4s")
+    query = publish(spark, tmp_path, feed, grace="1h")  # slot 1 stays open
     feed.send_now("u1", "u2", "u3")
-    wait_for(lambda: query.lastProgress is not None and query.totals["events"] == 3, "a batch", 60)
+    wait_for(lambda: query.lastProgress is not None and query.totals["events"] == 3, "a batch")
     query.stop()
     assert slots_of(out) == []
     time.sleep(LENGTH_S)  # now, slot 1 would begin later
@@ -130,7 +129,7 @@ def test_a_loop_that_fails_fails_the_query(
 
     monkeypatch.setattr(SqliteJournal, "commit", full)
     with pytest.raises(StorageFailed, match="a full disk"):
-        query.awaitTermination(60)
+        query.awaitTermination(PATIENCE_S)
     assert not query.isActive
     failed = query.exception()
     assert failed is not None
@@ -147,11 +146,11 @@ def test_what_is_there_now(spark: SparkSession, tmp_path: Path) -> None:
     feed, begun = Feed(tmp_path / "in"), int(time.time())
     how: dict[str, Any] = {"trigger": "available now", "start": moment(begun - 1800), "slot": "10m", "grace": "0s"}
     feed.send((begun - 1500, "u1", "north"), (begun - 700, "u2", "south"), (begun, "u3", "west"))
-    assert publish(spark, tmp_path, feed, **how).awaitTermination(60)
+    assert publish(spark, tmp_path, feed, **how).awaitTermination(PATIENCE_S)
     assert released(tmp_path / "out.ndjson") == {1: {"north": 1}, 2: {"south": 1}, 3: {}}
     feed.send((begun - 1500, "u1", "south"), (begun - 100, "u3", "north"))
     query = publish(spark, tmp_path, feed, **how)
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(PATIENCE_S)
     assert len(released(tmp_path / "out.ndjson")) == 3, "slot 4 is not over"
     assert query.totals["late"] == 2
 
@@ -160,8 +159,8 @@ def test_what_is_not_said_again_is_as_the_journal_has_it(spark: SparkSession, tm
     feed, begun = Feed(tmp_path / "in"), int(time.time())
     how: dict[str, Any] = {"trigger": "available now", "start": moment(begun - 1800), "slot": "10m", "grace": "0s"}
     feed.send((begun - 1500, "u1", "north"), (begun - 1400, "u1", "south"))
-    assert publish(spark, tmp_path, feed, **how, max_cells_per_user=2).awaitTermination(60)
-    assert publish(spark, tmp_path, feed, **how).awaitTermination(60), "its checkpoint is of two cells per user"
+    assert publish(spark, tmp_path, feed, **how, max_cells_per_user=2).awaitTermination(PATIENCE_S)
+    assert publish(spark, tmp_path, feed, **how).awaitTermination(PATIENCE_S), "its checkpoint is of two cells per user"
     assert released(tmp_path / "out.ndjson") == {1: {"north": 1, "south": 1}, 2: {}, 3: {}}
 
 

@@ -26,6 +26,7 @@ from tests.spark.arrivals import (
     time_us,
     timely,
 )
+from tests.support.commands import PATIENCE_S
 from tests.support.streams import slow_count
 from wevent import Requirement, Roster
 from wevent.counting.spelling import Spelled
@@ -94,7 +95,7 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
     streamed = Streamed(spark, tmp_path, arrivals, max_cells_per_user=k)
     query = streamed.start()
     assert plain(count_all(streamed.source, rosters)) == expected
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(PATIENCE_S)
     streamed.progress.look()
     names = ("malformed", "no_offset", "before", "after", "unknown_user", "held_out")
     assert reasons_of(streamed.source, *names) == reasons_of(spool, *names)

@@ -20,6 +20,7 @@ from tests.spark.arrivals import (
     by_spool,
     script,
 )
+from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import make_terms
 from wevent import SeededNoise
 from wevent.journal import SqliteJournal
@@ -68,4 +69,4 @@ def test_every_engine_releases_the_same(spark: SparkSession, tmp_path: Path, mon
     streamed = Streamed(spark, tmp_path, arrivals)
     query = streamed.start()
     assert publish(tmp_path / "stream.journal", streamed.source) == expected
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(PATIENCE_S)

@@ -17,7 +17,7 @@ import wevent
 from tests.spark.arrivals import CLOCK as SLOTS
 from tests.spark.arrivals import LAST, Raw, settings, write_parquet
 from tests.spark.test_frames import roster
-from tests.support.commands import CLOCK, PEOPLE, slots_of, start, wait_for, write_stream
+from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, slots_of, start, wait_for, write_stream
 from wevent.spark.class_counts import ClassCounter
 from wevent.spark.folder_source import FolderSource
 
@@ -32,9 +32,9 @@ def test_a_signal_while_spark_starts_ends_it_with_exit_code_0(tmp_path: Path, nu
     write_stream(tmp_path, 2)
     files = ("--end", "2026-01-01T00:02:00Z", "--journal", "run.journal", "--out", "out.ndjson")
     child = start(tmp_path, "publish", "events.csv", *CLOCK, *files, *PEOPLE, "--engine", "spark")
-    wait_for(lambda: (tmp_path / "run.journal").exists() and has_java(child.pid), "Java", 120)
+    wait_for(lambda: (tmp_path / "run.journal").exists() and has_java(child.pid), "Java")
     child.send_signal(number)
-    _, err = child.communicate(timeout=120)
+    _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0, err
     assert "No slot was published. Stopped as asked" in err
     assert not any(word in err for word in ("Traceback", "KeyboardInterrupt", "ERROR")), err
@@ -75,9 +75,9 @@ def test_the_program_on_the_page_ends_with_exit_code_0(spark: SparkSession, tmp_
         text=True,
         start_new_session=True,
     )
-    wait_for(lambda: (tmp_path / "checkpoint" / "commits" / "0").exists(), "a batch", 180)
+    wait_for(lambda: (tmp_path / "checkpoint" / "commits" / "0").exists(), "a batch")
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does
-    _, err = child.communicate(timeout=120)
+    _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0, err
     told = _OF_HADOOP.sub("", err)
     assert not any(word in told for word in ("Traceback", "KeyboardInterrupt", "\tat ")), err

@@ -43,10 +43,10 @@ def test_rosters_are_let_go(spark: SparkSession, tmp_path: Path) -> None:
             most = max(most, cached(spark) - before)
             return len(slots_of(out)) > released
 
-        wait_for(another, "a release", 300)
+        wait_for(another, "a release")
     assert 0 < most <= 2, "a roster, and the rows of a batch"
     query.stop()
-    wait_for(lambda: cached(spark) == before, "the last roster to be let go", 30)
+    wait_for(lambda: cached(spark) == before, "the last roster to be let go")
 
 
 def test_counting_a_frame_keeps_nobody(spark: SparkSession) -> None:
@@ -96,7 +96,7 @@ class TestFiles:
         next(source.count(roster(), 1, 1))
         assert cached(spark) == before + 2
         source.stop()
-        wait_for(lambda: is_as_before(spark, before), "everything to be let go", 30)
+        wait_for(lambda: is_as_before(spark, before), "everything to be let go")
         assert list(source.count(roster(), 2, 1)) == []
 
     def test_nor_after_an_error(

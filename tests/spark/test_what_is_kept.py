@@ -42,9 +42,9 @@ def test_events_do_not_stay(spark: SparkSession, local_folder: Path, tmp_path: P
     out_since: dict[str, int] = {}
     longest = -1
     while longest < 0 or batches_of(checkpoint) < max(out_since.values()) + KEPT + 2:
-        name = names[len(sent)]
-        sent[name] = time.time()
-        feed.send((sent[name], name, "north"))
+        for name in names[len(sent) : len(sent) + 1]:
+            sent[name] = time.time()
+            feed.send((sent[name], name, "north"))
         time.sleep(0.2)
         released, batch = slots_of(out), batches_of(checkpoint)
         state = bytes_in(checkpoint / "state")
@@ -52,7 +52,7 @@ def test_events_do_not_stay(spark: SparkSession, local_folder: Path, tmp_path: P
             continue
         clock = clock_of(out)
         for name, since in sent.items():
-            if clock.slot_of(round(since * 1e6)) <= released[-1] and len(out_since) < 20:
+            if clock.slot_of(round(since * 1e6)) <= released[-1] and (longest < 0 or len(out_since) < 20):
                 out_since.setdefault(name, batch)
             if name in out_since and name.encode() in state:
                 longest = max(longest, batch - out_since[name])

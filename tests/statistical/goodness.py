@@ -76,6 +76,42 @@ def has_variance(draws: np.ndarray, variance: float) -> bool:
     return abs(centred.mean() - variance) <= Z_LIMIT * error
 
 
+CELLS = 4096  # of a vector that is looked at for repetitions
+WIDEST = 4_503_599  # sensitivity at θ = 1e-9: noise of scale 2^52, the largest there is
+LAG_ALPHA = 5e-11  # for all lags together
+
+
+def repetition(source: NoiseSource) -> str | None:
+    """Return how the cells of one vector of the widest noise depend on each other, or None if nothing shows.
+
+    No size |z| may occur twice, which finds blocks that repeat at any distance, with or without a change of sign. And the
+    signs of cells that are L apart agree as often as not, for every L with at least 128 such pairs. An honest source fails
+    with a probability below `repetition_alarm()`.
+    """
+    draws = source.laplace(permit_for([1], [1], sensitivity=WIDEST).for_sampling(1).noise, CELLS)
+    sizes, counts = np.unique(np.abs(draws), return_counts=True)
+    if len(sizes) < CELLS:
+        return f"{CELLS - len(sizes)} of {CELLS} cells have noise of another cell, one size {counts.max()} times"
+    signs = np.sign(draws)
+    for lag in range(1, CELLS - 127):
+        agreed = abs(int(signs[lag:] @ signs[:-lag]))
+        if agreed > math.sqrt(2 * (CELLS - lag) * math.log(2 * CELLS / LAG_ALPHA)):
+            return f"signs of cells {lag} apart agree or differ {agreed} times too often"
+    return None
+
+
+def repetition_alarm() -> float:
+    """Bound the probability that `repetition` calls independent noise dependent.
+
+    Sizes: the expected number of pairs with the same size, Σ P(|z| = k)² for each pair (Markov). Signs: products of signs
+    at one lag are bounded martingale differences, so the threshold bounds each lag by LAG_ALPHA / CELLS (Azuma).
+    """
+    scale = float(WIDEST * NANO)
+    q = math.exp(-1.0 / scale)
+    same = math.tanh(0.5 / scale) ** 2 * (1.0 - 4.0 * q * q / math.expm1(-2.0 / scale))
+    return math.comb(CELLS, 2) * same + LAG_ALPHA
+
+
 def draw_laplace(source: NoiseSource, scale: float, size: int) -> np.ndarray:
     """Draws with a permit for this scale."""
     threshold = round(NANO / scale)

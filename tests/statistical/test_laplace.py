@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.statistical.goodness import draw_laplace, fits_laplace, has_mean, has_variance
+from tests.statistical.goodness import (
+    draw_laplace,
+    fits_laplace,
+    has_mean,
+    has_variance,
+    repetition,
+    repetition_alarm,
+)
 from wevent import SecureNoise, SeededNoise
 from wevent.core.estimators.sampling import laplace_error
 
@@ -49,3 +59,27 @@ def test_the_cells_of_one_draw_are_independent(source: str) -> None:
     products = draws[:-1:2] * draws[1::2]
     assert has_mean(products, 0.0)
     assert has_mean(np.sign(draws[:-1:2]) * np.sign(draws[1::2]), 0.0)
+
+
+def test_nothing_repeats_in_a_vector_of_secure_noise() -> None:
+    assert repetition_alarm() < 1e-9
+    assert repetition(SecureNoise()) is None
+
+
+@pytest.mark.parametrize(
+    "dependent",
+    [
+        lambda draws: np.resize(draws[:64], len(draws)),
+        lambda draws: np.resize(draws[:3001], len(draws)),
+        lambda draws: np.append(draws[:2048], -draws[2047::-1]),
+        lambda draws: np.abs(draws) * np.resize(np.sign(draws[:500]), len(draws)),
+        lambda draws: np.where(np.arange(len(draws)) == 77, draws[4000], draws),
+    ],
+    ids=["blocks of 64", "blocks of 3001", "mirrored", "signs of 500", "one cell twice"],
+)
+def test_noise_whose_cells_depend_on_each_other_is_rejected(
+    dependent: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = SecureNoise.laplace
+    monkeypatch.setattr(SecureNoise, "laplace", lambda *asked: dependent(right(*asked)))
+    assert repetition(SecureNoise())

@@ -87,7 +87,7 @@ def drive(
     counts = _counts(publisher.population)
     for publish in script:
         if updates and publisher.slot in updates:
-            publisher.update(updates[publisher.slot])
+            publisher.update(updates[publisher.slot], turnover=1)
             counts = _counts(publisher.population)
         noise.publish = publish
         release = publisher.step(counts)

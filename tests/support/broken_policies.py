@@ -17,7 +17,7 @@ import wevent
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Budgets, History, Idle, Policy
-from wevent.core.permit import _GATE, Reservation
+from wevent.core.permit import Reservation
 from wevent.core.policies.absorption import Absorption
 from wevent.core.policies.distribution import Distribution
 from wevent.core.smoothers.hold import Hold
@@ -45,11 +45,11 @@ class UngatedLedger(Ledger):
 
     def __init__(self, population: wevent.Population, **options: Any) -> None:
         super().__init__(population, **options)
-        self._blank = Ledger(population, **options)
+        self._blank = lambda: Ledger(population, **options)
 
     def reserve(self, probe: Any, publication: Any, level: int = 0) -> Reservation:
-        self._blank.slot = self.slot
-        return self._blank.reserve(probe, publication, level)
+        self._live = self._blank().reserve(probe, publication, level)
+        return self._live
 
 
 class ProbeForgettingLedger(Ledger):
@@ -72,7 +72,8 @@ class AddingLedger(Ledger):
             asked = int(budgets[0][row]) + int(budgets[1][row])
             raise wevent.InsufficientBudget(self.rows[row], asked, int(self._remaining[row]))
         permits = None if probe is None else self._permit(budgets[0]), self._permit(budgets[1], level)
-        return Reservation(_GATE, self.slot, budgets, permits)
+        self._live = Reservation(self.slot, budgets, permits)
+        return self._live
 
 
 # --- broken policies --------------------------------------------------------------------------------------------------

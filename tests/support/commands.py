@@ -18,6 +18,8 @@ from wevent.cli import main
 START = "2026-01-01T00:00:00Z"
 CLOCK = ("--slot", "60s", "--start", START)
 PEOPLE = ("--requirements", "users.csv", "--cells", "4")
+PATIENCE_S = 600.0
+"""Limit of every wait of a test, far above what a busy machine needs: only a test that fails reaches it."""
 
 
 class Done:
@@ -53,7 +55,7 @@ def start(folder: Path, *arguments: str, **more: object) -> subprocess.Popen[str
 def run(folder: Path, *arguments: str, **more: object) -> Done:
     """A command as a process of its own, to its end."""
     child = start(folder, *arguments, **more)
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=PATIENCE_S)
     return Done(child.returncode, out or "", err or "")
 
 
@@ -102,9 +104,9 @@ def send(child: subprocess.Popen[str], *lines: str) -> None:
     child.stdin.flush()
 
 
-def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], what: str) -> None:
     """Wait until something holds."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
+
+from psycopg.errors import DeadlockDetected
 
 from tests.support.memory_journal import MemoryJournal, Place, Stored
 from tests.support.postgres_server import own_schema, shared_url
@@ -71,7 +74,7 @@ class InDatabase:
 
     def __init__(self, folder: Path) -> None:
         side = tempfile.mkdtemp(prefix="side", dir=folder.parent)  # outside of what the tests look at
-        place = journal_place(f"{shared_url()}?schema={own_schema()}&side={side}&lease=3")
+        place = journal_place(f"{shared_url()}?schema={own_schema()}&side={side}&lease=3600")
         assert isinstance(place, PostgresPlace)
         self.place = place
 
@@ -94,7 +97,10 @@ class InDatabase:
 def copy_schema(place: PostgresPlace, source: str, target: str) -> None:
     """Everything of a schema in place of what is in another one, as pg_dump and psql do it."""
     with connect(place, "test") as database:
-        database.execute(f"DROP SCHEMA IF EXISTS {target} CASCADE; CREATE SCHEMA {target}", prepare=False)
+        while True:
+            with suppress(DeadlockDetected):  # with somebody who reads it meanwhile
+                database.execute(f"DROP SCHEMA IF EXISTS {target} CASCADE; CREATE SCHEMA {target}", prepare=False)
+                break
         tables = database.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (source,)).fetchall()
         for (table,) in tables:
             database.execute(f"CREATE TABLE {target}.{table} (LIKE {source}.{table} INCLUDING ALL)")

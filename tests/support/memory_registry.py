@@ -117,6 +117,12 @@ class MemoryRegistry:
     def histories(self, users: Iterable[str]) -> Iterator[list[Membership]]:
         return (self._history(user) for user in users)
 
+    def turnover(self, slot: int) -> int:
+        rows = [row for history in self._stored().histories.values() for row in history]
+        joined = {row.user for row in rows if row.first == slot}
+        left = {row.user for row in rows if row.last == slot - 1}
+        return len(joined ^ left)
+
     def sizes(self, slot: int) -> dict[Key, ClassSize]:
         held: dict[Key, list[bool]] = {}
         for row in self._current():

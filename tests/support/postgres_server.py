@@ -26,6 +26,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from tests.support.commands import PATIENCE_S
+
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -96,11 +98,22 @@ class PostgresServer:
 
     def set_synchronous(self, names: str) -> None:
         """Which standbys have every commit before it is reported; none: ''."""
+        self.set("synchronous_standby_names", names)
+
+    def set(self, name: str, value: str | None) -> None:
+        """Change a setting, None: to what it is by default; whoever connects from now on has it."""
+        change = sql.SQL("ALTER SYSTEM RESET {}" if value is None else "ALTER SYSTEM SET {} = {}")
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(names)))
+            connection.execute(change.format(sql.Identifier(name), sql.Literal(value)))
+            before = self._loaded()
             connection.execute("SELECT pg_reload_conf()")
-            while connection.execute("SHOW synchronous_standby_names").fetchone() != (names,):
+            while self._loaded() == before:
                 time.sleep(0.01)
+
+    def _loaded(self) -> object:
+        """When the settings of a new connection were loaded."""
+        with psycopg.connect(self.url()) as connection:
+            return connection.execute("SELECT pg_conf_load_time()").fetchone()
 
     def url(self, database: str = "postgres", **query: object) -> str:
         """An address of it, with the password and these parameters."""
@@ -109,7 +122,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        self.run("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", self.folder / "log", "start")
+        self.run("pg_ctl", "-D", self.data, "-w", "-t", f"{PATIENCE_S:.0f}", "-l", self.folder / "log", "start")
 
     def _start_first(self) -> None:
         """Start it on a port that is free, which is its own from then on."""
@@ -128,7 +141,7 @@ class PostgresServer:
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: "fast" ends sessions, "immediate" is a crash."""
-        self.run("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
+        self.run("pg_ctl", "-D", self.data, "-w", "-t", f"{PATIENCE_S:.0f}", "-m", mode, "stop")
 
     def restart(self, mode: str = "immediate") -> None:
         """Stop and start it on the same port."""

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 
 from tests.support import commands
+from tests.support.commands import PATIENCE_S, wait_for
 
 CONFIGURATION = """
 slot = "{slot}"
@@ -45,7 +45,7 @@ class ServiceProcess:
     tokens: dict[str, str]
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.address, timeout=20)
+        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_S)
 
     @property
     def port(self) -> int:
@@ -70,18 +70,15 @@ class ServiceProcess:
     def committed(self) -> int:
         return int(self.ask("GET", "/v1/about").json()["committed"])
 
-    def wait_for(self, slot: int, timeout_s: float = 30.0) -> None:
+    def wait_for(self, slot: int) -> None:
         """Until a slot is released."""
-        deadline = time.monotonic() + timeout_s
-        while self.committed() < slot:
-            assert time.monotonic() < deadline, "no release came"
-            time.sleep(0.05)
+        wait_for(lambda: self.committed() >= slot, f"slot {slot}")
 
-    def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30.0) -> tuple[int, str]:
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """End it; its exit code and what it said on standard error."""
         self.client.close()
         self.child.send_signal(number)
-        said = self.child.communicate(timeout=timeout_s)[1]
+        said = self.child.communicate(timeout=PATIENCE_S)[1]
         return self.child.returncode, said
 
 

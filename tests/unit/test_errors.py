@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeventError], dict[str, Any]]] = 
     "a negative class": (lambda: Population({ONE: -1}), InvalidPopulation, {"requirement": ONE}),
     "a fractional class": (lambda: Population({ONE: 1.5}), InvalidPopulation, {"requirement": ONE}),  # type: ignore[dict-item]
     "no population": (lambda: Publisher({ONE: 3}, 2), InvalidPopulation, {}),  # type: ignore[arg-type]
-    "an update with no population": (lambda: publisher().update({ONE: 3}), InvalidPopulation, {}),  # type: ignore[arg-type]
+    "an update with no population": (lambda: publisher().update({ONE: 3}, turnover=3), InvalidPopulation, {}),  # type: ignore[arg-type]
     "zero cells": (lambda: Cells.of(0), InvalidCells, {"cells": 0}),
     "negative cells": (lambda: publisher(cells=-3), InvalidCells, {"cells": -3}),
     "an empty list of cells": (lambda: publisher(cells=[]), InvalidCells, {}),

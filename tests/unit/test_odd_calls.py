@@ -62,7 +62,7 @@ PUBLISHERS: dict[str, Case] = {
     "no mechanism": (lambda: Publisher(PEOPLE, 2, None), UnknownMechanism),  # type: ignore[arg-type]
     "several mechanisms": (lambda: Publisher(PEOPLE, 2, ["pft"]), UnknownMechanism),  # type: ignore[arg-type]
     "a total in words": (lambda: publisher(known_total="x", neighbours="replace"), InvalidOption),
-    "an update by dict": (lambda: publisher().update({ONE: 3}), InvalidPopulation),  # type: ignore[arg-type]
+    "an update by dict": (lambda: publisher().update({ONE: 3}, turnover=3), InvalidPopulation),  # type: ignore[arg-type]
     "a state in words": (lambda: Publisher.restore("x"), InvalidState),  # type: ignore[arg-type]
     "one number for all slots": (lambda: publisher().run(7), InvalidCounts),  # type: ignore[arg-type]
     "a level in words": (lambda: publisher().step([[1, 2]]).interval("x"), InvalidOption),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wevent.auditing.challenged import Challenged
+from wevent.auditing.exact.lives import Life
 from wevent.core.requirements import Population
 
 Undone = Callable[[], AbstractContextManager[Any]]
@@ -36,6 +37,7 @@ class Subject:
         undone: while it is entered, the code has the bug; a healthy subject has nothing to enter.
         challenged: the mechanism, for audits of mechanisms.
         population: one in which the bug costs something.
+        life: changes of that population, and restores, for the exact audit.
         script: decisions to force in each slot, p to publish and s to skip, for the audit of a journal's windows.
         lives: seeds of whole lives to begin with: in most nothing happens that the bug would spoil.
         command: the name of the bug that a command in a process of its own is to have.
@@ -46,6 +48,7 @@ class Subject:
     undone: Undone = nullcontext
     challenged: Challenged | None = None
     population: Population | None = None
+    life: Life = ()
     script: str = ""
     lives: tuple[int, ...] = ()
     command: str = ""

@@ -16,9 +16,9 @@ def _emitted_first() -> Undone:
     """Releases go out before they are stored: a crash in between, and the slot is drawn again."""
     commit = Publication._commit
 
-    def emit_and_commit(self: Publication, batch: Batch) -> None:
+    def emit_and_commit(self: Publication, batch: Batch) -> bool:
         self._output.emit(batch.records)
-        commit(self, batch)
+        return commit(self, batch)
 
     return together((Publication, "_commit", emit_and_commit))
 

@@ -139,6 +139,16 @@ def one_sample() -> Undone:
     return undone
 
 
+def in_blocks() -> Undone:
+    """Secure noise is drawn for 64 cells, and said again for the next."""
+    whole = SecureNoise.laplace
+
+    def laplace(self: SecureNoise, permit: Any, size: int) -> Any:
+        return np.resize(whole(self, permit, min(size, 64)), size)
+
+    return together((SecureNoise, "laplace", laplace))
+
+
 def _seeded() -> Challenged:
     whole = challenged("uniform")
     return Challenged(
@@ -226,5 +236,13 @@ MEASURING = (
         broken=_broken(_seeded()),
         healthy=_healthy("uniform"),
         audits=("journal", "black box: library"),
+    ),
+    Bug(
+        name="noise that repeats in blocks of 64 cells",
+        sentence="Secure noise is drawn for 64 cells and used again for the next 64: their differences are exact.",
+        origin="a review: a buffer of fixed size that is filled once",
+        broken=_broken(challenged("uniform"), undone=in_blocks()),
+        healthy=_healthy("uniform"),
+        audits=("noise", "black box: library"),
     ),
 )

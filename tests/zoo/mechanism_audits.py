@@ -7,13 +7,16 @@ import os
 import time
 from pathlib import Path
 
+from tests.statistical.goodness import repetition
 from tests.zoo.bug import Persistence, Subject
 from wevent.auditing.black_box.box_audit import audit_black_box
 from wevent.auditing.black_box.command_runs import CommandRuns
 from wevent.auditing.black_box.effort import Effort
 from wevent.auditing.black_box.library_runs import LibraryRuns
 from wevent.auditing.challenged import Finding
+from wevent.auditing.exact.cases import World
 from wevent.auditing.exact.exact_audit import audit_exactly
+from wevent.noise import SecureNoise
 
 ROOT = Path(__file__).parents[2]
 FIRST_S = 10.0  # how long the black box looks at first; twice as long each time after
@@ -23,7 +26,7 @@ def exact(subject: Subject, looking: Persistence, seed: int) -> str | None:
     """Likelihood ratios of transcripts under neighbouring streams, computed; searched and, where tiny, enumerated."""
     assert subject.challenged is not None
     assert subject.population is not None
-    worlds = [(subject.population, 2)] if subject.aided else None
+    worlds = [World(subject.population, 2, subject.life)] if subject.aided else None
     return _told(
         audit_exactly(
             subject.challenged,
@@ -35,6 +38,11 @@ def exact(subject: Subject, looking: Persistence, seed: int) -> str | None:
             worlds=worlds,
         )
     )
+
+
+def noise(subject: Subject, looking: Persistence, seed: int) -> str | None:
+    """A vector of secure noise with 4,096 cells: no value occurs twice, and signs do not follow each other at any lag."""
+    return repetition(SecureNoise())
 
 
 def library(subject: Subject, looking: Persistence, seed: int) -> str | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tests.support.broken_policies import TRAPS, AddingLedger, HugeOffer, Trap, UngatedLedger
-from tests.zoo.bug import Bug, Subject
-from wevent.auditing.challenged import Challenged
+from tests.zoo.bug import Bug, Subject, Undone, together
+from wevent.auditing.challenged import Challenged, challenged
+from wevent.auditing.exact.cases import LIVED, WIDE, World
 from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.estimators.sampling import Sampling
 from wevent.core.ledger import Ledger
@@ -40,7 +42,7 @@ def rebuilt(
         if ledger is not None:
             chosen = publisher._options
             given = {"sensitivity": chosen.sensitivity, "cells_per_user": chosen.max_cells_per_user}
-            publisher.ledger = ledger(population, **given)
+            publisher._ledger = ledger(population, **given)
         return publisher
 
     return Challenged(name, make, options)
@@ -83,6 +85,38 @@ def _wrapping(ledger: Callable[..., Ledger]) -> Subject:
         refund=True,
     )
     return Subject(challenged=one, population=Population({Requirement(4, "0.8"): 100}), script="pppp")
+
+
+def short_ring() -> Undone:
+    """The ledger keeps charges for 64 slots, also of wider windows."""
+    open_next = Ledger._open_next
+
+    def forgetting(self: Ledger) -> None:
+        if self.slot >= 64:
+            wide = self._twice_windows > 64
+            place = self._offsets + (self.slot - 63) % self._twice_windows
+            self._sums -= self._charges[place] * wide
+            self._charges[place] *= ~wide
+        open_next(self)
+
+    return together((Ledger, "_open_next", forgetting))
+
+
+def lone_forgotten() -> Undone:
+    """An update drops rows with one member or none that are in no new population, whatever they owe."""
+    update = Ledger.update
+
+    def forgetting(self: Ledger, population: Population, keep: Any = None) -> Any:
+        self._sums[np.tile(self.sizes <= 1, 2)] = 0
+        return update(self, population, keep)
+
+    return together((Ledger, "update", forgetting))
+
+
+def _ledger(world: World, undone: Undone = nullcontext, script: str = "") -> Subject:
+    return Subject(
+        undone=undone, challenged=challenged("pbd"), population=world.population, life=world.life, script=script
+    )
 
 
 SPENDING = (
@@ -128,5 +162,21 @@ SPENDING = (
         broken=_wrapping(AddingLedger),
         healthy=_wrapping(Ledger),
         audits=("journal", "exact", "black box: library"),
+    ),
+    Bug(
+        name="charges forgotten after 64 slots",
+        sentence="The ledger keeps the charges of 64 slots, and a window of 70 begins anew within itself.",
+        origin="a review: a ring of fixed length, or a bit mask",
+        broken=_ledger(WIDE, short_ring(), script="p" * 72),
+        healthy=_ledger(WIDE, script="p" * 72),
+        audits=("journal", "exact"),
+    ),
+    Bug(
+        name="charges of a class of one or none forgotten",
+        sentence="A class without its last member loses its charges at the next update, and returns with a whole budget.",
+        origin="a review: an update that keeps rows with members only",
+        broken=_ledger(LIVED, lone_forgotten()),
+        healthy=_ledger(LIVED),
+        audits=("exact",),
     ),
 )

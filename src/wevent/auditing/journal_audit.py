@@ -166,11 +166,8 @@ class _Audit:
                 self._add(own.committed, f"another release of it is noted in {self._outside.place}: two copies went on")
 
     def _check_people(self, committed: int) -> None:
-        """Every membership history, in journals whose format has them."""
+        """Every membership history."""
         database = self._database
-        if database.format < 2:
-            self._report.unsafe.append("memberships of the first format are not audited: publish brings it up to date")
-            return
         facts: dict[str, Any] = dict(database.rows("SELECT name, value FROM facts"))
         epochs = [
             EpochRow(
@@ -314,7 +311,7 @@ class _Audit:
         """Another population is in force from this slot on."""
         self._close_stretch()
         data = _stored_bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
-        self._population = json.loads(data)
+        self._population = json.loads(data)["classes"]
         rows = [(window, nano) for window, nano, *_ in self._population]
         if rows != sorted(set(rows)):
             self._add(slot, "the classes are not in order")

@@ -18,7 +18,7 @@ from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, psycopg_needed
 from wevent.journal.sqlite.reading import open_for_reading
 
-_APPLICATION, _FORMAT = 0x77657674, 2
+_APPLICATION, _FORMAT = 0x77657674, 3
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, zlib.error, struct.error)
 _ONE_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout TO 0"
 
@@ -64,8 +64,8 @@ def opened_file(path: Path) -> Iterator[OpenedJournal]:
             if connection.pragma("application_id") != _APPLICATION:
                 _refuse(path, "another kind of file")
             journal = _File(connection)
-            if journal.format > _FORMAT:
-                _refuse(path, "one from a newer wevent")
+            if journal.format != _FORMAT:
+                _refuse(path, f"one from {'a newer' if journal.format > _FORMAT else 'an earlier'} wevent")
             connection.execute("BEGIN")
             yield journal
         finally:
@@ -111,8 +111,8 @@ def opened_database(place: PostgresPlace) -> Iterator[OpenedJournal]:
         journal = _Schema(connection)
         found = list(journal.rows("SELECT value FROM facts WHERE name = 'format'"))
         journal.format = int(found[0][0]) if found else _FORMAT + 1
-        if journal.format > _FORMAT:
-            _refuse(place, "one from a newer wevent")
+        if journal.format != _FORMAT:
+            _refuse(place, f"one from {'a newer' if journal.format > _FORMAT else 'an earlier'} wevent")
         yield journal
     except InvalidJournal:
         raise

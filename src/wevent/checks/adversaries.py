@@ -63,26 +63,29 @@ class ScriptedDraws:
 
 
 class Failing(ScriptedDraws):
-    """No entropy: every draw raises while it is broken."""
+    """No entropy: while it is broken, every draw raises after its permit was redeemed."""
 
     def __init__(self) -> None:
         super().__init__([0])
         self.broken = True
 
     def laplace(self, permit: NoisePermit, size: int) -> IntArray:
-        """Fails, or draws nothing."""
+        """Fail, or draw nothing."""
+        draws = super().laplace(permit, size)
         self._fail()
-        return super().laplace(permit, size)
+        return draws
 
     def binomial(self, counts: IntArray, permit: SamplingPermit) -> IntArray:
-        """Fails, or keeps everyone."""
+        """Fail, or keep everyone."""
+        kept = super().binomial(counts, permit)
         self._fail()
-        return super().binomial(counts, permit)
+        return kept
 
     def respond(self, counts: IntArray, permit: ResponsePermit) -> IntArray:
-        """Fails, or answers truly."""
+        """Fail, or answer truly."""
+        reports = super().respond(counts, permit)
         self._fail()
-        return super().respond(counts, permit)
+        return reports
 
     def _fail(self) -> None:
         if self.broken:

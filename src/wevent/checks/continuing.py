@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from wevent.checks.adversaries import Failing, ScriptedDraws
+from wevent.checks.adversaries import Failing
 from wevent.checks.spending import expect_windows_hold
 from wevent.checks.subject import (
     CELLS,
@@ -62,14 +62,14 @@ def restored_after_an_update(subject: Subject) -> None:
     for after in (0, 1, 4):
         whole = subject.publisher()
         list(whole.run(subject.stream(9)))
-        whole.update(fewer)
+        whole.update(fewer, turnover=1)
         list(whole.run(subject.stream(after, fewer)))
         continued = Publisher.restore(whole.state())
         expect_same_state(whole, continued, "restoring after an update")
         expect(continued.population == fewer, "the population in force to be stored", continued.population)
         for population in (fewer, more, fewer):
             for publisher in (whole, continued):
-                publisher.update(population)
+                publisher.update(population, turnover=1)
             first, second = (plain(publisher.run(subject.stream(15, population))) for publisher in (whole, continued))
             expect_same_releases(first, second, "the same after an update and a restart")
             spent = whole.ledger.spent().tolist(), continued.ledger.spent().tolist()
@@ -115,34 +115,44 @@ def secure_noise(subject: Subject) -> None:
 
 
 def errors_change_nothing(subject: Subject) -> None:
-    """Counts that cannot be, a population of nobody and noise that fails leave the slot open and everything as it was."""
+    """Impossible counts and an empty population change nothing; a draw that fails is charged and not repeated."""
     disturbed, quiet = subject.publisher(), subject.publisher()
     for slot, counts in enumerate(subject.stream(12), start=1):
         before = disturbed.state()
         _expect_refused(InvalidCounts, partial(disturbed.step, -1 - counts), slot)
-        _expect_refused(InvalidPopulation, lambda: disturbed.update(Population({})), slot)
+        _expect_refused(InvalidPopulation, lambda: disturbed.update(Population({}), turnover=0), slot)
         expect(disturbed.state() == before, "an error to change nothing", "another state", slot)
         first, second = quiet.step(counts), disturbed.step(counts)
         expect_same_releases(plain([first]), plain([second]), "the same after an error")
     expect_same_state(quiet, disturbed, "errors")
-    _expect_failed_draws_leave_nothing(subject)
+    _expect_failed_draws_are_charged(subject)
 
 
-def _expect_failed_draws_leave_nothing(subject: Subject) -> None:
-    """In every slot the first draw fails; a slot that draws nothing goes by."""
+def _expect_failed_draws_are_charged(subject: Subject) -> None:
+    """In every slot the first draw fails: the slot charges what it reserved for the draw and is not drawn again (spec 4)."""
     noise = Failing()
-    disturbed, quiet = subject.publisher(noise), subject.publisher(ScriptedDraws([0]))
+    publisher = subject.publisher(noise)
     counts = np.full((len(EVERYONE), len(CELLS)), 20)
+    spent: list[list[int]] = [[] for _ in EVERYONE.classes]
     for slot in range(1, 2 * LONG.window + 1):
-        before = disturbed.state()
+        failed = False
         noise.broken = True
+        before = publisher.ledger.remaining()
         try:
-            release = disturbed.step(counts)
+            release = publisher.step(counts)
         except OSError:
-            expect(disturbed.state() == before, "a failed draw to change nothing", "another state", slot)
+            failed = True
+            drawn = before - publisher.ledger.remaining()
+            expect(bool((drawn > 0).any()), "a failed draw to be charged", "a free one", slot)
             noise.broken = False
-            release = disturbed.step(counts)
-        expect_same_releases(plain([quiet.step(counts)]), plain([release]), "the same after a failed draw")
+            release = publisher.step(counts)
+            expect(not release.fresh, "no second draw in a slot whose draw failed", "a fresh release", slot)
+            expect_same(drawn.tolist(), release.charges.tolist(), "the release to state the charges", slot)
+        expect(failed or not release.fresh, "a release without a draw to repeat", "a fresh release", slot)
+        for row, charge in enumerate(release.charges.tolist()):
+            spent[row].append(charge)
+    for row, requirement in enumerate(EVERYONE.classes):
+        expect_windows_hold(requirement, spent[row])
 
 
 def _expect_refused(kind: type[WeventError], call: Callable[[], object], slot: int) -> None:

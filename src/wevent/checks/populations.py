@@ -46,10 +46,10 @@ def _leave(subject: Subject, away: int) -> None:
     expect_owed()
     expect(sum(book) > 0, "something to be charged in eleven slots", "nothing")
     rest = Population({SHORT: 300, MIDDLE: 200})
-    publisher.update(rest)
+    publisher.update(rest, turnover=1)
     shared = subject.row.shared_budget
     book += [int(release.charges[0]) if shared else 0 for release in publisher.run(subject.stream(away, rest))]
-    publisher.update(EVERYONE)
+    publisher.update(EVERYONE, turnover=1)
     owed = expect_owed()
     if away >= LONG.window - 1 and not shared:
         expect_same(0, owed, f"nothing to be owed after {away} slots", publisher.slot)
@@ -65,7 +65,7 @@ def any_population(subject: Subject) -> None:
     for _ in range(40):
         members = [requirement for requirement in EVERYONE.classes if random.random() < 0.6] or [LONG]
         population = Population({requirement: int(random.integers(0, 300)) for requirement in members})
-        publisher.update(population)
+        publisher.update(population, turnover=1)
         for release in publisher.run(subject.stream(int(random.integers(1, 5)), population)):
             charges = release.charges.tolist()
             shared = not subject.row.shared_budget or len(set(charges)) == 1
@@ -76,7 +76,7 @@ def any_population(subject: Subject) -> None:
     for requirement, book in books.items():
         expect_windows_hold(requirement, book)
         expect(sum(book) > 0, f"{requirement} to be charged at all", "no charge")
-    publisher.update(Population({LONG: 0}))  # nobody is left
+    publisher.update(Population({LONG: 0}), turnover=1)  # nobody is left
     expect(publisher.step([[0, 0, 0]]).slot > 40, "a slot of nobody to go by", "none")
 
 
@@ -84,7 +84,7 @@ def same_population(subject: Subject) -> None:
     """An update to the population in force changes nothing."""
     quiet, updated = subject.publisher(), subject.publisher()
     for counts in subject.stream(25):
-        updated.update(Population(dict(EVERYONE.items())))
+        updated.update(Population(dict(EVERYONE.items())), turnover=0)
         first, second = plain([quiet.step(counts)]), plain([updated.step(counts)])
         expect_same_releases(first, second, "the same after an update to the same population")
     expect_same_state(quiet, updated, "an update to the same population")

@@ -82,7 +82,9 @@ def _ask(
     for index in range(subject.slots):
         if moving and index % 3 == 2:
             members = [requirement for requirement in (SHORT, MIDDLE, LONG) if random.random() < 0.6] or [LONG]
-            publisher.update(Population({requirement: int(random.integers(0, 300)) for requirement in members}))
+            publisher.update(
+                Population({requirement: int(random.integers(0, 300)) for requirement in members}), turnover=10
+            )
         seen.clear()
         release = publisher.step(next(subject.stream(1, publisher.population)))
         (asked,) = seen

@@ -15,7 +15,10 @@ from wevent.cli.loudness import say_how_loud
 from wevent.cli.mistakes import check_text, of_the_system
 from wevent.cli.standard_output import guarded
 from wevent.cli.suggesting import SuggestingGroup
-from wevent.errors import WeventError
+from wevent.errors import StorageFailed, WeventError
+
+TEMPORARY = 75
+"""Exit code of a fault that may pass without a person (EX_TEMPFAIL)."""
 
 _COMMANDS = {
     "compare": "Compare mechanisms on a stream whose truth is known.",
@@ -68,7 +71,8 @@ class _LazyGroup(SuggestingGroup):
 def cli() -> None:
     """Live histograms of user event streams under personalised w-event differential privacy.
 
-    Exit codes: 0 fine, 1 a finding, 2 a mistake in the input or a failing disk, 3 an audit that cannot say, 130 interrupted.
+    Exit codes: 0 fine, 1 a finding, 2 a fault that needs a person, 3 an audit that cannot say, 75 a fault that may pass
+    (a full disk, a database that is away: run the same command again), 130 interrupted.
 
     Every command has --help, --quiet and --verbose; those that print facts have --json. The tab key completes after
     eval "$(_WEVENT_COMPLETE=bash_source wevent)" in bash; zsh_source and fish_source for other shells.
@@ -79,12 +83,12 @@ say_how_loud(cli)
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    """Run a command; its exit code. A user's mistake is one sentence and exit code 2."""
+    """Run a command; its exit code. A user's mistake is one sentence and exit code 2, a fault that may pass 75."""
     try:
         return guarded(lambda: _run(arguments))
     except WeventError as error:
         click.echo(f"Error: {error}", err=True)
-        return 2
+        return TEMPORARY if isinstance(error, StorageFailed) and error.passing else 2
 
 
 def _run(arguments: Sequence[str] | None) -> int:

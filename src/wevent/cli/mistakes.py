@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from wevent.errors import InvalidOption, StorageFailed, WeventError
+from wevent.errors import InvalidOption, StorageFailed, WeventError, may_pass
 
 _SHOWN = 60  # characters of a path
 _CIRCUMSTANCES = {
@@ -58,4 +58,4 @@ def of_the_system(error: OSError) -> WeventError:
     path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else str(error.filename)
     shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}…"
     received = (error.strerror or "an error").lower()
-    return StorageFailed(f"to use {shown!r}", received, _CIRCUMSTANCES[error.errno], path=path)
+    return StorageFailed(f"to use {shown!r}", received, _CIRCUMSTANCES[error.errno], path=path, passing=may_pass(error))

@@ -13,7 +13,7 @@ import click
 
 from wevent.cli.loudness import is_quiet
 from wevent.cli.plain_signs import PLAIN_ASCII, PLAINLY
-from wevent.errors import ReaderGone, StorageFailed
+from wevent.errors import ReaderGone, StorageFailed, may_pass
 
 _STANDARD = (0, 1, 2)
 
@@ -35,6 +35,7 @@ class _Guarded(io.FileIO):
                 f"a standard output that cannot be written ({error.strerror or 'an error'})",
                 "Make room where it goes and run the same command again.",
                 path="-",
+                passing=may_pass(error),
             ) from None
 
 

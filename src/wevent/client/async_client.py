@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from wevent.client import calls, returned
 from wevent.client.calls import Call, Place, Reply, User
-from wevent.client.encoding import Events
+from wevent.client.encoding import Events, event_lines
 from wevent.client.failures import refused
 from wevent.client.following import Follower
 from wevent.client.patience import LATER, UNTOUCHED, Patience
 from wevent.client.wire import KEPT_S, STREAM_SILENCE_S, Address, is_hopeless, reason_of, was_sent
-from wevent.errors import WeventError
+from wevent.errors import ServiceRefused, WeventError
 
 with suppress(ImportError):  # an extra: `Address` says so
     import anyio
@@ -148,12 +148,21 @@ class AsyncClient:
     async def send(self, events: Events, *, batch_id: str | None = None) -> returned.BatchResult:
         """Send one batch; returns when every accepted event is durable.
 
+        A batch that the service refuses for its size is sent in parts. An event that cannot be sent is one rejected record.
+
         Args:
             events: objects with a time, a user and a cell, or lines of NDJSON as bytes.
             batch_id: the same in every attempt, also in a later run of your program; None: a digest of the events. The
                 same id with other events is refused.
         """
-        return await self._run(calls.send(events, batch_id))
+        return await self._send(event_lines(events), batch_id)
+
+    async def _send(self, lines: bytes, batch_id: str | None) -> returned.BatchResult:
+        try:
+            return await self._run(calls.send(lines, batch_id))
+        except ServiceRefused as refusal:
+            parts = calls.split(refusal, lines, batch_id)
+        return calls.added_up([await self._send(*part) for part in parts])
 
     async def set_requirement(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,10 +15,11 @@ import msgspec
 from wevent.client import returned
 from wevent.client.encoding import Events, compressed, digest_id, event_lines, moment
 from wevent.client.failures import unreadable
-from wevent.errors import InvalidOption
+from wevent.errors import InvalidOption, ServiceRefused
 
 Reply = TypeVar("Reply")
 _BATCH_ID = re.compile(r"[!-~]{1,200}")
+_LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
 User = str | int
 Place = int | str | datetime
 """A slot by its number, or by a time in it."""
@@ -102,6 +104,32 @@ def send(events: Events, batch_id: str | None) -> Call[returned.BatchResult]:
     if content is not lines:
         headers["content-encoding"] = "gzip"
     return Call("POST", "/v1/events", _reader(returned.BatchResult), headers=headers, content=content)
+
+
+def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[tuple[bytes, str | None]]:
+    """Return the halves of a batch that was refused for its size, each with an id of its own; none for a single line.
+
+    A half gets the same id in every attempt, also if the whole batch is sent again.
+
+    Raises:
+        ServiceRefused: if the batch was refused for another reason.
+    """
+    if refusal.facts["status"] != 413 or len(lines) <= _LEAST_LIMIT:
+        raise refusal
+    middle = len(lines) // 2
+    cut = lines.rfind(b"\n", 0, middle) + 1 or lines.find(b"\n", middle) + 1
+    if cut == len(lines):
+        return []
+    halves = [lines[:cut], lines[cut:]]
+    return [(half, batch_id and digest_id(batch_id.encode() + b"\n" + half)) for half in halves]
+
+
+def added_up(results: Sequence[returned.BatchResult]) -> returned.BatchResult:
+    """Return the result of a batch from the results of its parts; without any, the batch is one record too long to send."""
+    if not results:
+        return returned.BatchResult(0, {"no_record": 1})
+    rejected = sum((Counter(result.rejected) for result in results), Counter[str]())
+    return returned.BatchResult(sum(result.accepted for result in results), dict(rejected))
 
 
 def set_requirement(user: User | None, wish: Mapping[str, Any], dry_run: bool) -> Call[returned.ChoiceResult]:

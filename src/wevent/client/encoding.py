@@ -10,43 +10,46 @@ from typing import Any
 
 import msgspec
 
-from wevent.errors import InvalidEvents, InvalidOption
+from wevent.errors import InvalidOption
 
 Events = bytes | Iterable[Mapping[str, Any]]
 """Lines of NDJSON as bytes, or objects with a time, a user and a cell."""
 
 _WORTH_COMPRESSING = 1024
+_UNSENDABLE = (TypeError, ValueError, RecursionError)
 
 
 def event_lines(events: Events) -> bytes:
-    r"""Lines of NDJSON, each ended by a newline.
+    r"""Return lines of NDJSON, each ended by a newline.
 
-    >>> event_lines([{"time": 1767225610, "user": 17, "cell": "north"}])
-    b'{"time":1767225610,"user":17,"cell":"north"}\n'
+    An event that JSON cannot express becomes `null`, and a time without an offset stays without: the service rejects
+    that record alone, and its answer counts it.
 
-    Raises:
-        InvalidEvents: for a time without an offset, or a value that JSON has no word for.
+    >>> event_lines([{"time": 1767225610, "user": 17, "cell": "north"}, {"user": "\ud800"}])
+    b'{"time":1767225610,"user":17,"cell":"north"}\nnull\n'
     """
     if isinstance(events, bytes):
         return events if events.endswith(b"\n") or not events else events + b"\n"
+    encoder = msgspec.json.Encoder()
     rows = [_timed(event) for event in events]
     try:
-        return msgspec.json.Encoder().encode_lines(rows)
-    except (TypeError, ValueError, RecursionError):  # the message may quote what somebody did
-        raise _no_events() from None
+        return encoder.encode_lines(rows)
+    except _UNSENDABLE:
+        return b"".join(_line(encoder, row) + b"\n" for row in rows)
 
 
-def _timed(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Times with their offset, as text."""
+def _line(encoder: msgspec.json.Encoder, row: Any) -> bytes:
+    try:
+        return encoder.encode(row)
+    except _UNSENDABLE:
+        return b"null"
+
+
+def _timed(event: Any) -> Any:
+    """Return an event with its times as text."""
     if not isinstance(event, Mapping):
-        raise _no_events()
-    return {name: moment(value) if isinstance(value, datetime) else value for name, value in event.items()}
-
-
-def _no_events() -> InvalidEvents:
-    return InvalidEvents(
-        "events as objects of text, numbers and times", "another value", "Send a time, a user and a cell of each."
-    )
+        return None
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in event.items()}
 
 
 def moment(time: datetime) -> str:

@@ -4,6 +4,9 @@ For each class it keeps the charges of the last w − 1 slots, dissimilarity and
 counts are touched the mechanism reserves the most the slot may charge; a reservation that would take any class's window
 above its epsilon is refused. What is charged is stored at commit and never exceeds the reservation. So a wrong policy
 can waste accuracy, never privacy.
+
+A slot has at most one live reservation. A new one ends the one before, and if noise was drawn from that one, the draw is
+charged at once and the slot gets no further draw: it repeats the last release.
 """
 
 from __future__ import annotations
@@ -14,25 +17,61 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_copy, frozen_ints
 from wevent.core.limits import MAX_SLOT
-from wevent.core.permit import _GATE, Permit, PermitMisused, Reservation
+from wevent.core.permit import Permit, PermitMisused, Reservation, _Gate
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InsufficientBudget, InvalidState
 
 Exported = tuple[list[tuple[int, int]], bytes]
 _INT64 = np.dtype(np.int64)
+_NO_SLOTS: IntArray = np.zeros(0, dtype=np.int64)
+_SHORT = 1024  # slots of a window that are not worth examining
+_EXAMINED = 1 << 18  # slots × rows at once, which bounds memory
 
 
 class LedgerView:
     """What a policy is handed of a ledger for one slot: numbers that cannot be changed, and nothing that spends."""
 
-    __slots__ = ("charged", "epsilons", "forecast", "halves", "publication_spent", "shares", "sizes", "windows")
+    __slots__ = (
+        "charged",
+        "epsilons",
+        "forecast",
+        "halves",
+        "publication_spent",
+        "shares",
+        "sizes",
+        "typical_sizes",
+        "windows",
+    )
 
     def __init__(self, ledger: Ledger) -> None:
         self.windows, self.epsilons = ledger.windows, ledger.epsilons
-        self.halves, self.shares, self.sizes = ledger.halves, ledger.shares, ledger.sizes
+        self.halves, self.shares = ledger.halves, ledger.shares
+        self.sizes, self.typical_sizes = ledger.sizes, ledger.typical_sizes
         self.charged = ledger.charged
         self.publication_spent: IntArray = np.frombuffer(ledger.publication_spent.tobytes(), dtype=np.int64)
         self.forecast = lambda delays: ledger.forecast(delays)
+
+
+class PublicLedger:
+    """Read-only view of a publisher's ledger, always current."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @property
+    def rows(self) -> tuple[Requirement, ...]:
+        """Requirements with a history of charges, ascending."""
+        return self._ledger.rows
+
+    def spent(self) -> IntArray:
+        """Return the nano-epsilons that each class of the population was charged in the last w − 1 slots."""
+        return self._ledger.spent().copy()
+
+    def remaining(self) -> IntArray:
+        """Return the nano-epsilons that each class of the population may still be charged in the next slot."""
+        return self._ledger.remaining()
 
 
 class Ledger:
@@ -56,6 +95,7 @@ class Ledger:
         publication_spent: publication charges of the last w_g − 1 slots per row.
         charged: whether the row is charged at all: it has a class in the population, or is pinned.
         sizes: registered users per row, 0 for a row without a class in the population.
+        typical_sizes: the same without the rarest requirements, see `count_typical`.
         nothing: a charge of 0 per row.
     """
 
@@ -66,6 +106,7 @@ class Ledger:
     publication_spent: IntArray
     charged: BoolArray
     sizes: IntArray
+    typical_sizes: IntArray
     nothing: IntArray
 
     def __init__(
@@ -80,6 +121,9 @@ class Ledger:
         self._sensitivity = sensitivity
         self._cells_per_user = cells_per_user
         self._pinned = frozenset(pinned)
+        self._live: Reservation | None = None
+        self._forfeits = False  # whether a draw of the open slot failed and was charged
+        self._charged_slots = _NO_SLOTS, 1  # of those before the second number; kept by `forecast`
         self._lay_out(population, sorted({*population.classes, *self._pinned}))
 
     @property
@@ -104,18 +148,49 @@ class Ledger:
 
         Accuracy only: what is really charged goes through `reserve`.
         """
-        windows, first = self.windows[:, None], self._offsets[: len(self._rows), None]
-        half = len(self._charges) // 2  # publication charges follow the probe charges
-        before = np.zeros(half + 1, dtype=np.int64)  # the sum of all places before this one
-        np.cumsum(self._charges[:half] + self._charges[half:], out=before[1:])
-        # of a window that ends `delay` slots from now, the last w − 1 − delay slots before the open one are over
-        now = self.slot % windows
-        start = now - np.maximum(windows - 1 - delays, 0)
-        around = start < 0  # they began in the places before the first: at the row's end
-        start += windows * around
-        spent = before[first + now] - before[first + start] + around * (before[first + windows] - before[first])
-        remaining: IntArray = self.epsilons[:, None] - spent
+        now = (self.epsilons - self._probe_spent - self.publication_spent)[:, None]
+        if not delays.any():
+            return np.repeat(now, len(delays), axis=1)
+        charged = self._find_charged_slots()
+        first, starts, _, charges = self._held(charged)
+        before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(charges)))
+        over = np.searchsorted(charged, self.slot - self.windows[:, None] + delays, side="right")  # by then
+        regained = before[starts[:, None] + over - first[:, None]] - before[starts[:, None]]
+        remaining: IntArray = now + regained
         return remaining
+
+    def _find_charged_slots(self) -> IntArray:
+        """Return the slots within the longest window that charged any row, ascending; each slot is examined once.
+
+        Slots without charges may be among them; where windows are short, all are.
+        """
+        oldest = self.slot - int(self.windows[-1])  # has left every window: rows ascend by theirs
+        if self.slot - oldest <= _SHORT:
+            return np.arange(max(oldest + 1, 1), self.slot)
+        known, examined = self._charged_slots
+        found = [known[known > oldest]]
+        at_once = max(1, _EXAMINED // len(self._rows))
+        for begin in range(max(examined, oldest + 1, 1), self.slot, at_once):
+            slots = np.arange(begin, min(begin + at_once, self.slot))
+            _, _, places, charges = self._held(slots)
+            found.append(slots[np.unique(places[charges > 0])])
+        self._charged_slots = np.concatenate(found), self.slot
+        return self._charged_slots[0]
+
+    def _held(self, slots: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Return the charges of some slots before the open one, ascending, as far as windows hold them: row after row.
+
+        Returns:
+            The first slot that each row holds, as a place in `slots`; where each row starts; the place in `slots` and the
+            charge of every entry.
+        """
+        first = np.searchsorted(slots, self.slot - self.windows, side="right")
+        numbers = len(slots) - first
+        starts = np.cumsum(numbers) - numbers
+        rows = np.repeat(np.arange(len(numbers)), numbers)
+        places = np.arange(len(rows)) + (first - starts)[rows]
+        kept = self._offsets[rows] + slots[places] % self.windows[rows]
+        return first, starts, places, self._charges[kept] + self._charges[kept + len(self._charges) // 2]
 
     def with_classes(self, values: IntArray, class_values: IntArray) -> IntArray:
         """A copy of a per-row array in which the population's classes have these values instead."""
@@ -137,16 +212,19 @@ class Ledger:
 
         Returns:
             The reservation with a permit for each part. Rows without members that are not pinned are reserved nothing.
+            It is the only live one: permits of an earlier reservation of the slot have ended.
 
         Raises:
-            InsufficientBudget: naming the first row whose window would be overspent; nothing changes.
+            InsufficientBudget: naming the first row whose window would be overspent, or if noise was drawn in this slot
+                for an earlier reservation: the draw is charged in full and not repeated.
         """
+        self.abandon()
         if type(level) is not int or level < 0:
             raise PermitMisused("a level is a whole number of nano-epsilons, 0 or more")
         probe_budgets = self._checked(probe)
         publication_budgets = self._checked(publication)
         # each part against what remains, before anything is added: a sum of two huge offers would wrap
-        exceeding = probe_budgets > self._remaining
+        exceeding = (probe_budgets > self._remaining) | self._forfeits
         if publication is not None:
             exceeding |= publication_budgets > self._remaining - probe_budgets
         if any_true(exceeding):
@@ -157,30 +235,56 @@ class Ledger:
             None if probe is None else self._permit(probe_budgets),
             None if publication is None else self._permit(publication_budgets, level),
         )
-        return Reservation(_GATE, self.slot, (probe_budgets, publication_budgets), permits)
+        self._live = Reservation(self.slot, (probe_budgets, publication_budgets), permits)
+        return self._live
+
+    def abandon(self) -> None:
+        """End the live reservation, if there is one, and charge what was drawn from it (spec 4).
+
+        Charges e¹ to every row if the probe was drawn and e² if the publication was. The slot then gets no further draw.
+        """
+        live, self._live = self._live, None
+        if live is None:
+            return
+        probe_drawn, publication_drawn = live.end()
+        if probe_drawn or publication_drawn:
+            self._store(
+                live.probe_budgets if probe_drawn else self.nothing,
+                live.publication_budgets if publication_drawn else self.nothing,
+            )
+            self._forfeits = True
+            self._update_remaining()
+
+    @property
+    def forfeited(self) -> tuple[IntArray, IntArray]:
+        """Probe and publication charges per row of a draw that failed in the open slot; zeros if none did."""
+        charges = self._charges[self._places]
+        return charges[: len(self._rows)], charges[len(self._rows) :]
 
     def commit(self, reservation: Reservation | None, publication_charges: IntArray | None) -> None:
         """Store the open slot's charges and open the next slot.
 
         The probe is charged in full whenever it was reserved. The publication charges are given per row, None without a
-        publication. Without a reservation (refused) the slot charges nothing.
+        publication. Without a reservation (refused) the slot charges only what was forfeited.
 
         Raises:
-            PermitMisused: if the reservation is of another slot or is exceeded, or a charge is malformed.
+            PermitMisused: if the reservation is not the live one or is exceeded, or a charge is malformed.
         """
         if reservation is None:
             if publication_charges is not None:
                 raise PermitMisused("a charge exceeds its reservation")
-        elif type(reservation) is not Reservation:
-            raise PermitMisused("a reservation comes from Ledger.reserve")
-        elif reservation.slot != self.slot:
-            raise PermitMisused(f"a reservation for slot {reservation.slot} cannot be charged in slot {self.slot}")
+            self.abandon()
+        elif reservation is not self._live:
+            raise PermitMisused("a charge belongs to the live reservation of the slot")
         else:
-            charges = self.nothing if publication_charges is None else self._charged(reservation, publication_charges)
+            _, drawn = reservation.end()
+            if publication_charges is None:
+                charges = reservation.publication_budgets if drawn else self.nothing
+            else:
+                charges = self._charged(reservation, publication_charges)
             self._store(reservation.probe_budgets, charges)
-            reservation.end()
-        self.slot += 1
-        self._retire()
+            self._live = None
+        self._open_next()
 
     def replay(self, probe_charges: IntArray, publication_charges: IntArray) -> None:
         """Store the charges of a slot that a journal has already committed, and open the next slot (spec 10).
@@ -192,9 +296,10 @@ class Ledger:
             InvalidState: if they are no charges that this ledger's gate could have let through in one slot.
         """
         probe, publication = self.check_charges(probe_charges, publication_charges)
-        self._store(self.with_classes(self.nothing, probe), self.with_classes(self.nothing, publication))
-        self.slot += 1
-        self._retire()
+        self.abandon()
+        charges = self.with_classes(self.nothing, probe), self.with_classes(self.nothing, publication)
+        self._store(*(np.maximum(one - known, 0) for one, known in zip(charges, self.forfeited, strict=True)))
+        self._open_next()
 
     def check_charges(self, probe_charges: IntArray, publication_charges: IntArray) -> tuple[IntArray, IntArray]:
         """Whether charges per class of the population, as a journal has them, could be those of one slot; copies of them.
@@ -220,6 +325,7 @@ class Ledger:
         Returns:
             For each new row the old row of the same requirement, or -1.
         """
+        self.abandon()
         old_rows, old_offsets, old_charges = self._rows, self._offsets, self._charges
         owing = self._probe_spent + self.publication_spent > 0
         lasting = (owing if keep is None else owing | keep).tolist()
@@ -264,7 +370,9 @@ class Ledger:
         )
         if any_true(kept < 0) or any_true(probe > limits) or any_true(publication > limits - probe):
             raise _impossible("a charge below 0 or above epsilon")
+        self.abandon()
         self.slot = slot
+        self._charged_slots = _NO_SLOTS, 1
         self._lay_out(population, requirements)
         self._charges[:] = kept
         self._resum()
@@ -272,7 +380,7 @@ class Ledger:
     def _permit(self, budgets: IntArray, level: int = 0) -> Permit:
         members = budgets if self._members is None else frozen_copy(self.of_classes(budgets))
         return Permit(
-            _GATE,
+            _Gate(),
             members,
             self._population.sizes,
             sensitivity=self._sensitivity,
@@ -309,20 +417,27 @@ class Ledger:
 
     def _store(self, probe: IntArray, publication: IntArray) -> None:
         slot_charges = np.concatenate((probe, publication))
-        self._charges[self._places] = slot_charges
+        self._charges[self._places] += slot_charges
         self._sums += slot_charges
 
-    def _retire(self) -> None:
-        """Drop the charges that have left the open slot's window: those of slot − w_g."""
+    def _open_next(self) -> None:
+        """Open the next slot and drop the charges that leave its window: those of slot − w_g."""
+        self.slot += 1
+        self._forfeits = False
         self._places = self._offsets + self.slot % self._twice_windows
         self._sums -= self._charges[self._places]
         self._charges[self._places] = 0
-        np.subtract(self.epsilons, self._probe_spent, out=self._remaining)
-        np.subtract(self._remaining, self.publication_spent, out=self._remaining)
+        self._update_remaining()
 
     def _resum(self) -> None:
+        """Compute sums from charges that were put in place; what the open slot has was forfeited."""
         self._sums[:] = np.add.reduceat(self._charges, self._offsets)
-        self._retire()
+        self._forfeits = any_true(self._charges[self._places] != 0)
+        self._update_remaining()
+
+    def _update_remaining(self) -> None:
+        np.subtract(self.epsilons, self._probe_spent, out=self._remaining)
+        np.subtract(self._remaining, self.publication_spent, out=self._remaining)
 
     def _lay_out(self, population: Population, rows: list[Requirement]) -> None:
         """Allocate empty places for these rows.
@@ -340,6 +455,7 @@ class Ledger:
         self.nothing = frozen_ints([0] * len(rows))
         held = dict(population.items())
         self.sizes = frozen_ints([held.get(row, 0) for row in rows])
+        self.typical_sizes = frozen_copy(count_typical(self.windows, self.epsilons, self.sizes))
         self._twice_windows = np.concatenate((self.windows, self.windows))
         ends = np.cumsum(self._twice_windows)
         self._offsets = ends - self._twice_windows
@@ -357,6 +473,21 @@ class Ledger:
             self._members = np.array([position[requirement] for requirement in population.classes], dtype=np.int64)
             self.charged = np.array([row in population or row in self._pinned for row in rows])
         self.charged.setflags(write=False)
+
+
+def count_typical(windows: IntArray, epsilons: IntArray, sizes: IntArray) -> IntArray:
+    """Return the sizes of the classes, with 0 for those at the edges of what users ask for.
+
+    A class is at an edge if fewer than 1 % of the users ask for as little ε as it does or less, or for as much or more; the
+    same for ε/w. A policy that plans with these sizes is not ruled by a few users with odd requirements.
+    """
+    typical = sizes.copy()
+    for asked in (epsilons.astype(np.float64), epsilons / windows):
+        for values in (asked, -asked):
+            order = values.argsort(kind="stable")
+            reached = 100 * sizes[order].cumsum() >= sizes.sum()
+            typical[values < values[order[reached.argmax()]]] = 0
+    return typical
 
 
 def _impossible(received: str) -> InvalidState:

@@ -49,6 +49,10 @@ class Budgets(Protocol):
         """Registered users; 0 for a row without a class in the population."""
 
     @property
+    def typical_sizes(self) -> IntArray:
+        """Registered users, 0 for requirements at the edges, which under 1 % of the users have."""
+
+    @property
     def charged(self) -> BoolArray:
         """Whether the row can be charged now: it has a class in the population, or was pinned at the start."""
 
@@ -71,7 +75,7 @@ class History:
         measurement: the raw values of the last publication, zeros before the first; what a probe compares with.
         smoothed: the smoother's state.
         memory: what a planning policy remembers, in plain types.
-        unmet: how many people joined or left since the last publication, from the registry: it knows nothing of them.
+        turnover: users who joined plus users who left since the last publication; the measurement covers none of them.
     """
 
     slot: int
@@ -80,15 +84,15 @@ class History:
     measurement: npt.NDArray[Any]
     smoothed: Any
     memory: Any = None
-    unmet: int = 0
+    turnover: int = 0
 
 
-def mostly_unmet(sizes: IntArray, history: History) -> bool:
-    """Whether more than half as many people as are registered now joined or left since the last release: public numbers.
+def is_mostly_new(sizes: IntArray, history: History) -> bool:
+    """Return whether the turnover since the last publication exceeds half of the registered users.
 
-    What the filter knows is of others then, and what it plans is for them.
+    The state of the filter then describes other users.
     """
-    return 2 * history.unmet > max(int(sizes.sum()), 1)
+    return 2 * history.turnover > max(int(sizes.sum()), 1)
 
 
 class Split(NamedTuple):

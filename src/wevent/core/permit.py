@@ -3,7 +3,8 @@
 A permit comes out of the ledger's gate (`Ledger.reserve`) and holds the budgets that were reserved. It turns, once,
 into one of four forms, and everything that decides how much privacy is lost is computed here from the reserved
 numbers: sampling probabilities, noise scales, truth probabilities. A policy only proposes budgets. A form pays for one
-draw: a source of noise redeems it, and a second draw is refused.
+draw: a source of noise redeems it, and a second draw is refused. When a reservation ends, its permits and all their forms
+end with it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from wevent.core.limits import MAX_SCALE
 
 WEIGHT_BITS = 20  # weights live on a grid of 2^-20 (spec 11.1)
 
-_GATE = object()  # only this module and the ledger hold it: nobody else makes permits by accident
 _set = object.__setattr__  # how a permit gets its values, once
 
 
@@ -36,14 +36,31 @@ class PermitMisused(RuntimeError):
     """A permit was made outside the gate or used twice: a bug, never a user's mistake."""
 
 
+class _Gate:
+    """Origin of one permit and of everything made from it; only this module and the ledger create it.
+
+    Attributes:
+        drawn: whether noise was drawn for the permit.
+        ended: whether its reservation has ended: nothing is drawn any more.
+    """
+
+    __slots__ = ("drawn", "ended")
+
+    def __init__(self) -> None:
+        self.drawn = self.ended = False
+
+
 class _Sealed:
     """Made by the gate, used once; never changed, copied, stored or derived from."""
 
-    __slots__ = ("_used",)
+    __slots__ = ("_gate", "_used")
+
+    _gate: _Gate
 
     def __init__(self, gate: object) -> None:
-        if gate is not _GATE:
+        if type(gate) is not _Gate:
             raise PermitMisused("permits come from Ledger.reserve")
+        _set(self, "_gate", gate)
         _set(self, "_used", False)
 
     def __init_subclass__(cls) -> None:
@@ -62,18 +79,23 @@ class _Sealed:
     def _use(self) -> None:
         if getattr(self, "_used", True):  # without the mark it did not come from the gate
             raise PermitMisused("a permit pays for one measurement, and its noise is drawn once")
+        if self._gate.ended:
+            raise PermitMisused("the reservation of this permit has ended")
         _set(self, "_used", True)
 
 
 def redeem(permit: object, kind: type[_Sealed]) -> None:
     """Use a permit up for one draw: what every source of noise does before it draws (spec 4).
 
+    From here on the draw is charged, whether it succeeds or not (`Ledger.reserve`).
+
     Raises:
-        PermitMisused: if it is anything but a permit of this kind from the gate, or was drawn with before.
+        PermitMisused: if it is anything but a permit of this kind from the gate, was drawn with before, or has ended.
     """
     if type(permit) is not kind:
         raise PermitMisused(f"noise is drawn for a {kind.__name__} from the gate, not for a {type(permit).__name__}")
     permit._use()
+    permit._gate.drawn = True
 
 
 @final
@@ -310,22 +332,22 @@ class Permit(_Sealed):
     def for_sampling(self, threshold: int) -> SamplingPermit:
         """Use it for the sampling mechanism with threshold θ; class g loses min(e_g, θ)."""
         self._use()
-        return SamplingPermit(_GATE, self, threshold)
+        return SamplingPermit(self._gate, self, threshold)
 
     def for_weighting(self) -> WeightingPermit:
         """Use it for a weighted sum; class g loses at most e_g."""
         self._use()
-        return WeightingPermit(_GATE, self.budgets, self)
+        return WeightingPermit(self._gate, self.budgets, self)
 
     def for_split(self) -> SplitPermit:
         """Use it for two weighted sums, anchor and main; class g loses at most e_g in both together."""
         self._use()
-        return SplitPermit(_GATE, self)
+        return SplitPermit(self._gate, self)
 
     def for_response(self, cells: int) -> ResponsePermit:
         """Use it for randomized response over `cells` cells plus "absent"; class g loses e_g."""
         self._use()
-        return ResponsePermit(_GATE, self, cells)
+        return ResponsePermit(self._gate, self, cells)
 
 
 @final
@@ -349,17 +371,20 @@ class Reservation(_Sealed):
     slot: int
 
     def __init__(
-        self, gate: object, slot: int, budgets: tuple[IntArray, IntArray], permits: tuple[Permit | None, Permit | None]
+        self, slot: int, budgets: tuple[IntArray, IntArray], permits: tuple[Permit | None, Permit | None]
     ) -> None:
-        _Sealed.__init__(self, gate)
+        _Sealed.__init__(self, _Gate())
         _set(self, "slot", slot)
         _set(self, "probe_budgets", budgets[0])
         _set(self, "publication_budgets", budgets[1])
         _set(self, "probe", permits[0])
         _set(self, "publication", permits[1])
 
-    def end(self) -> None:
-        """Its slot is committed: a permit that was not used by now never is."""
+    def end(self) -> tuple[bool, bool]:
+        """End its permits and their forms; return whether the probe and the publication were drawn."""
+        drawn = []
         for permit in (self.probe, self.publication):
             if permit is not None:
-                _set(permit, "_used", True)
+                permit._gate.ended = True
+            drawn.append(permit is not None and permit._gate.drawn)
+        return drawn[0], drawn[1]

@@ -24,7 +24,7 @@ from wevent.core.mechanism import (
     Policy,
     Smoother,
     Split,
-    mostly_unmet,
+    is_mostly_new,
 )
 from wevent.core.permit import Reservation
 from wevent.core.settings import ThresholdRule
@@ -120,14 +120,14 @@ def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) 
     Rows that are not charged have no members: they did not exist at this publication. What a probe will compare with is
     the measurement itself, in whole numbers, whatever the smoother makes of it.
     """
-    if outcome.measurement is not None and pieces.renews and mostly_unmet(ledger.sizes, history):
+    if outcome.measurement is not None and pieces.renews and is_mostly_new(ledger.sizes, history):
         history = replace(history, smoothed=pieces.smoother.start(len(history.measurement), history.slot))
     smoothed, estimate = smooth(pieces.smoother, history, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
         unchanged = history.last_fresh, history.last_charges, history.measurement
-        after = History(slot, *unchanged, smoothed, history.memory, history.unmet)
-        return after, widened(estimate, history.unmet) if pieces.renews else estimate
+        after = History(slot, *unchanged, smoothed, history.memory, history.turnover)
+        return after, widened(estimate, history.turnover) if pieces.renews else estimate
     charges = np.where(ledger.charged, outcome.charges, -1)
     values = outcome.measurement.values if pieces.rule is None else compared(outcome.measurement.values)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)

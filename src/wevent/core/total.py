@@ -42,16 +42,16 @@ def _advanced(smoother: Smoother, state: Any, measurement: Measurement | None) -
         return None
 
 
-def widened(estimate: Estimate, unmet: int) -> Estimate:
+def widened(estimate: Estimate, turnover: int) -> Estimate:
     """An estimate that knows nothing of so many people, who joined or left since the last publication.
 
     All of them may be in one cell, or none: half of their number as a further standard error makes a 95 % band wide enough
     for either. Public numbers only; what is measured or repeated as it was keeps the error of its noise.
     """
     law, std_error = estimate.error, estimate.std_error
-    if not unmet or law is None or std_error is None or law.law != "estimate":
+    if not turnover or law is None or std_error is None or law.law != "estimate":
         return estimate
-    more = (unmet / 2.0) ** 2
+    more = (turnover / 2.0) ** 2
     with np.errstate(all="ignore"):  # no draw may make it fail where the caller's numpy raises
         variance = law.variance + more
         wide = _finite(np.sqrt(std_error**2 + more))

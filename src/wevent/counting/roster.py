@@ -217,6 +217,11 @@ class Roster:
             rows[missing] = np.where(self._held_out.find(labels[missing]) >= 0, WAITING, UNKNOWN)
         return rows
 
+    def turnover(self, earlier: Roster) -> int:
+        """Return how many users joined plus how many left since an earlier roster; a change of class is neither."""
+        stayed = int((earlier._users.find(self._ids) >= 0).sum())
+        return len(self) + len(earlier) - 2 * stayed
+
     def rejected(self, user_rows: IntArray, declared: BoolArray, valid: int) -> Rejected:
         """Why events do not count.
 

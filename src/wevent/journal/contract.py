@@ -117,6 +117,9 @@ class Registry(Protocol):
     def histories(self, users: Iterable[str]) -> Iterator[History]:
         """Every membership of each of these ids, in their order, under the id or the digest of it; none: an empty one."""
 
+    def turnover(self, slot: int) -> int:
+        """Return how many users joined plus how many left at the boundary before a slot; a change of class is neither."""
+
     def sizes(self, slot: int) -> dict[Key, ClassSize]:
         """How many hold each requirement; queued changes are not counted in."""
 

@@ -48,8 +48,9 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
         if record.epoch.number != epoch.number:
             epoch = record.epoch
             publisher = _successor(publisher, epoch.terms, noise)
-        if record.group.population != publisher.population:
-            publisher.update(record.group.population)
+        group = record.group
+        if group.population != publisher.population or group.turnover != publisher.turnover:
+            publisher.update(group.population, turnover=group.turnover - publisher.turnover)
         shown = record.shown
         measured = shown.measured if record.kind == "published" and shown is not None else None
         publisher.replay(record.probe, record.publication, measured)
@@ -67,7 +68,7 @@ def rebuild_ledger(loaded: Loaded, epochs: list[Epoch]) -> tuple[Ledger, Populat
         publisher = new_publisher(epochs[0].terms, SecureNoise())
     else:
         publisher = Publisher.restore(loaded.state, SecureNoise())
-    ledger, population = publisher.ledger, publisher.population
+    ledger, population = publisher._ledger, publisher.population
     for record in loaded.since:
         population = follow_ledger(ledger, population, record)
     return ledger, population
@@ -93,7 +94,7 @@ def state_interval(publisher: Publisher) -> int:
     A state has two charges per slot of every window, eight bytes each; the bytes written per slot stay below about 128,
     whatever the windows are. Replaying a slot takes microseconds.
     """
-    return max(512, int(publisher.ledger.windows.sum()) // 8)
+    return max(512, sum(row.window for row in publisher.ledger.rows) // 8)
 
 
 def _successor(earlier: Publisher, terms: Terms, noise: NoiseSource | None) -> Publisher:

@@ -7,6 +7,7 @@ described in docs/reference/releases.md.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +26,9 @@ COLUMNS = ("slot", "start", "end", "cell", "value", "low", "high", "std_error", 
 """The columns of CSV and Parquet; no other version has the same."""
 
 CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ESCAPED, _MEANINGS = re.compile(r"\\.?", re.DOTALL), {escape: sign for sign, escape in _ESCAPES.items()}
+_TRANSLATION = str.maketrans(_ESCAPES)
 
 
 def ndjson_line(record: Record) -> bytes:
@@ -63,6 +67,20 @@ def csv_opening(terms: Terms, slot: int) -> bytes:
     """How every line of a slot begins, whatever was released."""
     start, end = terms.slot_span(slot)
     return f"{slot},{start or ''},{end or ''},".encode()
+
+
+def label_of(field: str) -> str:
+    """Return the label that a field of CSV stands for: a backslash, a line feed and a carriage return are escaped there.
+
+    Raises:
+        ValueError: for another escape.
+    """
+    if "\\" not in field:
+        return field
+    try:
+        return _ESCAPED.sub(lambda found: _MEANINGS[found[0]], field)
+    except KeyError:
+        raise ValueError("no such escape") from None
 
 
 def _json_part(record: Record) -> bytes:
@@ -136,7 +154,7 @@ def _labels(terms: Terms, number: int) -> Iterable[Any]:
 
 
 def _quoted(label: Any) -> str:
-    """A label as a CSV field on one line: line breaks are shown as escapes; an empty one is quoted, unlike nothing."""
-    text = str(label).replace("\r", "\\r").replace("\n", "\\n")
+    """A label as a CSV field on one line (see `label_of`); an empty one is quoted, unlike nothing."""
+    text = str(label).translate(_TRANSLATION)
     quoted = not text or any(sign in text for sign in ',"')
     return '"' + text.replace('"', '""') + '"' if quoted else text

@@ -40,6 +40,10 @@ TYPES = {
     "measured": "BIGINT",
     "mechanism": "VARCHAR",
 }
+_LABEL = (  # as `lines.label_of`
+    r"array_to_string(list_transform(string_split(cell, '\\'),"
+    r" lambda part: replace(replace(part, '\n', chr(10)), '\r', chr(13))), '\')"
+)
 FORMAT_KEY = "wevent_format"
 """Under this key the file's own metadata have the version of the format."""
 
@@ -126,7 +130,8 @@ class ParquetOutput:
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in TYPES.items())
             target = str(made).replace("'", "''")
             self._write(
-                f"COPY (SELECT * FROM read_csv(?, header = true, columns = {{{columns}}}, allow_quoted_nulls = false))"
+                f"COPY (SELECT * REPLACE ({_LABEL} AS cell) FROM read_csv(?, header = true, columns = {{{columns}}},"
+                " auto_detect = false, delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false))"
                 f" TO '{target}' (FORMAT parquet, KV_METADATA {{{FORMAT_KEY}: '{FORMAT}'}})",
                 table,
             )
@@ -144,7 +149,8 @@ class ParquetOutput:
             kind = str(error).partition(":")[
                 0
             ]  # what follows is the engine's own wording, paths of the making included
-            raise unwritable(self.path, f"an error of DuckDB ({kind})") from None
+            is_io = isinstance(error, duckdb.IOException)
+            raise unwritable(self.path, f"an error of DuckDB ({kind})", passing=is_io) from None
 
     def _span(self) -> tuple[int, int]:
         """The first and the last slot in the file, 0 if it has none."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wevent.errors import InvalidOutput, StaleJournal, StorageFailed
+from wevent.errors import InvalidOutput, StaleJournal, StorageFailed, may_pass
 
 
 def refuse_special(path: Path) -> None:
@@ -214,10 +214,10 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(path, error.strerror or "an error") from None
+        raise unwritable(path, error.strerror or "an error", passing=may_pass(error)) from None
 
 
-def unwritable(path: Path, reason: str) -> StorageFailed:
+def unwritable(path: Path, reason: str, *, passing: bool = False) -> StorageFailed:
     """What is said about a file that could not be written."""
     missing = not Path(os.path.realpath(path)).parent.is_dir()
     return StorageFailed(
@@ -226,4 +226,5 @@ def unwritable(path: Path, reason: str) -> StorageFailed:
         f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
         "and run the same command again.",
         path=str(path),
+        passing=passing,
     )

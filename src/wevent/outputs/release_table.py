@@ -16,7 +16,7 @@ import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
 from wevent.journal import JournalPlace, PostgresPlace, Record, journal_place, open_journal
-from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, label_of
 from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
 from wevent.outputs.text_output import CSV, NDJSON
 from wevent.publisher.confidence import OUTCOMES
@@ -233,7 +233,8 @@ def _of_rows(rows: list[list[str]]) -> _Slot:
     numbers: list[list[Any] | None] = [[float(text) if text else None for text in columns[name]] for name in _NUMBERS]
     measured = int(columns["measured"][0]) if columns["measured"][0] else None
     outcome, mechanism = columns["outcome"][0], columns["mechanism"][0]
-    return _Slot(int(columns["slot"][0]), start, end, list(columns["cell"]), numbers, outcome, measured, mechanism)
+    cells = [label_of(field) for field in columns["cell"]]
+    return _Slot(int(columns["slot"][0]), start, end, cells, numbers, outcome, measured, mechanism)
 
 
 def _read_parquet(path: Path) -> ReleaseTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from wevent.errors import ReaderGone, StorageFailed
+from wevent.errors import ReaderGone, StorageFailed, may_pass
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
@@ -38,6 +38,7 @@ class StreamOutput:
                 "a closed one" if closed else "one that cannot be written",
                 "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
                 path="-",
+                passing=may_pass(error) if isinstance(error, OSError) else error.passing,
             ) from None
 
     def close(self) -> None:

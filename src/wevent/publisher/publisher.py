@@ -10,7 +10,7 @@ import numpy as np
 from wevent.core.arrays import IntArray, any_true
 from wevent.core.budget import NANO
 from wevent.core.dissimilarity import compared
-from wevent.core.ledger import Ledger
+from wevent.core.ledger import Ledger, PublicLedger
 from wevent.core.mechanism import Measurement, NoiseSource, Planner
 from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
@@ -40,7 +40,6 @@ class Publisher:
         **options: any of `wevent.Options`: neighbours, max_cells_per_user, refund, threshold, …
 
     Attributes:
-        ledger: charges per class; read `ledger.remaining()` and `ledger.spent()`.
         cells: the cell domain.
         population: the population in force.
 
@@ -86,14 +85,21 @@ class Publisher:
             policy if isinstance(policy, Planner) else None,
             chosen.generation != 1,
         )
-        self.ledger = Ledger(
+        self._ledger = Ledger(
             population,
             sensitivity=chosen.sensitivity,
             cells_per_user=chosen.max_cells_per_user,
             pinned=population.classes if row.shared_budget else (),
         )
-        self._history = first_history(len(self.ledger.rows), len(self.cells), self._pieces.smoother)
+        self._history = first_history(len(self._ledger.rows), len(self.cells), self._pieces.smoother)
         self._measured: Measurement | None = None
+        self._turnover = 0
+        self._torn = False  # whether the last slot may be stored in part
+
+    @property
+    def ledger(self) -> PublicLedger:
+        """Charges per class, read-only: `ledger.remaining()` and `ledger.spent()`."""
+        return PublicLedger(self._ledger)
 
     @property
     def mechanism(self) -> str:
@@ -103,12 +109,17 @@ class Publisher:
     @property
     def slot(self) -> int:
         """The number of the next slot."""
-        return self.ledger.slot
+        return self._ledger.slot
 
     @property
     def seeded(self) -> bool:
         """Whether the noise is reproducible and therefore protects nobody."""
         return bool(getattr(self._noise, "seeded", True))
+
+    @property
+    def turnover(self) -> int:
+        """Users who joined plus users who left since slot 1, as told to `update`."""
+        return self._turnover
 
     @property
     def measured(self) -> Measurement | None:
@@ -118,15 +129,30 @@ class Publisher:
     def step(self, counts: Any) -> Release:
         """Publish one slot.
 
+        A slot gets one draw. If anything fails after noise was drawn, the draw is charged in full, and stepping the slot
+        again repeats the last release (spec 4).
+
         Args:
             counts: `roster.count(…)`, or a whole-number array (classes, cells) in the order of `population.classes`.
 
         Raises:
             InvalidCounts: if they cannot be true; nothing has changed and the slot can be stepped again.
+            InvalidState: if an interrupt (Ctrl-C) came while an earlier slot stored its charges.
         """
+        self._refuse_torn()
         matrix = checked_matrix(counts, self.population.sizes, len(self.cells), self._options.max_cells_per_user)
-        outcome = step(self._pieces, self.ledger, self._history, matrix, self._noise)
-        history, estimate = advance(self._history, outcome, self._pieces, self.ledger)
+        try:
+            return self._step(matrix)
+        except BaseException:
+            if not self._torn:
+                self._torn = True
+                self._ledger.abandon()
+                self._torn = False
+            raise
+
+    def _step(self, matrix: IntArray) -> Release:
+        outcome = step(self._pieces, self._ledger, self._history, matrix, self._noise)
+        history, estimate = advance(self._history, outcome, self._pieces, self._ledger)
         probe_charges, publication_charges = self._class_charges(outcome)
         threshold = None if outcome.plan is None else outcome.plan.threshold
         fresh = outcome.measurement is not None
@@ -151,10 +177,21 @@ class Publisher:
                 everyone=fresh and counts_everyone(publication_charges, self.population.sizes, threshold),
             ),
         )
-        self.ledger.commit(outcome.reservation, outcome.charges)
+        self._torn = True
+        self._ledger.commit(outcome.reservation, outcome.charges)
         self._history = history
         self._measured = outcome.measurement
+        self._torn = False
         return release
+
+    def _refuse_torn(self) -> None:
+        """Refuse to go on after an interrupt while charges were being stored: nobody knows which of them are (spec 4)."""
+        if self._torn:
+            raise InvalidState(
+                "a publisher whose last slot was stored",
+                "one that was interrupted while it stored its charges",
+                "Restore it from its last state, or resume the journal.",
+            )
 
     def replay(self, probe_charges: IntArray, publication_charges: IntArray, measured: Measurement | None) -> None:
         """Take over a committed slot from a journal: its charges and measurement, without counts or noise (spec 10).
@@ -169,11 +206,11 @@ class Publisher:
         Raises:
             InvalidState: if they cannot be a committed slot's charges; nothing has changed.
         """
-        self.ledger.check_charges(probe_charges, publication_charges)
-        rows = None if measured is None else self.ledger.with_classes(self.ledger.nothing, publication_charges)
+        self._ledger.check_charges(probe_charges, publication_charges)
+        rows = None if measured is None else self._ledger.with_classes(self._ledger.nothing, publication_charges)
         outcome = Outcome("repeated" if measured is None else "published", None, rows, None, measured)
-        self._history, _ = advance(self._history, outcome, self._pieces, self.ledger)
-        self.ledger.replay(probe_charges, publication_charges)
+        self._history, _ = advance(self._history, outcome, self._pieces, self._ledger)
+        self._ledger.replay(probe_charges, publication_charges)
 
     def inherit(self, earlier: Publisher) -> None:
         """Begin where an earlier publisher over the same people stands: its slot and every charge (spec 10, epochs).
@@ -181,12 +218,13 @@ class Publisher:
         What was measured before stays behind: cells and mechanism may have changed. Call it before the first step.
         """
         population = self.population
-        self.ledger.load(earlier.population, earlier.slot, earlier.ledger.export())
+        self._ledger.load(earlier.population, earlier.slot, earlier._ledger.export())
         self.population = earlier.population
         self._history.slot = earlier.slot
         self._history.smoothed = self._pieces.smoother.start(len(self.cells), earlier.slot)
-        self._history.last_charges = np.full(len(self.ledger.rows), -1, dtype=np.int64)
-        self.update(population)
+        self._history.last_charges = np.full(len(self._ledger.rows), -1, dtype=np.int64)
+        self._turnover = earlier.turnover
+        self.update(population, turnover=0)
 
     def run(self, slots: Iterable[Any]) -> Iterator[Release]:
         """Publish slot after slot, lazily.
@@ -198,25 +236,40 @@ class Publisher:
             raise InvalidCounts("the counts of slot after slot", type(slots).__name__, "Give a list, or a generator.")
         return map(self.step, slots)
 
-    def update(self, population: Population) -> None:
+    def update(self, population: Population, *, turnover: int) -> None:
         """Put a new population in force from the next slot on; old charges stay with their classes (spec 4).
 
         A class whose last members left keeps its charges for w − 1 slots; a joiner inherits those of the class. Users
         who change their requirement must sit out in between (spec 10): the publisher cannot see who moved.
 
+        Args:
+            population: the new classes and sizes.
+            turnover: users who joined plus users who left (`Roster.turnover`). Sizes do not show it: where 900 of 1,000
+                users are replaced by others, it is 1,800. Intervals and the filter rely on it.
+
         Raises:
             InvalidPopulation: if a shared-budget mechanism was not built for one of the classes.
+            InvalidOption: if the turnover is no whole number from 0 on.
         """
         self.check_population(population)
-        before, after = dict(self.population.items()), dict(population.items())
-        self._history.unmet += sum(abs(after.get(key, 0) - before.get(key, 0)) for key in {*before, *after})
+        if type(turnover) is not int or turnover < 0:
+            raise InvalidOption(
+                "turnover as a whole number from 0 on",
+                f"{turnover!r}",
+                "Pass the number of users who joined plus the number who left.",
+                option="turnover",
+                value=turnover,
+            )
+        self._turnover += turnover
+        self._history.turnover += turnover
         last_charges = self._history.last_charges
-        carried = self.ledger.update(population, keep=last_charges >= 0)
+        carried = self._ledger.update(population, keep=last_charges >= 0)
         self._history.last_charges = np.where(carried >= 0, last_charges[carried], -1)
         self.population = population
 
     def state(self) -> bytes:
         """Everything needed to continue identically; of secure noise nothing, of seeded noise its position."""
+        self._refuse_torn()
         return state_format.dump(
             state_format.State(
                 **option_values(self._options),
@@ -225,8 +278,8 @@ class Publisher:
                 population=[
                     (requirement.window, requirement.nano, size) for requirement, size in self.population.items()
                 ],
-                slot=self.ledger.slot,
-                ledger=self.ledger.export(),
+                slot=self._ledger.slot,
+                ledger=self._ledger.export(),
                 last_fresh=self._history.last_fresh,
                 last_charges=self._history.last_charges.tolist(),
                 measurement=self._history.measurement.tolist(),
@@ -234,7 +287,8 @@ class Publisher:
                 seeded=self.seeded,
                 noise=self._noise.position() if isinstance(self._noise, SeededNoise) else None,
                 memory=self._history.memory,
-                unmet=self._history.unmet,
+                turnover=self._turnover,
+                new_users=self._history.turnover,
             )
         )
 
@@ -277,8 +331,8 @@ class Publisher:
         publisher.check_population(publisher.population)
         if publisher._row.shared_budget and not {*saved.declared} <= {*saved.ledger[0]}:
             raise ValueError("a declared class that was never charged")
-        publisher.ledger.load(publisher.population, saved.slot, saved.ledger)
-        rows, cells = len(publisher.ledger.rows), len(publisher.cells)
+        publisher._ledger.load(publisher.population, saved.slot, saved.ledger)
+        rows, cells = len(publisher._ledger.rows), len(publisher.cells)
         if len(saved.last_charges) != rows or len(saved.measurement) != cells or not 0 <= saved.last_fresh < saved.slot:
             raise ValueError("contradictory fields")
         history = publisher._history
@@ -288,20 +342,23 @@ class Publisher:
         measurement = np.array(saved.measurement)
         if measurement.dtype.kind not in "if" or not np.isfinite(measurement).all():
             raise ValueError("a measurement that is none")
-        if any_true((history.last_charges < -1) | (history.last_charges > publisher.ledger.epsilons)):
+        if any_true((history.last_charges < -1) | (history.last_charges > publisher._ledger.epsilons)):
             raise ValueError("a charge that no publication had")
         history.measurement = measurement if publisher._pieces.rule is None else compared(measurement)
         history.memory = saved.memory
-        history.unmet = saved.unmet
+        publisher._turnover = saved.turnover
+        history.turnover = saved.new_users
         history.smoothed = publisher._pieces.smoother.load(saved.smoothed)
         return publisher
 
     def _class_charges(self, outcome: Outcome) -> tuple[IntArray, IntArray]:
         """What the slot charges each class of the population, as read-only arrays."""
-        nothing = self.ledger.nothing
-        probe = nothing if outcome.reservation is None else outcome.reservation.probe_budgets
-        publication = nothing if outcome.charges is None else outcome.charges
-        charges = self.ledger.of_classes(probe), self.ledger.of_classes(publication)
+        if outcome.reservation is None:  # refused
+            probe, publication = self._ledger.forfeited
+        else:
+            probe = outcome.reservation.probe_budgets
+            publication = self._ledger.nothing if outcome.charges is None else outcome.charges
+        charges = self._ledger.of_classes(probe), self._ledger.of_classes(publication)
         for row in charges:
             row.setflags(write=False)
         return charges

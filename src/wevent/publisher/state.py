@@ -35,7 +35,8 @@ class State(Options):
     seeded: bool
     noise: str | None = None
     memory: Any = None
-    unmet: Annotated[int, msgspec.Meta(ge=0)] = 0  # a state that does not say is older than the number
+    turnover: Annotated[int, msgspec.Meta(ge=0)] = 0
+    new_users: Annotated[int, msgspec.Meta(ge=0)] = 0
     anchors: bool | None = False  # a state that does not say is older than the option
     generation: int | None = 1  # a state that does not say is older than the option
 

@@ -2,7 +2,8 @@
 
 How long a slot takes to count and draw depends on counts. Therefore a release is held until its due moment, a fixed time
 after the slot's end, and only then committed: whatever reads the journal, or gets releases from it, shows nothing before.
-One that is not ready by then waits for the next moment of the same grid, never for being ready.
+One that is not ready by then waits for the next moment of the same grid, never for being ready. The same holds for a process
+that was frozen while a release was held.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wevent.streams.clock import SECOND_US, SlotClock
-from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
 from wevent.streams.stream_settings import StreamSettings
 
 _SHARE = 4  # unless told, a release goes out a quarter of a slot after the grace, at most a second
+_LATE_US = (
+    5 * SECOND_US
+)  # later than this a process was frozen and has missed the moment; a busy machine wakes up sooner
 
 
 class DueMoments:
@@ -54,6 +58,15 @@ class DueMoments:
     def left_s(self, moment_us: int) -> float:
         """How long it is until a moment, in seconds; none or less if it has come."""
         return (moment_us - self._now_us()) / SECOND_US
+
+    def is_missed(self, moment_us: int) -> bool:
+        """Return whether a moment has passed and a release that was held for it must wait for the next one."""
+        return self._now_us() - moment_us > min(_LATE_US, self._step_us // 2)
+
+    def ahead_s(self, slot: int) -> float:
+        """Return how long it is until a slot begins, in seconds; 0 if it has begun or is about to."""
+        ahead_us = self._clock.start_of(slot) - self._now_us()
+        return ahead_us / SECOND_US if ahead_us > TOLERANCE_US else 0.0
 
 
 def due_moments(

@@ -21,7 +21,7 @@ END_S = 20.0
 """So long after a signal an orderly end is waited for; a second signal ends the wait, not the run."""
 
 _ANSWER_S = 5.0  # so long the database has to answer when it is asked
-_EXIT_CODE = 2
+_EXIT_CODE = 75  # the fault may pass: EX_TEMPFAIL
 
 
 class ForcedEnd:

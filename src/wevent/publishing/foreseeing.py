@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from wevent.core.budget import NANO
+from wevent.core.ledger import count_typical
+from wevent.core.settings import Options
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch
 from wevent.people.declaring import holdout_of
 from wevent.people.foresight import Foresight
 from wevent.people.holdout import Key
 from wevent.people.membership import Change, Changes, Enrolment
+from wevent.publisher.catalogue import find_mechanism
 
 _SHOWN = 3  # classes of one in a sentence
 
@@ -109,6 +114,36 @@ def alone_sentences(alone: tuple[Key, ...]) -> list[str]:
     return [
         f"Warning: only one person holds {'each of ' if len(alone) > 1 else ''}{shown}{more}. How many hold a requirement "
         "is public, so whoever knows who asked for it knows when this person joins, leaves or changes."
+    ]
+
+
+def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]:
+    """Return a warning if a few users set the noise for all: mechanisms with one budget or equal weights (spec 8, 11).
+
+    Args:
+        options: of the stream.
+        sizes: how many users hold each requirement, 0 for one that is only declared.
+    """
+    shared = find_mechanism(options.mechanism).shared_budget
+    if not sizes or not (shared or options.unbiased):
+        return []
+    windows, epsilons = np.array(list(sizes), dtype=np.int64).T
+    users = np.array(list(sizes.values()), dtype=np.int64)
+    typical = count_typical(windows, epsilons, users) > 0
+    if not typical.any():
+        return []
+    budget, usual = (
+        epsilons[rows].min() / windows[rows].max() if shared else (epsilons[rows] / windows[rows]).min()
+        for rows in (slice(None), typical)
+    )
+    if usual <= 1.05 * budget:  # an error of 10 %
+        return []
+    few = int(users[~typical].sum())
+    cause = "one budget for all" if shared else "equal weights"
+    return [
+        f"Warning: with {cause} the strictest requirement sets the noise for all users. {few:,} of {int(users.sum()):,} "
+        f"users make it {usual / budget:.3g} times as large. Use mechanism pft with its default weights, or do not "
+        "offer that requirement."
     ]
 
 

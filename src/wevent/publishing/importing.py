@@ -19,10 +19,11 @@ from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
+from wevent.people.declaring import declared_classes
 from wevent.people.holdout import Key, erased_id
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import Consequences, foresee
+from wevent.publishing.foreseeing import Consequences, foresee, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
@@ -255,9 +256,10 @@ def import_changes(
     if is_imported(journal, wanted, terms.length_us):
         return [], Difference()
     everybody = _enrolment(wanted, terms)
+    notes = (*wanted.notes, *strictest_sentences(terms, _sizes(everybody, terms)))
     current = registered(journal, asked)
     if not current:
-        return everybody, Difference(joining=len(everybody), notes=wanted.notes)
+        return everybody, Difference(joining=len(everybody), notes=notes)
     changes = differences(
         current, {joining.user: (joining.key, joining.level) for joining in everybody if joining.key is not None}
     )
@@ -268,7 +270,17 @@ def import_changes(
     requested = 0 if journal.is_new else _joined_by_request(journal.registry, changes)
     changing = len(changes) - leaving - joining
     unchanged = len(everybody) - joining - changing
-    return changes, Difference(joining, changing, leaving, requested, unchanged=unchanged, notes=wanted.notes)
+    return changes, Difference(joining, changing, leaving, requested, unchanged=unchanged, notes=notes)
+
+
+def _sizes(everybody: Enrolment, terms: Terms) -> dict[Key, int]:
+    """Return how many users of a file hold each requirement, declared ones included."""
+    keys = everybody.keys
+    held = np.bincount(keys.codes, minlength=len(keys.distinct)).tolist()
+    return {
+        **{requirement.key: 0 for requirement in declared_classes(terms)},
+        **dict(zip(keys.distinct, held, strict=True)),
+    }
 
 
 def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:

@@ -5,6 +5,8 @@ transaction stores its charges, its release and the input position, then it is e
 how long that takes depends on how many they are. A crash before the transaction ends
 loses a draw that nobody saw, logs included; a crash after it sends the stored release again, byte for byte. Nothing ever
 draws a committed slot again.
+
+A live run waits for a disk that is full or fails for a while. The process keeps what it drew and commits the same draw again.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, InvalidOption
+from wevent.errors import InvalidInput, InvalidOption, JournalUnreachable, StorageFailed
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
@@ -26,7 +29,7 @@ from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.due import DueMoments
-from wevent.publishing.member_view import MemberView
+from wevent.publishing.member_view import MemberView, SlotRoster
 from wevent.publishing.stopping import Stop
 from wevent.streams.clock import SECOND_US
 from wevent.streams.source import SlotCounts, Source
@@ -35,6 +38,7 @@ _log = logging.getLogger("wevent.publishing.loop")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
 _AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
 _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
+_AGAIN_S = 0.5  # between attempts while a fault lasts
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
 
 Progress = Callable[[int, int | None], None]
@@ -155,13 +159,16 @@ class Publication:
         if loaded.last is not None and loaded.last.epoch.number == self._epoch.number:
             self._last = loaded.last
         self._roster: Roster | None = None
-        self._group = Group.of(self.publisher.population)
+        self._group = Group.of(self.publisher.population, self.publisher.turnover)
+        self._turnover = self.publisher.turnover  # through the last slot that was stepped
         self._since_state = len(loaded.since)
         self._members = MemberView(journal.registry, journal.epochs())
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
         self._restore_pending(loaded.pending)
         self._committed = loaded.head.committed
+        self._is_ahead = False
+        self._stop: Stop | None = None  # of the run
 
     def run(self, stop: Stop | None = None) -> Summary:
         """Publish until the last slot, the end of the input, or a signal.
@@ -171,7 +178,9 @@ class Publication:
         """
         first = self.publisher.slot
         sent_again = self._send_again()
+        self._warn_if_ahead()
         with Stop() if stop is None else nullcontext(stop) as stop:
+            self._stop = stop
             stop.tells(self._source.stop, self._running.stopping)
             while self._wanted() and not stop.asked and self._transact(self._read(stop)):
                 pass
@@ -184,6 +193,19 @@ class Publication:
         number = self._output.repair(self._journal, self._committed, self._emitted)
         self._emitted = max(self._emitted, self._committed)
         return number
+
+    def _warn_if_ahead(self) -> None:
+        """Log that slots were released ahead of the clock: by a wrong clock, of this machine or of an earlier writer."""
+        ahead_s = 0.0 if self._running.due is None else self._running.due.ahead_s(self._committed + 1)
+        self._is_ahead = self._committed > 0 and ahead_s > 0
+        if self._is_ahead:
+            _log.warning(
+                "slot %d is released and slot %d begins in %.0f s: slots are ahead of the clock, and events are late until "
+                "then; check the clock of this machine",
+                self._committed,
+                self._committed + 1,
+                ahead_s,
+            )
 
     def _wanted(self) -> int:
         """How many slots the next transaction may hold."""
@@ -213,11 +235,17 @@ class Publication:
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
-        roster, most, barred = self._members.at(slot, self._portion())
+        found: list[SlotRoster] = []
+        if not self._outlast(lambda: found.append(self._members.at(slot, self._portion()))):
+            return
+        roster, most, joined_or_left, barred = found[0]
         if roster is not self._roster:
-            if roster.population != self.publisher.population:
-                self.publisher.update(roster.population)
-            self._roster, self._group = roster, Group.of(roster.population, roster.unknown_row, barred)
+            unregistered = 0 if self._roster is None else abs(roster.unknown_limit - self._roster.unknown_limit)
+            turnover = max(0, self._turnover + joined_or_left + unregistered - self.publisher.turnover)
+            if turnover or roster.population != self.publisher.population:
+                self.publisher.update(roster.population, turnover=turnover)
+            self._roster = roster
+            self._group = Group.of(roster.population, self.publisher.turnover, roster.unknown_row, barred)
         most = min(self._wanted(), most)
         gathering, number = _Gathering(self._running.due, slot, most), 0
         counting = self._source.count(roster, slot, most)
@@ -240,14 +268,20 @@ class Publication:
         self._running.at("stepped")
         if not self._hold(records[-1].slot):
             return False
-        self._commit(Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending()))
+        batch = Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending())
+        if not self._commit(batch):
+            return False
+        if self._is_ahead:
+            self._is_ahead = False
+            _log.warning("slots are no longer ahead of the clock")
         try:
-            self._emit(records)
-            self._running.progress(self._committed, self._running.last)
+            if self._emit(records):
+                self._running.progress(self._committed, self._running.last)
         finally:
-            self._source.forget(self._committed)  # 5. Forget: no event outlives the commit of its slot
+            # 5. Forget: no event outlives the commit of its slot
+            self._outlast(lambda: self._source.forget(self._committed))
         if self._running.keep is not None and records[-1].slot % 256 < len(records):
-            self._journal.compact(self._running.keep)
+            self._outlast(lambda: self._journal.compact(self._running.keep or 0))
         return True
 
     def _step(self, counted: SlotCounts) -> Record:
@@ -259,6 +293,7 @@ class Publication:
         release = self.publisher.step(counted.counts)
         record = of_release(release, self.publisher.measured, self._epoch, self._group, self._last)
         self._last = record
+        self._turnover = self.publisher.turnover
         return record
 
     def _hold(self, slot: int) -> bool:
@@ -274,24 +309,87 @@ class Publication:
         while (left_s := self._running.due.left_s(moment_us)) > 0:
             if self._source.idle(min(left_s, _HOLD_S)):
                 return False
+            if self._running.due.is_missed(moment_us):  # the process was frozen
+                moment_us = self._running.due.of(slot)
         self._running.at("due")
         return True
 
-    def _commit(self, batch: Batch) -> None:
-        """3. Commit: nothing is public before this returns, and nothing is drawn again after it."""
-        self._journal.commit(batch, self._running.at)
+    def _commit(self, batch: Batch) -> bool:
+        """3. Commit: nothing is public before this returns, and nothing is drawn again after it.
+
+        Returns:
+            whether it is stored; False if the run is stopped while the disk refuses it.
+        """
+        reached: list[str] = []
+
+        def at(step: str) -> None:
+            reached.append(step)
+            self._running.at(step)
+
+        # A draw that is written down outside is committed by the next writer, this process included.
+        if not self._outlast(lambda: self._journal.commit(batch, at), lambda _: "drafted" not in reached):
+            return False
         self._running.at("committed")
-        self._journal.mark()
+        if not self._outlast(self._journal.mark):
+            return False
         self._committed = batch.records[-1].slot
         self._running.at("marked")
-        self._running.committed(self._committed)
+        return self._outlast(lambda: self._running.committed(self._committed))
 
-    def _emit(self, records: list[Record]) -> None:
-        """4. Emit: idempotent by slot; sent again after a crash."""
-        self._output.emit(records)
-        self._emitted = records[-1].slot
+    def _emit(self, records: list[Record]) -> bool:
+        """4. Emit: idempotent by slot; sent again after a crash.
+
+        Returns:
+            whether it is out; False if the run is stopped while the output cannot be written.
+        """
+
+        def emit() -> None:
+            self._output.emit(records)
+            self._emitted = records[-1].slot
+
+        def emit_again() -> None:
+            self._output.abandon()
+            self._send_again()
+
+        attempts = chain([emit], repeat(emit_again))
+        if not self._outlast(lambda: next(attempts)(), lambda fault: fault.facts.get("path") != "-"):
+            return False
         self._running.at("emitted")
         _log.debug("committed and emitted slots %d to %d", records[0].slot, records[-1].slot)
+        return True
+
+    def _outlast(
+        self, work: Callable[[], object], may_repeat: Callable[[StorageFailed], bool] = lambda fault: True
+    ) -> bool:
+        """Do some work, in a live run again and again while a fault lasts that may pass.
+
+        Args:
+            work: may be done again after it failed.
+            may_repeat: whether it may after this fault.
+
+        Returns:
+            whether it is done; False if the run was stopped meanwhile.
+
+        Raises:
+            StorageFailed: a fault that does not pass, or that this run does not wait for.
+        """
+        waited = False
+        while True:
+            try:
+                work()
+            except StorageFailed as fault:
+                waits = self._running.due is not None and fault.passing and not isinstance(fault, JournalUnreachable)
+                if not waits or not may_repeat(fault):
+                    raise
+                if not waited:
+                    _log.warning("publishing waits until the fault is over: %s", fault)
+                waited = True
+            else:
+                if waited:
+                    _log.info("publishing continues")
+                return True
+            if self._source.idle(_AGAIN_S) or (self._stop is not None and self._stop.asked):
+                return False
 
     def _restore_pending(self, pending: bytes | None) -> None:
         """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""

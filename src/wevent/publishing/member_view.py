@@ -24,11 +24,13 @@ class SlotRoster(NamedTuple):
     Attributes:
         roster: for counting.
         slots: for how many slots from this one on it stands if nobody asks for a change.
+        turnover: registered users who joined plus users who left at its first slot.
         barred: how many ids the registry keeps from counting as strangers; None where strangers are not counted.
     """
 
     roster: Roster
     slots: int
+    turnover: int
     barred: int | None
 
 
@@ -62,15 +64,20 @@ class MemberView:
             slot: the slot.
             most: how many changes at most; the others wait for the next boundary. None: all of them.
         """
+        standing, self._standing = (
+            self._standing,
+            None,
+        )  # if anything fails below, the next call reads the registry again
         changed = self._registry.pending() > 0
         if changed or slot >= self._forget:
-            self._registry.apply(slot, self._holdout, most)
+            changed = self._registry.apply(slot, self._holdout, most) > 0 or changed
             self._forget = self._next_forgetting(slot)
-        if changed or self._standing is None or slot >= self._until:
+        if changed or standing is None or slot >= self._until:
             if changed:
                 _log.info("changes of the registry take effect in slot %d", slot)
-            self._standing = self._build(slot)
-        return self._standing._replace(slots=min(self._until, self._forget) - slot)
+            standing = self._build(slot)
+        self._standing = standing
+        return standing._replace(slots=min(self._until, self._forget) - slot)
 
     def _next_forgetting(self, slot: int) -> int:
         """When past memberships are dropped next: soon after they hold nobody out, but not in every slot."""
@@ -94,4 +101,5 @@ class MemberView:
             barred = Barred(self._registry.apart(slot), self._registry.salt, doubts)
         self._until = min(ahead, default=_FAR)
         roster = make_roster(rows.users, rows.keys, self._declared, unknown, barred, waiting)
-        return SlotRoster(roster, self._until - slot, None if barred is None else len(barred))
+        turnover = self._registry.turnover(slot)
+        return SlotRoster(roster, self._until - slot, turnover, None if barred is None else len(barred))

@@ -34,7 +34,8 @@ def refuse_missing(values: Mapping[str, Any], also: Collection[str], *, framed: 
     """
     wanted = [*(() if framed else ("inputs",)), "cells", *(() if values.get("slot_column") is not None else ("slot",))]
     journal = values.get("journal")
-    begun = isinstance(journal, str | Path | PostgresPlace) and is_begun(journal)
+    asks = any(key in also and key not in values for key in ("requirements", "start"))  # a database may be away
+    begun = asks and isinstance(journal, str | Path | PostgresPlace) and is_begun(journal)
     live = values.get("inputs") in ("-", ["-"], ("-",))
     free = {
         "journal": False,

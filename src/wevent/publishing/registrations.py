@@ -7,7 +7,7 @@ the journal, only queues (`choose`, `leave`, `import_file`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,9 @@ from wevent.publishing.importing import AskingFile, Difference, import_users, wa
 from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
+
+DueThrough = Callable[[], int]
+"""Returns the last slot whose release is due, out or not: a publisher that catches up puts no change in force before."""
 
 _LONG_QUEUE = 10_000  # changes: what is asked beside them is not looked at together with all of them
 
@@ -105,7 +108,9 @@ def erase(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
     return _leave(place, Change("erase", user), dry_run=dry_run)
 
 
-def choose(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
+def choose(
+    place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False, due_through: DueThrough = lambda: 0
+) -> InForce:
     """Queue what somebody asks for, new or known; the publisher puts it in force.
 
     The answer's slot is the first boundary at which a publisher that keeps up will look for changes: the roster of the slot
@@ -120,17 +125,24 @@ def choose(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = Fals
         before = _before(journal, wish)
         if not dry_run:
             journal.registry.ask([wish], epoch, by_request=not holds)
-        return _left_to_publisher(journal, wish, before)._replace(notes=notes)
+        return _left_to_publisher(journal, wish, before, due_through)._replace(notes=notes)
 
 
-def leave(place: JournalPlace, user: str, *, erased: bool = False, dry_run: bool = False) -> InForce:
+def leave(
+    place: JournalPlace,
+    user: str,
+    *,
+    erased: bool = False,
+    dry_run: bool = False,
+    due_through: DueThrough = lambda: 0,
+) -> InForce:
     """Queue that somebody leaves, as `remove` or as `erase`; the publisher puts it in force. Returns as `choose`."""
     leaving = Change("erase" if erased else "remove", user)
     with _leaving(place, leaving) as journal:
         before = _before(journal, leaving)
         if not dry_run:
             journal.registry.ask([leaving])
-        return _left_to_publisher(journal, leaving, before)
+        return _left_to_publisher(journal, leaving, before, due_through)
 
 
 def import_file(
@@ -163,12 +175,13 @@ def import_file(
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
-def boundary_ahead(head: Head) -> int:
+def boundary_ahead(head: Head, due_through: int) -> int:
     """The first slot that a running publisher can put a change in force at which is asked for now.
 
-    The slot after the last committed one is open, and its roster made; the one behind it is not begun.
+    The slot after the last committed one is open, and its roster made; the one behind it is not begun. A publisher that
+    catches up makes one roster for all slots that are due.
     """
-    return head.committed + 2
+    return max(head.committed, due_through) + 2
 
 
 def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
@@ -257,7 +270,9 @@ def _before(journal: Journal, wish: Change) -> tuple[PersonView, Consequences | 
     return view_person(journal, wish.user), foresee(journal, [wish]) if is_short else None
 
 
-def _left_to_publisher(journal: Journal, wish: Change, before: tuple[PersonView, Consequences | None]) -> InForce:
+def _left_to_publisher(
+    journal: Journal, wish: Change, before: tuple[PersonView, Consequences | None], due_through: DueThrough
+) -> InForce:
     """What a wish means, with all that the person asked for before it, when a publisher puts it in force.
 
     The boundary is that of the slot after the one that is open now, which is looked at after the wish was queued: slots may
@@ -265,7 +280,7 @@ def _left_to_publisher(journal: Journal, wish: Change, before: tuple[PersonView,
     """
     view, consequences = before
     head = journal.head()
-    slot = boundary_ahead(head)
+    slot = boundary_ahead(head, due_through())
     person = after_wishes(view, [wish], slot, journal.registry.salt)
     held = person.current
     counted = held.first if held is not None and held.first > slot else None

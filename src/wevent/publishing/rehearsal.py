@@ -22,6 +22,7 @@ from wevent.people.declaring import declared_classes, holdout_of, strangers_clas
 from wevent.people.membership import Barred, KeyColumn, make_roster
 from wevent.publishing.agreeing import asked_terms, pinned_clock
 from wevent.publishing.configuration import Settings
+from wevent.publishing.foreseeing import strictest_sentences
 from wevent.publishing.hints import Met, hints_for
 from wevent.publishing.importing import Difference, WantedRegistry, import_users, registered
 from wevent.publishing.intent import Intent
@@ -104,6 +105,8 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
             inspection = inspect_files(settings, clock, everybody)
             met = Met(settings, clock, last, inspection, totals, _requirements_outline(people.users))
             hints = hints_for(met, lambda unit: span_of(replace(settings, time_unit=unit)), tuple(UNITS))
+        sizes = {requirement.key: size for requirement, size in everybody.population.items()}
+        hints += strictest_sentences(terms, sizes)
         if settings.days is not None and settings.cycle and not terms.calendar:
             hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
     waiting = int(np.count_nonzero(people.firsts > first))

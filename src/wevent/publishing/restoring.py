@@ -143,7 +143,7 @@ def _check_copy(copy: Path, backup: Path, lock: WriterLock) -> tuple[str, int, s
                 committed=0,
                 released=mark.committed,
             )
-        with SqliteJournal(copy, held=lock) as source:  # an older format is brought up to date, in the copy
+        with SqliteJournal(copy, held=lock) as source:
             source.check()
             head = source.head()
             return identity, head.committed, head.digest.hex()

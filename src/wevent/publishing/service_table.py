@@ -15,7 +15,6 @@ LISTEN = "127.0.0.1:8080"
 NUMBERS = {
     "max_body_bytes": (8 << 20, 1 << 10, 1 << 27),  # of both together all bodies have room for
     "max_batch_bytes": (32 << 20, 1 << 10, 1 << 27),
-    "max_batch_events": (100_000, 1, 10_000_000),
     "requests_per_minute": (600, 0, 1_000_000_000),
     "events_per_minute": (0, 0, 1_000_000_000_000),
     "link_hours": (72, 1, 24 * 366),

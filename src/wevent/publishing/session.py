@@ -110,9 +110,11 @@ def run(
     watch = watch or Watch()
     place = _journal_place(settings)
     forbid_core_dumps()
+    ending = ForcedEnd(place)
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with (
-        ForcedEnd(place) as ending,
+        ending,
+        Stop(ending.asked) as stop,
         open_journal(
             place, write=True, start_over=intent.start_over, released_through=intent.released_through
         ) as journal,
@@ -122,11 +124,15 @@ def run(
         refuse_seeded(journal)
         plan = plan_settlement(journal, intent)
         # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
-        settings, clock, last, wanted, terms = agree(journal, settings, intent, enrolling=enrolling)
+        #    To read a requirements file may take a while: a signal then ends the run as orderly as later.
+        try:
+            with stop.at_once():
+                settings, clock, last, wanted, terms = agree(journal, settings, intent, enrolling=enrolling)
+        except Stopped:
+            return _stopped_before(journal, place)
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written. To open the
         #    input may take a while (Spark starts): who stops it then ends the run as well as later.
         refuse_same_file(settings.out, _own_files(journal, settings, read))
-        stop = at_end.enter_context(Stop())
         try:
             with stop.at_once():
                 source = source_of(settings, clock, last)

@@ -216,8 +216,8 @@ def _charge_elsewhere(journal: Journal, through: int) -> Batch:
         return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
     held = (Requirement.from_nano(*member.key) for member in journal.registry.members())
-    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}))
-    group = Group.of(publisher.population)
+    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}), turnover=0)
+    group = Group.of(publisher.population, publisher.turnover)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)
     epoch, last = loaded.head.epoch, loaded.last
     measured = last.measured if last is not None and last.epoch.number == epoch.number else None

@@ -29,13 +29,16 @@ class Stopped(BaseException):
 class Stop:
     """Takes SIGINT and SIGTERM over while in use, in the main thread.
 
+    Args:
+        *tell: as of `tells`.
+
     Attributes:
         asked: whether one has come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *tell: Callable[[], None]) -> None:
         self.asked = False
-        self._tell: tuple[Callable[[], None], ...] = ()
+        self._tell = tell
         self._before: dict[int, Any] = {}
         self._at_once = False
 
@@ -60,10 +63,12 @@ class Stop:
         """A stretch that may take long and need not be finished.
 
         Raises:
-            Stopped: if a signal comes meanwhile.
+            Stopped: if a signal comes meanwhile, or has come.
         """
         self._at_once = True
         try:
+            if self.asked:
+                raise Stopped
             yield
         finally:
             self._at_once = False

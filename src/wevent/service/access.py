@@ -204,6 +204,17 @@ def recognise(context: AccessContext, headers: Headers, host: str | None, *, ano
     return caller
 
 
+def is_still_admitted(context: AccessContext, headers: Headers) -> bool:
+    """Return whether a request would be admitted again by its token or link; one without either stays admitted."""
+    try:
+        sent = presented(headers)
+        if sent is not None:
+            _known(context, sent)
+    except (CredentialRefused, InvalidTokens):
+        return False
+    return True
+
+
 def presented(headers: Headers) -> str | None:
     """The token in the one Authorization header, None without such a header.
 

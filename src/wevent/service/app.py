@@ -62,14 +62,16 @@ async def _refuse_parameter(request: Request, error: Exception) -> Response:
 async def _refuse_path(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _SENTENCES.get(error.status_code, "Expected a request that can be answered; received another one.")
-    allowed = _methods(request) if error.status_code == 405 else ""
+    allowed = _methods(request, error) if error.status_code == 405 else ""
     if allowed:
         detail = f"Expected a method that this path has ({allowed}); received another one. See /openapi.json."
     return problem(error.status_code, detail, {"Allow": allowed} if allowed else error.headers)
 
 
-def _methods(request: Request) -> str:
-    """Every method that a path of the API has: each of them is a route of its own."""
+def _methods(request: Request, error: HTTPException) -> str:
+    """Every method that a path has: of the API each of them is a route of its own; HEAD goes with GET."""
     routes = [route for module in _ROUTERS for route in module.router.routes]
     found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return ", ".join(sorted({method for route in found for method in getattr(route, "methods", ())}))
+    methods = {method for route in found for method in getattr(route, "methods", ())}
+    methods |= set(filter(None, (error.headers or {}).get("Allow", "").split(", ")))
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from wevent.service.body_room import BodyPlace
 from wevent.service.problems import RequestRefused
+from wevent.streams.records.json_array import element_lines
 
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
@@ -31,7 +32,6 @@ SMALL_BYTES = 1 << 16
 _LARGE_BYTES = 1 << 18  # from here on unpacking and splitting would hold up other requests: it goes to a thread
 _MOST_MEMBERS = 64  # parts that a gzip body may be put together from
 _GZIP = b"\x1f\x8b"  # what it begins with
-_COMMAS_PER_EVENT = 16  # more of them, and the parts of an array could take far more room than the array
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -172,43 +172,27 @@ def unpacked(packed: bytes, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def event_lines(body: bytes, kind: str, most: int) -> bytes:
-    """Events as lines, each ended: of NDJSON as they are, of a JSON array one per element, none of them looked into.
+def event_lines(body: bytes, kind: str) -> bytes:
+    """Return the events of a batch as lines, each ended by a newline, without decoding them.
 
     Args:
         body: unpacked.
         kind: its media type.
-        most: how many events it may have.
 
     Raises:
-        RequestRefused: if there are more (413), or it is no JSON array (400).
+        RequestRefused: if a JSON body is no array of balanced elements (400).
     """
     if kind == JSON:
-        return _array_lines(body, most)
-    if body and not body.endswith(b"\n"):
-        body += b"\n"
-    if body.count(b"\n") > most:
-        raise _too_many(most)
-    return body
-
-
-def _array_lines(body: bytes, most: int) -> bytes:
-    if body.count(b",") > most * _COMMAS_PER_EVENT:
-        raise _too_many(most)
-    try:
-        events = msgspec.json.decode(body, type=list[msgspec.Raw])
-        if len(events) > most:
-            raise _too_many(most)
-        if b"\n" not in body and b"\r" not in body:
-            return b"".join([part for event in events for part in (event, b"\n")])
-        return b"".join(msgspec.json.format(bytes(event), indent=-1) + b"\n" for event in events)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise RequestRefused(
-            400,
-            "a JSON array of events",
-            "something else",
-            f"Send [{{…}}, {{…}}], or one object per line as {NDJSON}.",
-        ) from None
+        try:
+            return element_lines(body)
+        except ValueError:
+            raise RequestRefused(
+                400,
+                "a JSON array of events",
+                "something else",
+                f"Send [{{…}}, {{…}}], or one object per line as {NDJSON}.",
+            ) from None
+    return body + b"\n" if body and not body.endswith(b"\n") else body
 
 
 def decoded(body: bytes, kind: type[Struct]) -> Struct:
@@ -236,7 +220,3 @@ async def in_thread_if_large(function: Any, body: bytes, *arguments: Any) -> Any
 
 def _too_long(most: int, how: str) -> RequestRefused:
     return RequestRefused(413, f"a body of at most {most:,} bytes {how}", "a longer one", "Send it in several parts.")
-
-
-def _too_many(most: int) -> RequestRefused:
-    return RequestRefused(413, f"at most {most:,} events in a batch", "more", f"Send smaller batches, as {NDJSON}.")

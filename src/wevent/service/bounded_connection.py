@@ -8,6 +8,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from wevent.service.guarding import GuardedApp, strict_headers
+from wevent.service.problems import RETRY_S, problem
+
 HEADER_S = 10.0
 """The headers of a request have to arrive in so many seconds, and the first byte of a new connection too."""
 
@@ -25,12 +28,29 @@ MOST_HEADERS = 100
 MOST_REFUSED = 50
 """So many connections beyond the limit are told that there are too many; others are dropped."""
 
+_SENTENCES = {
+    400: "The request is not valid HTTP/1.1. Correct it.",
+    408: f"The headers of the request did not arrive within {HEADER_S:g} seconds. Send them faster.",
+    431: f"The request has more than {MOST_HEADERS} headers or {MOST_HEADER_BYTES >> 10} KiB of them. Send fewer.",
+}
+_FULL = GuardedApp(
+    problem(
+        503,
+        "The service has too many connections. Try again later.",
+        {"Retry-After": str(RETRY_S), "Connection": "close"},
+    )
+)
+
 
 class BoundedProtocol(HttpToolsProtocol):
     """An HTTP connection; as uvicorn's own, which waits for headers, bodies and readers without end."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._limit, self.limit_concurrency = (
+            self.limit_concurrency,
+            None,
+        )  # uvicorn's own answer is no problem document
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._in_headers = False
@@ -41,7 +61,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected: their request begins soon."""
-        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency + MOST_REFUSED:
+        if self._limit is not None and len(self.connections) >= self._limit + MOST_REFUSED:
             transport.abort()  # others of this process need files, too
             return
         super().connection_made(transport)
@@ -65,6 +85,8 @@ class BoundedProtocol(HttpToolsProtocol):
         was_in_body = self._in_body
         self._between_bytes += len(data) if was_in_body else 0
         super().data_received(data)
+        if self._refused:
+            return
         if self._in_headers and not was_in_body:
             self._header_bytes += len(data)
         around = self._header_bytes if self._in_headers else self._between_bytes if self._in_body else 0
@@ -92,7 +114,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if size > MOST_HEADER_BYTES or len(self.headers) > MOST_HEADERS:
             self._refuse(431)
             return
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            self._refuse(400)
+            return
         self._free()
+        is_full = self._limit is not None and max(len(self.connections), len(self.tasks)) >= self._limit
+        self.app = _FULL if is_full else self.config.loaded_app
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -147,12 +174,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline = self._stalled = None
         if self._in_headers and not self.transport.is_closing():
             self._refuse(408)
-        self.transport.abort()
+            self._deadline = self.loop.call_later(DRAIN_S, self.transport.abort)  # if it is not taken either
+        else:
+            self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP."""
+        self._refuse(400)
 
     def _refuse(self, status: int) -> None:
-        """Answer without asking the application, and close."""
+        """Answer instead of the application unless it has begun to, and close."""
         self._refused = True
         self._free()
-        if self._is_idle():
-            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        waits = self.cycle is not None and not self.cycle.response_started and not self.pipeline
+        if waits:
+            self.cycle.disconnected = True
+        if waits or self._is_idle():
+            answer = problem(status, _SENTENCES[status])
+            headers = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
+            headers += strict_headers({"headers": answer.raw_headers})
+            lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+            body = b"" if self.parser.get_method() == b"HEAD" else bytes(answer.body)
+            self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
         self.transport.close()

@@ -93,6 +93,11 @@ def described(
     }
 
 
+def _said(names: list[str]) -> Content:
+    """Return the schema of objects that have these keys; null is as good as no key."""
+    return {"required": names, "properties": {name: {"not": {"type": "null"}} for name in names}}
+
+
 def _refusal(status: int) -> Content:
     schema: Content = {"$ref": _SCHEMAS.format(name="Problem")}
     return {"description": _SENTENCES[status], "content": {PROBLEM: {"schema": schema}}}
@@ -113,7 +118,8 @@ def document(app: FastAPI) -> dict[str, Any]:
             routes=app.routes,
         )
         _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_SCHEMAS)
-        schemas["RequirementBody"] |= {"oneOf": [{"required": names} for names in WAYS]}
+        for kind, ways in WAYS.items():
+            schemas[kind.__name__] |= {"oneOf": [_said(names) for names in ways]}
         made.setdefault("components", {})["schemas"] = {"Problem": _PROBLEM_SCHEMA, **schemas}
         schemes = made["components"].setdefault("securitySchemes", {})
         schemes.setdefault("token", {"type": "http", "scheme": "bearer"})

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace
@@ -18,7 +20,7 @@ from wevent.people.membership import Change, check_id
 from wevent.publishing import registrations
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.person_view import after_wishes, view_person
-from wevent.publishing.registrations import Asked, InForce
+from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.service.bodies import CSV
 from wevent.service.replies import (
     ChosenReply,
@@ -27,6 +29,7 @@ from wevent.service.replies import (
     HoldoutRow,
     ImportReply,
     LeftReply,
+    LevelBody,
     MembershipRow,
     QueuedRow,
     RequirementBody,
@@ -37,18 +40,21 @@ from wevent.streams.windows import span_text
 _NOBODY = "Check the id, letter by letter."
 
 
-def choose(place: JournalPlace, user: str, body: RequirementBody, *, dry_run: bool) -> ChosenReply:
+def choose(
+    place: JournalPlace, user: str, body: LevelBody | RequirementBody, *, dry_run: bool, due_through: DueThrough
+) -> ChosenReply:
     """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
-    asked = Asked(
-        **{name: None if value is None else str(value) for name in Asked._fields for value in [getattr(body, name)]}
-    )
+    asked = Asked(**{name: str(value) for name, value in msgspec.structs.asdict(body).items() if value is not None})
     if not asked.is_one_way:  # the registry's own sentence has the options of the command
+        numbers = isinstance(body, RequirementBody)
         raise InvalidMembership(
-            "level, or window (in slots, or a duration) with epsilon, or window with privacy (words)",
+            "level, or window (in slots, or a duration) with epsilon, or window with privacy (words)"
+            if numbers
+            else "level, or window with privacy (words)",
             ", ".join(asked.given) or "none of them",
             "Give one of these; /v1/levels has the words.",
         )
-    force = registrations.choose(place, user, asked, dry_run=dry_run)
+    force = registrations.choose(place, user, asked, dry_run=dry_run, due_through=due_through)
     assert force.slot is not None
     assert force.person is not None
     held = force.person.current
@@ -62,10 +68,10 @@ def choose(place: JournalPlace, user: str, body: RequirementBody, *, dry_run: bo
     )
 
 
-def leave(place: JournalPlace, user: str, *, erased: bool) -> LeftReply:
+def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrough) -> LeftReply:
     """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
     try:
-        force = registrations.leave(place, user, erased=erased)
+        force = registrations.leave(place, user, erased=erased, due_through=due_through)
     except NotRegistered as error:  # its remedy is a command
         raise NotRegistered(error.expected, error.received, _NOBODY) from None
     assert force.slot is not None
@@ -79,7 +85,7 @@ def leave(place: JournalPlace, user: str, *, erased: bool) -> LeftReply:
     return LeftReply(in_force_from=force.slot, kept_until=max(ends, default=None), notes=notes)
 
 
-def requirement_of(journal: Journal, user: str) -> RequirementReply:
+def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> RequirementReply:
     """What somebody holds, or will once what is queued is in force.
 
     Raises:
@@ -90,7 +96,7 @@ def requirement_of(journal: Journal, user: str) -> RequirementReply:
     view = view_person(journal, user)
     queued = bool(view.queued)
     if queued:
-        view = after_wishes(view, (), registrations.boundary_ahead(head), journal.registry.salt)
+        view = after_wishes(view, (), registrations.boundary_ahead(head, due_through()), journal.registry.salt)
     held = view.current
     if held is None:
         raise NotRegistered("a registered user", "one who is not", _NOBODY)

@@ -44,6 +44,9 @@ class GuardedApp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        asked = scope["method"]
+        if asked == "HEAD":  # a copy: the server goes by its own, and sends no body
+            scope = {**scope, "method": "GET"}
         _keep_slashes_of_users(scope)
         status = 0
         kept = scope["path"].startswith(_STATIC)
@@ -52,21 +55,26 @@ class GuardedApp:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_headers(message, kept=kept)]
+                message["headers"] = [*message.get("headers", ()), *strict_headers(message, kept=kept)]
+            elif asked == "HEAD":
+                return
             await send(message)
+            if asked == "HEAD":  # the end of the answer, also where GET would stream
+                await send({"type": "http.response.body"})
 
         try:
             await self._app(scope, receive, guarded)
         except Exception as error:  # noqa: BLE001
-            _log.error("%s: an error that nobody foresaw: %s", _named(scope), _place(error))
+            _log.error("%s: an error that nobody foresaw: %s", _named(scope, asked), _place(error))
             if not status:
                 sorry = problem(500, "Expected an answer; received an error in the service. The operator's log has it.")
                 await sorry(scope, receive, guarded)
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s %d", _named(scope), status)
+            _log.info("%s %d", _named(scope, asked), status)
 
 
-def _headers(message: Message, *, kept: bool) -> list[tuple[bytes, bytes]]:
+def strict_headers(message: Message, *, kept: bool = False) -> list[tuple[bytes, bytes]]:
+    """Return the headers that every answer has besides its own."""
     said = {name.lower() for name, _ in message.get("headers", ())}
     keeping = b"no-cache" if kept else b"no-store"  # what may be kept is asked for again: it changes with the version
     return [*_ALWAYS, *([] if b"cache-control" in said else [(b"cache-control", keeping)])]
@@ -81,10 +89,10 @@ def _keep_slashes_of_users(scope: Scope) -> None:
         )  # one that was only spelt like it matches nothing: it would be decoded twice
 
 
-def _named(scope: Scope) -> str:
+def _named(scope: Scope, asked: str) -> str:
     """The call as it may be logged: its template, never its path."""
     route: Any = scope.get("route")
-    method = scope["method"] if scope["method"] in _METHODS else "(other)"
+    method = asked if asked in _METHODS else "(other)"
     return f"{method} {getattr(route, 'path', '(no such path)')}"
 
 

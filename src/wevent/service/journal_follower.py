@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wevent.service.publisher_state import PublisherState
 from wevent.service.role_log import RoleLog
+from wevent.service.storage_probe import StorageProbe
 
 if TYPE_CHECKING:
     from wevent.journal import SharedJournal
@@ -36,6 +37,7 @@ class JournalFollower(threading.Thread):
         self._over = threading.Event()
         self._news = shared.news()
         self._events = shared.events("following", patience_s=0.0)
+        self._probe = StorageProbe(state, self._events.probe)
 
     def run(self) -> None:
         """Follow until it is stopped; a database that does not answer is asked again and again."""
@@ -43,6 +45,7 @@ class JournalFollower(threading.Thread):
         while not self._over.is_set():
             try:
                 self._see(self._news.wait(_LOOK_S))
+                self._probe.check()
                 self._hear()
                 self._role.answers()
             except Exception as error:  # noqa: BLE001  a replica that follows no more would only look like one

@@ -33,6 +33,9 @@ PROBLEM = "application/problem+json"
 RETRY_S = 5
 """After so many seconds a caller may try again what the service could not do."""
 
+MOST_REPEATED = 500
+"""The most characters of a part of an error that an answer has, which bounds how much of a request comes back."""
+
 _TOLD = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 
 
@@ -116,8 +119,19 @@ def problem_of(error: WeventError) -> Response:
         if isinstance(error, kind):
             return problem(status, sentence, {"Retry-After": str(RETRY_S)})
     status, headers = status_of(error)
-    facts = {name: error.facts[name] for name in _TOLD if error.facts.get(name) is not None}
-    return problem(status, str(error), headers, facts)
+    facts = {name: _shortened(error.facts[name]) for name in _TOLD if error.facts.get(name) is not None}
+    expected, received, remedy = map(_shortened, (error.expected, error.received, error.remedy))
+    return problem(status, f"Expected {expected}; received {received}. {remedy}", headers, facts)
+
+
+def _shortened(value: Any) -> Any:
+    """Return a text without its middle where it is too long to be repeated; of a list, each of its texts."""
+    if isinstance(value, list | tuple):
+        return [_shortened(one) for one in value]
+    if not isinstance(value, str) or len(value) <= MOST_REPEATED:
+        return value
+    half = MOST_REPEATED // 2
+    return f"{value[:half]}…{value[-half:]}"
 
 
 def status_of(error: WeventError) -> tuple[int, Mapping[str, str]]:

@@ -12,7 +12,7 @@ from wevent.publishing.due import DueMoments
 from wevent.service.problems import NotReady
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.live.batch_records import BatchAnswer
-from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
 
 MOST_BEHIND = 3
 """So many releases may be due and not out while a service still counts as ready."""
@@ -20,7 +20,7 @@ MOST_BEHIND = 3
 SILENT_S = 5.0
 """A database that is asked twice a second and said nothing for so long is away: it may stand still with open connections."""
 
-Condition = Literal["ready", "starting", "behind", "away", "ended", "failed"]
+Condition = Literal["ready", "starting", "behind", "ahead", "away", "unwritable", "ended", "failed"]
 Role = Literal["writer", "standby"]
 
 
@@ -44,9 +44,11 @@ class PublisherState:
         phase: where it is.
         role: whether this process closes slots, or waits for the one that does.
         away: whether the database of the journal says that it does not answer.
+        storing: whether batches can be stored, by a write of the service itself.
         heard_s: when it answered last, by the monotonic clock; None where nobody asks it all the time.
         receiver: where batches go; None before it has begun.
         now_us: the wall clock.
+        clock_jumped: whether the wall clock has jumped and slots do not follow it yet.
         monotonic_s: a clock that nobody sets.
     """
 
@@ -58,9 +60,11 @@ class PublisherState:
     phase: Literal["starting", "running", "ended", "failed"] = "starting"
     role: Role = "writer"
     away: bool = False
+    storing: bool = True
     heard_s: float | None = None
     receiver: Receiver | None = field(default=None, repr=False)
     now_us: Callable[[], int] = wall_clock_us
+    clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped
     monotonic_s: Callable[[], float] = time.monotonic
     _advancing: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -71,21 +75,42 @@ class PublisherState:
 
     @property
     def behind(self) -> int:
-        """How many releases are due and not out; a function of the clock and of what was released."""
+        """How many releases are due and not out; negative if releases are ahead of the clock.
+
+        A function of the clock and of what was released.
+        """
+        behind = self.due_through() - self.committed
+        return behind if self.is_ahead else max(0, behind)
+
+    def due_through(self) -> int:
+        """Return the last slot whose release is due by the clock, out or not; below 1 if none is."""
         if self.clock is None:
             return 0
         due = self._moments(self.clock).come_through()
-        due = due if self.last is None else min(due, self.last)
-        return max(0, due - self.committed)
+        return due if self.last is None else min(due, self.last)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the slot after the last release has not begun by the clock: events of now are late."""
+        if self.clock is None or not self.committed or self.committed == self.last:
+            return False
+        return self.clock.start_of(self.committed + 1) - self.now_us() > TOLERANCE_US
 
     @property
     def condition(self) -> Condition:
         """In a word."""
+        if self.phase == "starting" and self.away:
+            return "away"
         if self.phase != "running":
             return self.phase
         if self.away or (self.heard_s is not None and self.monotonic_s() - self.heard_s > SILENT_S):
             return "away"
-        return "behind" if self.behind > MOST_BEHIND else "ready"
+        if not self.storing:
+            return "unwritable"
+        behind = self.behind
+        if behind < 0:
+            return "ahead"
+        return "behind" if behind > MOST_BEHIND else "ready"
 
     @property
     def next_due(self) -> str | None:

@@ -9,6 +9,7 @@ from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings
 from wevent.publishing.session import RunReport, run
 from wevent.service.publishing_thread import PublishingThread
+from wevent.service.storage_probe import ProbeThread, StorageProbe
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.spool import spool_folder
 from wevent.streams.live.spool_source import SpoolSource
@@ -18,6 +19,7 @@ class PublisherThread(PublishingThread):
     """The only publisher of a journal in a file; see `PublishingThread`."""
 
     _spool: SpoolSource | None = None
+    _probe: ProbeThread | None = None
 
     def _publish(self) -> RunReport:
         output = KeptOutput() if self._settings.out is None else None
@@ -26,6 +28,9 @@ class PublisherThread(PublishingThread):
         return replace(report, summary=report.summary._replace(interrupted=self._asked.is_set()))
 
     def _stop_parts(self) -> None:
+        if self._probe is not None:
+            self._probe.stop()
+            self._probe.join()
         if self._spool is not None:
             self._spool.close()
 
@@ -34,6 +39,8 @@ class PublisherThread(PublishingThread):
         source = SpoolSource(settings, clock, last, folder=spool_folder(settings.journal))
         self._state.clock, self._state.last, self._state.receiver = clock, last, source
         self._source = self._spool = source
+        self._probe = ProbeThread(StorageProbe(self._state, source.probe))
+        self._probe.start()
         if self._asked.is_set():
             source.stop()
         return source

@@ -31,6 +31,7 @@ class PublishingThread(threading.Thread, ABC):
         state: what all calls see of it.
         watch: who is told.
         over: called when it has ended, in this thread.
+        waits: called when it cannot begin yet, and waits until it can.
 
     Attributes:
         report: what the run came to, once it is over.
@@ -46,10 +47,11 @@ class PublishingThread(threading.Thread, ABC):
         *,
         watch: Watch,
         over: Callable[[], None],
+        waits: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="publisher", daemon=True)
         self._settings, self._intent, self._read = settings, intent, list(read)
-        self._state, self._watch, self._over = state, watch, over
+        self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._asked = threading.Event()
         self._source: Stoppable | None = None
         self.report: RunReport | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from wevent.errors import WeventError
@@ -23,6 +23,9 @@ HEARTBEAT_S = 15.0
 """After so long without a release a reader is told that the stream is still there."""
 
 MOST_READERS = 1000
+MOST_OF_A_CALLER = 100
+"""Readers of one token, link or address."""
+
 _KEPT = 1000  # releases
 _KEPT_BYTES = 32 << 20
 _PIECE = 100  # slots that are read from the journal at once, fewer if they are large
@@ -76,7 +79,7 @@ class ReleaseFeed:
         committed: the last slot that readers know of.
         recent: whether each of the last thousand releases was fresh.
         fresh: how many releases were, since the feed was opened.
-        readers: how many read along now.
+        is_open: whether `open` has come to its end.
     """
 
     def __init__(self, reader: JournalReader) -> None:
@@ -89,8 +92,8 @@ class ReleaseFeed:
         self._news, self._moved = asyncio.Event(), asyncio.Event()
         self.recent: deque[bool] = deque(maxlen=_KEPT)
         self.fresh = 0
-        self._closed = False
-        self.readers = 0
+        self._closed = self.is_open = False
+        self._readers: Counter[Hashable] = Counter()  # by caller
 
     def wake(self, slot: int) -> None:
         """A slot was committed; from any thread."""
@@ -117,6 +120,7 @@ class ReleaseFeed:
         self._wanted = max(self._wanted, last)
         await self._catch_up()
         self.fresh = 0
+        self.is_open = True
 
     async def follow(self) -> None:
         """Take in what is committed from now on, until `close`."""
@@ -145,40 +149,53 @@ class ReleaseFeed:
             return Piece([self._kept[slot] for slot in range(first, last + 1) if slot in self._kept], last)
         return await self._reader.ask(lambda journal: _piece(journal, first, last))
 
-    async def events(self, after: int | None) -> AsyncIterator[bytes]:
+    @property
+    def readers(self) -> int:
+        """Number of readers."""
+        return self._readers.total()
+
+    async def events(self, after: int | None, is_admitted: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
         """Server-sent events of the releases after a slot, as they come, until `close`.
 
         Args:
             after: the last slot that the reader knows; None: the last that was committed.
+            is_admitted: asked before every release and heartbeat; the stream ends once it returns False.
         """
         place = self.committed if after is None else after
-        self.readers += 1
-        try:
-            yield b"retry: 2000\n\n"
-            while not self._closed:
-                if place < self.committed:
-                    text, place = await self._events_after(place)
-                    if text:
-                        yield text
-                elif not await self._moves():
-                    yield _STILL_HERE
-        finally:
-            self.readers -= 1
+        yield b"retry: 2000\n\n"
+        while not self._closed:
+            if place < self.committed:
+                text, place = await self._events_after(place)
+            else:
+                text = b"" if await self._moves() else _STILL_HERE
+            if text:
+                if not is_admitted():
+                    return
+                yield text
 
-    def check_room(self) -> None:
-        """Whether one more may read along.
+    @contextmanager
+    def place(self, caller: Hashable) -> Iterator[None]:
+        """Hold a place for a reader.
 
         Raises:
-            RequestRefused: if too many do (503).
+            RequestRefused: if the caller has too many places (429), or all callers together (503).
         """
-        if self.readers >= MOST_READERS:
+        own = self._readers[caller] >= MOST_OF_A_CALLER
+        if own or self.readers >= MOST_READERS:
             raise RequestRefused(
-                503,
-                f"at most {MOST_READERS} readers of the stream",
+                429 if own else 503,
+                f"at most {MOST_OF_A_CALLER if own else MOST_READERS} readers of the stream{' for a caller' * own}",
                 "more",
                 "Try again later, or ask for releases now and then.",
                 headers={"Retry-After": "30"},
             )
+        self._readers[caller] += 1
+        try:
+            yield
+        finally:
+            self._readers[caller] -= 1
+            if not self._readers[caller]:
+                del self._readers[caller]
 
     async def _events_after(self, place: int) -> tuple[bytes, int]:
         """What a reader at a place gets next, and its new place."""

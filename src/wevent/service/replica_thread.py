@@ -26,6 +26,7 @@ from wevent.service.role_log import RoleLog
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource
+from wevent.streams.uncounted import Uncounted
 
 _TAKEN_IN_S = 3.0  # so long a sender waits for a database that does not answer
 _TRY_S = 0.5  # between looks whether somebody writes
@@ -48,7 +49,7 @@ class ReplicaThread(PublishingThread):
         self._receiver: SharedReceiver | None = None
         self._leave_intake: Callable[[], None] = lambda: None
         self._follower: JournalFollower | None = None
-        self._totals: Counter[str] = Counter()
+        self._totals: Counter[str] = Counter(Uncounted().totals())
         self._role = RoleLog()
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
@@ -113,11 +114,17 @@ class ReplicaThread(PublishingThread):
         fence, and ends the sessions of the one before.
 
         Raises:
-            StorageFailed: this one, before the journal was ever used: an address that was never right.
+            StorageFailed: this one, before the journal was ever used, if it does not pass: an address that is wrong.
         """
         if self._follower is None:
-            raise error
-        self._role.stops_writing(error)
+            if not error.passing:
+                raise error
+            self._state.away = isinstance(error, JournalUnreachable)
+            self._waits()
+        if self._state.away:
+            self._role.away(error)
+        else:
+            self._role.stops_writing(error)
         self._rest_s = min(max(2 * self._rest_s, _TRY_S), self._place.lease_s)
         self._asked.wait(self._rest_s)
 
@@ -137,8 +144,10 @@ class ReplicaThread(PublishingThread):
                 if writer is None:
                     return
                 self._role.stands_by(writer)
-            except JournalUnreachable:
+            except JournalUnreachable as error:
                 waited_s = 0.0
+                if self._follower is None:
+                    self._bear(error)
             except StorageFailed as error:
                 self._bear(error)
 

@@ -23,7 +23,6 @@ class ServiceSettings:
         url: what personal links begin with; None: where it listens.
         max_body_bytes: the most that one request may send.
         max_batch_bytes: the same, after decompression.
-        max_batch_events: the most events of one batch.
         requests_per_minute: of one token, or of one address without a token; 0: any number.
         events_per_minute: of one token; 0: any number.
         link_hours: how long a personal link lasts.
@@ -35,7 +34,6 @@ class ServiceSettings:
     url: str | None
     max_body_bytes: int
     max_batch_bytes: int
-    max_batch_events: int
     requests_per_minute: int
     events_per_minute: int
     link_hours: int

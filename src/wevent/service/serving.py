@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import uvicorn
 import uvloop
 from anyio import to_thread
 
-from wevent.errors import InvalidSettings
+from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import JournalPlace, PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
@@ -41,6 +41,7 @@ MOST_CONNECTIONS = 2000
 _OWN_FILES = 256  # that the process needs beside its connections
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG = 512
+_AGAIN_S = 0.5  # between attempts to read a journal that could not be read at the start
 _log = logging.getLogger("wevent.service")
 
 
@@ -115,7 +116,7 @@ class _Process:
 
     def __init__(self, context: ServiceContext, announcing: Announcing, bound: socket.socket) -> None:
         self._context, self._announcing, self._bound = context, announcing, bound
-        self._begun, self._over, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._begun, self._over, self._stop, self._waits = (asyncio.Event() for _ in range(4))
         self._signals = 0
         self.ending = ForcedEnd(context.journal)
 
@@ -136,11 +137,19 @@ class _Process:
             progress=lambda slot, last: feed.wake(slot),
         )
         kind = _publisher_of(self._context.journal)
-        publisher = kind(settings, intent, read, self._context.state, watch=watch, over=lambda: told(self._over))
+        publisher = kind(
+            settings,
+            intent,
+            read,
+            self._context.state,
+            watch=watch,
+            over=lambda: told(self._over),
+            waits=lambda: told(self._waits),
+        )
         publisher.start()
         try:
-            await _first(self._begun, self._over, self._stop)
-            if self._begun.is_set() and publisher.error is None:
+            await _first(self._begun, self._over, self._stop, self._waits)
+            if (self._begun.is_set() or self._waits.is_set()) and publisher.error is None:
                 await self._serve(publisher)
         finally:
             publisher.stop()
@@ -153,8 +162,9 @@ class _Process:
     async def _serve(self, publisher: PublishingThread) -> None:
         """Answer until a signal comes, or the publisher or one of the two tasks here has failed."""
         feed = self._context.feed
-        await feed.open(lambda: self._context.state.committed)
-        following = asyncio.create_task(feed.follow())
+        if self._begun.is_set():
+            await feed.open(lambda: self._context.state.committed)
+        following = asyncio.create_task(self._follow())
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
         for task in (following, serving):  # without one of them it only looks like a service
@@ -167,7 +177,21 @@ class _Process:
         feed.close()
         server.should_exit = True
         await serving
-        await following
+        if not feed.is_open:  # the journal could not be read till now
+            following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+    async def _follow(self) -> None:
+        """Hand out releases; not before the journal can be read."""
+        feed = self._context.feed
+        while not feed.is_open:
+            await self._begun.wait()
+            try:
+                await feed.open(lambda: self._context.state.committed)
+            except StorageFailed:
+                await asyncio.sleep(_AGAIN_S)
+        await feed.follow()
 
     async def _until_over(self, publisher: PublishingThread) -> None:
         await _first(self._stop, self._over)
@@ -215,6 +239,7 @@ def _config(context: ServiceContext) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        forwarded_allow_ips=["127.0.0.1", "::1"],  # otherwise the environment decides
         limit_concurrency=_connections(),
         backlog=_BACKLOG,
         timeout_graceful_shutdown=GRACEFUL_S,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from wevent.errors import StorageFailed, WeventError
+from wevent.errors import StorageFailed, WeventError, may_pass
 from wevent.journal.place import JournalPlace, file_beside
 from wevent.journal.whole_file import sync_path
 from wevent.service.access_records import AccessContents, TokenRecord
@@ -291,4 +291,5 @@ def _failed(path: Path, error: OSError) -> StorageFailed:
         (error.strerror or "an error").lower(),
         "Make room and make its folder writable; what it said is as it was.",
         path=str(path),
+        passing=may_pass(error),
     )

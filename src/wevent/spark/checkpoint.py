@@ -7,6 +7,7 @@ knows what it was: it has to be the one that this checkpoint was begun with.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -47,6 +48,8 @@ class CheckpointMark(msgspec.Struct, frozen=True):
 _TORN = CheckpointMark("", "")
 """What stands for a mark that cannot be read: nobody's."""
 _JAVA_ERRORS = (Py4JJavaError, PySparkException)
+_FAULT = re.compile("HDFSMetadataLog|StreamMetadata|CheckpointFileManager|CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT")
+"""Names of the parts of Spark that read and write a checkpoint: what they say of one that is damaged takes pages."""
 
 
 class Checkpoint:
@@ -107,6 +110,30 @@ class Checkpoint:
                 f"one that cannot ({self.place})",
                 "Remove the folder: the last events are in it, and nothing needs them any more.",
             )
+
+    def fault(self, error: Exception, thrown: Any = None) -> StorageFailed | None:
+        """Return one sentence for an error of Spark that comes from its checkpoint; None for any other error.
+
+        Args:
+            error: the error in Python.
+            thrown: the same in Java, if Python does not have its stack trace.
+        """
+        trace = "" if thrown is None else self._jvm.org.apache.spark.util.Utils.exceptionString(thrown)
+        if not self.is_there():
+            return StorageFailed(
+                "the checkpoint of a query to stay where it is while the query runs",
+                f"none, or none that can be read, at {self.place}",
+                "Put it back or give a new folder, and start again: what is committed stays, and what is not is read from "
+                "where the source begins.",
+            )
+        if not _FAULT.search(f"{error} {trace}"):
+            return None
+        return StorageFailed(
+            "a checkpoint that Spark can read and continue",
+            f"one that is damaged, or on a disk that fails ({self.place})",
+            "Check the disk; if the checkpoint is damaged, remove the folder and start again: what is committed stays, and "
+            "what is not is read from where the source begins.",
+        )
 
     def is_there(self) -> bool:
         """Whether the folder is still there, with its mark, for all that can be seen."""

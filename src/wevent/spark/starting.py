@@ -8,8 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
@@ -133,11 +136,25 @@ class _Start:
         writer = ended.writeStream.outputMode("append").foreachBatch(self._take)
         writer = writer.option("checkpointLocation", self._checkpoint.place).trigger(**pace.spark)
         with configured(self._session, retention(self._clock.length_us)):
-            started = writer.start()
+            started = self._started(writer)
         self._progress.follow(started._jsq)
         self._source.alive = lambda: bool(started.isActive)
         self._loop.when_ended(lambda: self._finish(started))
         return SparkPublication(started, self._loop, self._progress, self._checkpoint)
+
+    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start a query.
+
+        Raises:
+            StorageFailed: if its checkpoint is damaged.
+        """
+        try:
+            return writer.start()
+        except (Py4JJavaError, PySparkException) as error:
+            fault = self._checkpoint.fault(error)
+            if fault is None:
+                raise
+            raise fault from None
 
     def _claim(self) -> None:
         assert self._settings.journal is not None, "a publication has a journal"

@@ -10,7 +10,6 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from wevent.errors import StorageFailed
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings
 from wevent.publishing.intent import Intent
@@ -146,17 +145,18 @@ class SparkPublication(StreamingQuery):
 
         Raises:
             WeventError: what ended the loop, if something did.
-            StorageFailed: if its checkpoint has gone.
+            StorageFailed: if its checkpoint has gone or is damaged.
             StreamingQueryException: if Spark failed otherwise.
         """
         try:
             done = super().awaitTermination(timeout)
-        except StreamingQueryException:
+        except StreamingQueryException as error:
             self._loop.end()
             if self._loop.error is not None:
                 raise self._loop.error from None
-            if not self._checkpoint.is_there():
-                raise _without_checkpoint(self._checkpoint.place) from None
+            fault = self._checkpoint.fault(error, self._jsq.exception().get())
+            if fault is not None:
+                raise fault from None
             raise
         if timeout is None or done:
             self._loop.end()
@@ -178,12 +178,3 @@ class SparkPublication(StreamingQuery):
         """
         self._progress.look()
         return {} if self._loop.source is None else self._loop.source.totals()
-
-
-def _without_checkpoint(place: str) -> StorageFailed:
-    return StorageFailed(
-        "the checkpoint of a query to stay where it is while the query runs",
-        f"none, or none that can be read, at {place}",
-        "Put it back or give a new folder, and start again: what is committed stays, and what is not is read from where the "
-        "source begins.",
-    )

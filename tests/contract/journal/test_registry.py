@@ -14,7 +14,7 @@ from tests.support.odd_ids import ODD_IDS
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
-from wevent.errors import InvalidMembership
+from wevent.errors import InvalidMembership, StorageFailed
 from wevent.journal import Registry
 from wevent.people.declaring import holdout_of
 from wevent.people.holdout import HoldOut, Reign, erased_id
@@ -121,6 +121,18 @@ def test_what_holds_nobody_out_is_forgotten(registry: Registry) -> None:
     assert not registry.remembers("bob")
 
 
+def test_turnover_counts_who_joined_and_who_left_at_a_boundary(registry: Registry) -> None:
+    ask(registry, 1, *(Change("set", f"old{user}", THREE) for user in range(10)))
+    assert registry.turnover(1) == 10
+    leaving = [Change("remove" if user % 2 else "erase", f"old{user}") for user in range(9)]
+    ask(registry, 6, *leaving, *(Change("set", f"new{user}", THREE) for user in range(9)))
+    assert sum(size.registered for size in registry.sizes(6).values()) == 10, "as many as before"
+    assert registry.turnover(6) == 18
+    assert registry.turnover(5) == registry.turnover(7) == 0
+    ask(registry, 8, Change("set", "new1", THREE, "High/Small"))
+    assert registry.turnover(8) == 0, "another name for the same requirement"
+
+
 def test_who_is_held_out_is_apart(registry: Registry) -> None:
     ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
     ask(registry, 6, Change("set", "ann", EIGHT))
@@ -161,6 +173,25 @@ def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
         later = view.at(13)
         assert len(later.roster) == 1
         assert later.barred == 0
+
+
+def test_a_roster_that_could_not_be_read_is_read_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changes took effect before the read failed: whoever left is not counted when the same slot is asked again."""
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        ask(journal.registry, 1, Change("set", "ann", FOUR), Change("set", "bob", THREE))
+        view = MemberView(journal.registry, journal.epochs())
+        assert len(view.at(1).roster) == 2
+        journal.registry.ask([Change("remove", "ann")])
+
+        def fail() -> None:
+            raise StorageFailed("a journal", "a disk that fails", "Wait.", path="", passing=True)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(journal.registry, "rows", fail)
+            with pytest.raises(StorageFailed):
+                view.at(2)
+        assert view.at(2).roster.find(["ann", "bob"]).tolist() == [-1, 0]
 
 
 def test_histories_come_in_the_order_asked_for_with_what_was_erased(registry: Registry) -> None:

@@ -45,10 +45,11 @@ def die_after(slot: int) -> None:
 
     emit = Publication._emit
 
-    def emit_and_die(publication: Publication, records: Any) -> None:
-        emit(publication, records)
+    def emit_and_die(publication: Publication, records: Any) -> bool:
+        emitted = emit(publication, records)
         if records[-1].slot == slot:
             os.kill(os.getpid(), signal.SIGKILL)
+        return emitted
 
     Publication._emit = emit_and_die  # type: ignore[method-assign]
 

@@ -49,8 +49,8 @@ def command_runs(
     pair: Pair, folder: Path, run: Runner, extra: tuple[str, ...] = (), reports: tuple[str, ...] = ()
 ) -> list[Ended]:
     """`wevent publish` for every stage of the pair, then what these commands say about the journal."""
-    _declare(pair, folder)
-    options = {**pair.options, "requirements": "users.csv", "journal": "run.journal", "cells": _cells(pair)}
+    declare(pair, folder)
+    options = {**pair.options, "requirements": "users.csv", "journal": "run.journal", "cells": cells_option(pair)}
     if pair.world.times != "slot":
         options |= {"slot": f"{SLOT_S}s", "start": format_time(START_US)}
     else:
@@ -75,7 +75,7 @@ def in_this_process(arguments: list[str], folder: Path, stdin: bytes) -> Ended:
     path.write_bytes(stdin)
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     code = 0
-    with path.open(encoding="utf-8") as given, _taken_over(folder, given, out, err):
+    with path.open(encoding="utf-8") as given, taken_over(folder, given, out, err):
         try:
             main(arguments)
         except SystemExit as end:
@@ -87,7 +87,7 @@ def in_this_process(arguments: list[str], folder: Path, stdin: bytes) -> Ended:
 
 
 @contextlib.contextmanager
-def _taken_over(folder: Path, given: Any, out: Any, err: Any) -> Iterator[None]:
+def taken_over(folder: Path, given: Any, out: Any, err: Any) -> Iterator[None]:
     """A process's surroundings for a command: folder, streams, and no log handler yet."""
     before, streams, log = os.getcwd(), (sys.stdin, sys.stdout, sys.stderr), logging.getLogger()
     handlers, level = log.handlers[:], log.level
@@ -187,7 +187,8 @@ def counted() -> list[tuple[int, np.ndarray[Any, Any]]]:
     return seen
 
 
-def _declare(pair: Pair, folder: Path) -> None:
+def declare(pair: Pair, folder: Path) -> None:
+    """Write the files of users and cells."""
     rows = [
         f"{user},{window},{epsilon}"
         for user, (window, epsilon) in zip(pair.world.users, pair.world.requirements, strict=True)
@@ -197,7 +198,8 @@ def _declare(pair: Pair, folder: Path) -> None:
         (folder / "cells.txt").write_text("\n".join(pair.world.cells) + "\n", encoding="utf-8")
 
 
-def _cells(pair: Pair) -> str:
+def cells_option(pair: Pair) -> str:
+    """Return the number of cells, or the name of their file."""
     return str(pair.world.cells) if isinstance(pair.world.cells, int) else "cells.txt"
 
 

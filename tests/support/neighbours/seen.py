@@ -70,7 +70,8 @@ def _journal(path: Path) -> dict[str, Any]:
             if table in PUBLIC:
                 shown[f"content of {table}"] = connection.execute(f"SELECT {PUBLIC[table]} FROM {table}").fetchall()
         if "facts" in tables:
-            shown["facts"] = connection.execute("SELECT name FROM facts ORDER BY name").fetchall()
+            names = connection.execute("SELECT name FROM facts ORDER BY name").fetchall()
+            shown["facts"] = [re.sub(r":[0-9a-f]{40}$", ":<salted digest>", name) for (name,) in names]
     finally:
         connection.close()
     return shown
@@ -105,7 +106,7 @@ def _sensitivity(pair: Pair, one: Seen, other: Seen) -> dict[str, str]:
     populations = one.shown.get("content of populations")
     if not slots or not populations:
         return {}
-    classes = [tuple(row[:2]) for row in json.loads(populations[-1][1])]
+    classes = [tuple(row[:2]) for row in json.loads(populations[-1][1])["classes"]]
     limit, row = pair.options["max_cells_per_user"], _row(pair, classes)
     unknown = _unknown_row(pair, classes)
     for (slot, here), (_, there) in zip(one.counts, other.counts, strict=True):
@@ -129,6 +130,4 @@ def _unknown_row(pair: Pair, classes: list[Any]) -> int | None:
     """Strangers are in the class of the widest window and the smallest epsilon, or half of it (spec 10)."""
     if not pair.options["unknown_users"]:
         return None
-    nano = min(round(epsilon * 1e9) for _, epsilon in pair.world.requirements)
-    widest = max(window for window, _ in pair.world.requirements)
-    return classes.index((widest, nano if pair.options["neighbours"] == "replace" else nano // 2))
+    return classes.index((max(window for window, _ in classes), min(nano for _, nano in classes)))

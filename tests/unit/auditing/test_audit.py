@@ -90,7 +90,7 @@ def test_it_works_while_someone_publishes(path: Path) -> None:
         ("UPDATE head SET link = x'00'", "does not end"),
         ("UPDATE slots SET kind = 2 WHERE slot = 1", "hash chain"),
         ("UPDATE facts SET value = '[\"seeded noise\"]' WHERE name = 'unsafe'", "seeded"),
-        ("UPDATE populations SET data = '[[3,400000000,30]]'", ""),
+        ('UPDATE populations SET data = \'{"turnover":0,"classes":[[3,400000000,30]]}\'', ""),
     ],
 )
 def test_a_change_is_found(path: Path, statement: str, problem: str) -> None:

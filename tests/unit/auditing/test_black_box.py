@@ -61,7 +61,7 @@ def test_streams_of_a_pair_differ_by_one_user_of_one_class_in_one_window(promise
         assert changed.sum(axis=(1, 2)).max() == most
         for stream in pair.streams:
             assert (stream.sum(axis=2) <= pair.population.sizes * options.get("max_cells_per_user", 1)).all()
-    assert len(names) == (6 if options.get("neighbours") == "replace" else 7)
+    assert len(names) == (6 if options.get("neighbours") == "replace" else 7) + (promise.window == 1)
 
 
 def test_the_event_that_is_chosen_tells_the_streams_apart() -> None:
@@ -97,6 +97,14 @@ def test_a_threshold_that_is_chosen_for_those_present_is_caught() -> None:
     (finding,) = _audited(bug.broken.challenged, PROMISES[:1], trials=2500)
     assert finding.broken, finding
     assert "victim tips the balance" in finding.witness
+
+
+def test_noise_that_repeats_between_many_cells_is_caught() -> None:
+    bug = next(one for one in BUGS if one.name.startswith("noise that repeats"))
+    with bug.broken.undone():
+        (finding,) = _audited(challenged("uniform"), PROMISES[:1], trials=400)
+    assert finding.broken, finding
+    assert "among many cells: difference between cells 64 apart, exactly" in finding.witness
 
 
 @pytest.mark.slow

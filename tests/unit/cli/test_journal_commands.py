@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
 from wevent.publishing.intent import Intent
@@ -249,7 +249,7 @@ def test_live_lines_closed_by_the_sender(folder: Path) -> None:
     command = [sys.executable, "-m", "wevent.cli", "publish", "-", *CLOCK, "--close", "lines", "--cells", "4"]
     command += ["--requirements", "users.csv", "--journal", "live.journal"]
     done = subprocess.run(
-        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120, check=False
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["slot"] for line in done.stdout.splitlines()] == [1, 2, 3, 4, 5, 6]
@@ -267,14 +267,10 @@ def test_a_live_run_stops_on_sigterm_and_says_how_to_resume(folder: Path) -> Non
     command += ["--requirements", "users.csv", "--journal", "live.journal", "--out", "live.ndjson"]
     for _ in range(2):
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        before = len(Path("live.ndjson").read_bytes().splitlines()) if Path("live.ndjson").exists() else 0
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            time.sleep(0.2)
-            if Path("live.ndjson").exists() and len(Path("live.ndjson").read_bytes().splitlines()) > before:
-                break
+        before = len(slots_of(Path("live.ndjson")))
+        wait_for(lambda before=before: len(slots_of(Path("live.ndjson"))) > before, "a release")  # type: ignore[misc]
         child.send_signal(signal.SIGTERM)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=PATIENCE_S)
         assert child.returncode == 0, err
         assert "Run the same command again to resume" in err
     slots = [json.loads(line)["slot"] for line in Path("live.ndjson").read_text().splitlines()]

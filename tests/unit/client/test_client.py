@@ -16,7 +16,7 @@ import pytest
 from tests.support.scripted_server import HANG_UP, Answer, scripted
 from tests.unit.client.calling import Ask, Pauses, both
 from wevent.client import AsyncClient, Client, PersonalLink, ReleasedSlot, ServiceRefused, ServiceUnreachable
-from wevent.errors import InvalidEvents, InvalidOption, WeventError
+from wevent.errors import InvalidOption, WeventError
 
 TOKEN = "wev_ab12_verysecret"
 EVENT = {"time": "2026-01-01T00:00:10Z", "user": "alice-4711", "cell": "north"}
@@ -147,10 +147,12 @@ class TestSending:
         assert asked.plain.count(b"\n") == 1000
 
     @both
-    @pytest.mark.parametrize("event", [{"time": object()}, {"cell": "\ud800"}, "a line"])
-    def test_what_json_has_no_word_for(self, ask: Ask, event: Any) -> None:
-        with pytest.raises(InvalidEvents, match="text, numbers and times"):
-            ask("http://127.0.0.1:9", "send", [event])
+    @pytest.mark.parametrize("event", [{"time": object()}, {"cell": "\ud800"}, {(1, 2): 3}, "a line", None])
+    def test_an_event_that_json_cannot_express_touches_no_other(self, ask: Ask, event: Any) -> None:
+        with scripted(TAKEN) as server:
+            ask(server.url, "send", [EVENT, event, EVENT])
+        sent = [json.loads(line) for line in server.asked[0].body.splitlines()]
+        assert sent == [EVENT, None, EVENT]
 
     @both
     @pytest.mark.parametrize("name", ["", "a b", "x\r\nhost: y", "ü", "x" * 201])
@@ -159,9 +161,32 @@ class TestSending:
             ask("http://127.0.0.1:9", "send", [EVENT], batch_id=name)
 
     @both
-    def test_a_time_without_an_offset(self, ask: Ask) -> None:
-        with pytest.raises(WeventError, match="with its offset"):
-            ask("http://127.0.0.1:9", "send", [{"time": datetime(2026, 1, 1)}])
+    def test_a_time_without_an_offset_touches_no_other(self, ask: Ask) -> None:
+        with scripted(TAKEN) as server:
+            ask(server.url, "send", [EVENT, {**EVENT, "time": datetime(2026, 1, 1)}])
+        sent = [json.loads(line)["time"] for line in server.asked[0].body.splitlines()]
+        assert sent == [EVENT["time"], "2026-01-01T00:00:00"]
+
+    @both
+    def test_a_batch_that_is_too_large_is_sent_in_parts(self, ask: Ask) -> None:
+        events = [{**EVENT, "extra": "x" * 1000 * number} for number in (3, 2, 1)]
+        large = Answer.problem(413, "Expected less; received more. Send it in several parts.")
+        for batch_id in (None, "mine"):
+            with scripted(large, large, large, TAKEN, Answer.json({"accepted": 1, "rejected": {"late": 2}})) as server:
+                reply = ask(server.url, "send", events, batch_id=batch_id)
+            assert (reply.accepted, reply.rejected) == (2, {"late": 2, "no_record": 1})
+            assert [asked.plain.count(b"\n") for asked in server.asked] == [3, 1, 2, 1, 1]
+            assert len({asked.headers["idempotency-key"] for asked in server.asked}) == 5
+
+    @both
+    def test_the_parts_of_a_batch_have_the_same_ids_in_every_attempt(self, ask: Ask) -> None:
+        large = Answer.problem(413, "Expected less; received more. Send it in several parts.")
+        ids = []
+        for _ in range(2):
+            with scripted(large, TAKEN) as server:
+                assert ask(server.url, "send", [EVENT] * 40, batch_id="mine").accepted == 2
+            ids.append([asked.headers["idempotency-key"] for asked in server.asked])
+        assert ids[0] == ids[1]
 
 
 class TestAgain:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.profiles import examples
-from wevent import InsufficientBudget, InvalidState, Population, Requirement
+from wevent import InsufficientBudget, InvalidState, Population, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.permit import NoisePermit, Permit, PermitMisused, Reservation, ResponsePermit, SamplingPermit
 
@@ -87,7 +86,7 @@ def test_a_reservation_is_for_its_slot() -> None:
     ledger = Ledger(BOTH)
     reservation = ledger.reserve(None, ints(4, 5))
     ledger.commit(reservation, ints(4, 5))
-    with pytest.raises(PermitMisused, match="slot 1"):
+    with pytest.raises(PermitMisused, match="live reservation"):
         ledger.commit(reservation, ints(4, 5))
     with pytest.raises(PermitMisused):
         ledger.commit(None, ints(1, 1))
@@ -171,12 +170,82 @@ def test_malformed_charges_are_refused_at_commit(case: str) -> None:
 
 def test_nobody_makes_a_reservation_but_the_gate() -> None:
     ledger = Ledger(BOTH)
+    forged = Reservation(1, (ints(-9, 0), ints(9, 9)), (None, None))
     with pytest.raises(PermitMisused):
-        Reservation(None, 1, (ints(-9, 0), ints(0, 0)), (None, None))
-    forged = SimpleNamespace(slot=1, probe_budgets=ints(-9, 0), publication_budgets=ints(9, 9), publication=None)
-    with pytest.raises(PermitMisused):
-        ledger.commit(forged, ints(9, 9))  # type: ignore[arg-type]
+        ledger.commit(forged, ints(9, 9))
     assert ledger.remaining().tolist() == [SHORT.nano, LONG.nano]
+
+
+def test_a_new_reservation_ends_the_one_before_and_everything_made_from_it() -> None:
+    ledger = Ledger(BOTH)
+    permits = [ledger.reserve(None, ledger.remaining()).publication for _ in range(3)]
+    for ended in permits[:2]:
+        assert ended is not None
+        with pytest.raises(PermitMisused):
+            ended.for_weighting()
+
+
+def test_a_form_of_an_ended_reservation_draws_nothing() -> None:
+    ledger, noise = Ledger(BOTH), SeededNoise(1)
+    early = ledger.reserve(None, ledger.remaining())
+    assert early.publication is not None
+    form = early.publication.for_weighting()
+    late = ledger.reserve(None, ledger.remaining())
+    with pytest.raises(PermitMisused):
+        noise.laplace(form.noise, 2)
+    with pytest.raises(PermitMisused):
+        ledger.commit(early, early.publication_budgets)
+    ledger.commit(late, ints(0, 0))
+    assert late.publication is not None
+    with pytest.raises(PermitMisused):
+        late.publication.for_weighting()
+
+
+def test_a_draw_of_an_ended_reservation_is_charged_and_is_the_last_of_its_slot() -> None:
+    ledger, noise = Ledger(BOTH), SeededNoise(1)
+    half = ledger.remaining() // 2
+    reservation = ledger.reserve(None, half)
+    assert reservation.publication is not None
+    noise.laplace(reservation.publication.for_weighting().noise, 2)
+    with pytest.raises(InsufficientBudget):
+        ledger.reserve(None, ints(1, 1))
+    assert ledger.spent().tolist() == half.tolist()
+    continued = Ledger(BOTH)
+    continued.load(BOTH, ledger.slot, ledger.export())
+    for each in (ledger, continued):
+        with pytest.raises(InsufficientBudget):
+            each.reserve(None, ints(1, 1))
+        assert [part.tolist() for part in each.forfeited] == [[0, 0], half.tolist()]
+        each.commit(None, None)
+        assert each.remaining().tolist() == (ints(SHORT.nano, LONG.nano) - half).tolist()
+        each.reserve(None, ints(1, 1))
+
+
+@pytest.mark.parametrize("way", ["replay", "update", "load"])
+def test_no_reservation_outlives_what_changes_the_books(way: str) -> None:
+    ledger = Ledger(BOTH)
+    full = ledger.remaining()
+    reservation = ledger.reserve(None, full)
+    if way == "replay":
+        ledger.replay(ints(0, 0), full)
+    elif way == "update":
+        ledger.update(Population({SHORT: 10}))
+    else:
+        ledger.load(BOTH, ledger.slot, ledger.export())
+    assert reservation.publication is not None
+    with pytest.raises(PermitMisused):
+        reservation.publication.for_weighting()
+    with pytest.raises(PermitMisused):
+        ledger.commit(reservation, full)
+
+
+def test_a_drawn_publication_is_charged_even_if_the_commit_names_no_charge() -> None:
+    ledger = Ledger(BOTH)
+    reservation = ledger.reserve(None, ints(5, 7))
+    assert reservation.publication is not None
+    SeededNoise(1).laplace(reservation.publication.for_weighting().noise, 2)
+    ledger.commit(reservation, None)
+    assert ledger.spent().tolist() == [5, 7]
 
 
 @pytest.mark.parametrize("case", [*MALFORMED, "above epsilon", "the largest number"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.core.mechanism import Measurement, NoiseError
-from wevent.journal.record import Shown, decode_shown, encode_shown
+from wevent.journal.record import Shown, _pack, _unpack, decode_shown, encode_shown
 
 LAW = NoiseError("laplace", 2.0, 8.0)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -59,3 +62,20 @@ def test_any_finite_float(values: list[float]) -> None:
     assert again.measured.values.tolist() == values[::-1]
     assert again.values.tolist() == shown.values.tolist()
     assert again.std_error.tolist() == np.abs(np.array(values)).tolist()
+
+
+@pytest.mark.parametrize("cells", [1, 2, 511, 513, 10_000])
+def test_values_are_packed_short_and_come_back(cells: int) -> None:
+    random = np.random.default_rng(cells)
+    kinds = {
+        "counts": np.rint(random.laplace(5, 30, cells)),
+        "estimates": random.normal(5, 3, cells),
+        "mostly nothing": np.where(random.random(cells) < 0.9, 0.0, random.random(cells)),
+        "busy cells first": np.sort(np.maximum(random.normal(0, 1, cells), 0))[::-1],
+    }
+    for kind, values in kinds.items():
+        packed = _pack(values)
+        assert np.array_equal(_unpack(packed), values), kind
+        assert len(packed) <= 1.15 * len(zlib.compress(values.astype("<f8" if packed[:1] == b"f" else "<i8"), 6)) + 8, (
+            kind
+        )

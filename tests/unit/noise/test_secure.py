@@ -12,6 +12,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from tests.support.commands import PATIENCE_S
 from tests.unit.scripted import permit_for
 from wevent import Population, Publisher, Requirement, SecureNoise, local
 from wevent.noise.secure import _laplace_measurement, exact_binomial, uniform_below
@@ -22,7 +23,11 @@ COUNTS = np.array([[1] + [0] * 49, [40] * 50])
 
 def run_python(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

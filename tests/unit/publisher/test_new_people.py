@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wevent import Population, Publisher, Release, Requirement, SeededNoise
+from wevent import InvalidOption, Population, Publisher, Release, Requirement, Roster, SeededNoise
 from wevent.core.mechanism import Estimate, NoiseError
 from wevent.core.total import widened
 
@@ -17,7 +17,8 @@ def lived(publisher: Publisher, sizes: dict[int, int], slots: int) -> list[tuple
     seen = []
     for slot in range(publisher.slot, slots + 1):
         if slot in sizes:
-            publisher.update(Population(dict.fromkeys(publisher.population.classes, sizes[slot])))
+            after = Population(dict.fromkeys(publisher.population.classes, sizes[slot]))
+            publisher.update(after, turnover=abs(int(after.sizes.sum() - publisher.population.sizes.sum())))
         counts = np.array([[int(0.6 * size), 0] for size in publisher.population.sizes])
         seen.append((publisher.step(counts), int(counts.sum())))
     return seen
@@ -49,7 +50,7 @@ def test_who_enrols_little_by_little_is_looked_at_again_and_again() -> None:
 def test_few_newcomers_hasten_nothing_and_widen_what_is_said() -> None:
     with_them, without = (begun(SMALL), begun(SMALL))
     for publisher in (with_them, without):
-        publisher.update(Population({SMALL: 100}))
+        publisher.update(Population({SMALL: 100}), turnover=0)
         lived(publisher, {}, 3)
     assert not lived(with_them, {4: 120}, 4)[0][0].fresh
     lived(without, {}, 4)
@@ -61,15 +62,15 @@ def test_few_newcomers_hasten_nothing_and_widen_what_is_said() -> None:
 
 def test_the_number_is_part_of_the_state_and_ends_with_a_release() -> None:
     publisher = begun(SMALL)
-    publisher.update(Population({SMALL: 100}))
+    publisher.update(Population({SMALL: 100}), turnover=0)
     lived(publisher, {}, 3)
-    publisher.update(Population({SMALL: 90, LARGE: 15}))
+    publisher.update(Population({SMALL: 90, LARGE: 15}), turnover=25)
     again = Publisher.restore(publisher.state())
-    assert again._history.unmet == publisher._history.unmet == 25
-    publisher.update(Population({SMALL: 900}))
+    assert again._history.turnover == publisher._history.turnover == 25
+    publisher.update(Population({SMALL: 900}), turnover=825)
     counts = np.full((1, 2), 100)
     assert publisher.step(counts).fresh
-    assert publisher._history.unmet == 0
+    assert publisher._history.turnover == 0
 
 
 def test_streams_of_the_first_generation_go_on_as_they_began() -> None:
@@ -78,6 +79,31 @@ def test_streams_of_the_first_generation_go_on_as_they_began() -> None:
     assert seen[3][0].std_error is not None
     assert seen[4][0].std_error is not None
     assert (seen[4][0].std_error < 50).all()
+
+
+def test_users_who_are_replaced_by_as_many_others_widen_the_interval() -> None:
+    """900 of 1,000 users leave and 900 others join: sizes stay the same, counts do not."""
+    for updates in (((1000, 1800),), ((100, 900), (1000, 900))):
+        publisher = Publisher(Population({Requirement(20, 1): 1000}), 2, noise=SeededNoise(1))
+        for _ in range(60):
+            publisher.step([[900, 50]])
+        for size, turnover in updates:
+            publisher.update(Population({Requirement(20, 1): size}), turnover=turnover)
+        low, high = publisher.step([[50, 900]]).interval()
+        assert (low <= [50, 900]).all()
+        assert (high >= [50, 900]).all()
+
+
+@pytest.mark.parametrize("turnover", [-1, 1.5, None, True])
+def test_a_turnover_is_a_whole_number_from_0_on(turnover: object) -> None:
+    with pytest.raises(InvalidOption):
+        begun(SMALL).update(Population({SMALL: 3}), turnover=turnover)  # type: ignore[arg-type]
+
+
+def test_rosters_tell_their_turnover() -> None:
+    before = Roster.from_columns(["a", "b", "c"], [4, 4, 4], [1, 1, 1])
+    after = Roster.from_columns(["b", "c", "d", "e"], [8, 4, 4, 4], [1, 1, 1, 1])
+    assert (after.turnover(before), before.turnover(after), after.turnover(after)) == (3, 3, 0)
 
 
 def test_only_an_estimate_is_widened() -> None:
@@ -104,7 +130,7 @@ def test_no_error_is_too_small_or_large_to_be_widened(large: float) -> None:
 
 
 def left_of(publisher: Publisher) -> int:
-    return int(publisher.ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0].max())
+    return int(publisher._ledger.forecast(np.zeros(1, dtype=np.int64))[:, 0].max())
 
 
 @pytest.mark.parametrize("classes", [(SMALL,), (SMALL, LARGE)], ids=["one class", "two"])

@@ -145,7 +145,7 @@ def test_an_update_takes_effect_in_the_next_slot() -> None:
     grown = Population({Requirement(2, 1): 4000, Requirement(5, 2): 300, Requirement(7, 1): 50})
     with pytest.raises(InvalidCounts):
         made.step([[1000, 200], [30, 40]])
-    made.update(grown)
+    made.update(grown, turnover=0)
     assert made.population == grown
     release = made.step([[1000, 200], [30, 40], [1, 1]])
     assert release.slot == 2
@@ -161,7 +161,7 @@ def test_an_update_that_is_refused_changes_nothing(mechanism: str, wrong: Any) -
     made.step(COUNTS)
     before = made.state()
     with pytest.raises(InvalidPopulation):
-        made.update(wrong)
+        made.update(wrong, turnover=0)
     assert made.state() == before
 
 
@@ -169,9 +169,9 @@ def test_the_population_can_empty_and_fill_again() -> None:
     made = publisher("pbd")
     made.step(COUNTS)
     empty = Population({Requirement(2, 1): 0})
-    made.update(empty)
+    made.update(empty, turnover=0)
     assert made.step([[0, 0]]).charges.shape == (1,)
-    made.update(POPULATION)
+    made.update(POPULATION, turnover=0)
     assert made.step(COUNTS).slot == 3
 
 

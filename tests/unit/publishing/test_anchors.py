@@ -34,7 +34,7 @@ def test_what_a_journal_stores_rebuilds_the_publisher(refund: bool) -> None:
     for slot in range(150):
         if slot in (60, 100):
             for one in (live, again):
-                one.update(OTHERS if slot == 60 else PEOPLE)
+                one.update(OTHERS if slot == 60 else PEOPLE, turnover=100)
         release = live.step(counts(live.population, slot))
         measured = live.measured
         if measured is not None:

@@ -45,6 +45,64 @@ def test_how_long_a_slot_takes_shows_nowhere(tmp_path: Path) -> None:
     assert seen["late"] == [on_time[0], (3, 185), *on_time[3:]], "at the next moment, never when it is ready"
 
 
+@pytest.mark.parametrize(
+    ("frozen_s", "goes_out"),
+    [
+        (0.1, [(1, 65), (2, 125), (3, 185), (4, 245), (5, 305)]),
+        (3, [(1, 65), (2, 125), (3, 185), (4, 245), (5, 305)]),
+        (20, [(1, 65), (2, 185), (3, 185), (4, 245), (5, 305)]),
+        (70, [(1, 65), (2, 245), (3, 245), (4, 245), (5, 305)]),
+    ],
+)
+def test_a_release_that_was_held_by_a_frozen_process_goes_out_on_the_grid(
+    tmp_path: Path, frozen_s: float, goes_out: list[tuple[int, int]]
+) -> None:
+    """Slot 2 is drawn and held when the process stands still."""
+    wall = Wall()
+    source = DelayedSource(5, wall, {})
+    told: list[tuple[int, int]] = []
+    frozen_us = round(frozen_s * SECOND)
+    idle = source.idle
+
+    def freeze(wait_s: float) -> bool:
+        nonlocal frozen_us
+        if source.counted[-1] == 2:
+            wall.us, frozen_us = wall.us + frozen_us, 0
+        return idle(wait_s)
+
+    source.idle = freeze  # type: ignore[method-assign]
+    with make_journal(tmp_path / "run.journal") as journal:
+        running = Running(
+            last=5,
+            due=DueMoments(CLOCK, 5 * SECOND, wall),
+            progress=lambda slot, last: told.append((slot, wall.us // SECOND)),
+        )
+        Publication(journal, source, KeptOutput(), running=running).run()
+    assert told == goes_out
+
+
+def test_a_journal_that_is_ahead_of_the_clock_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wall = Wall()
+    due = DueMoments(CLOCK, 5 * SECOND, wall)
+
+    def lines(last: int) -> list[str]:
+        caplog.clear()
+        Publication(journal, DelayedSource(6, wall, {}), KeptOutput(), running=Running(last=last, due=due)).run()
+        assert all(record.levelname == "WARNING" for record in caplog.records)
+        return [record.getMessage().partition(":")[0] for record in caplog.records]
+
+    caplog.set_level("WARNING")
+    with make_journal(tmp_path / "run.journal") as journal:
+        assert lines(2) == []
+        assert lines(3) == []
+        wall.us = 0
+        assert lines(5) == [
+            "slot 3 is released and slot 4 begins in 180 s",
+            "slots are no longer ahead of the clock",
+        ]
+        assert lines(6) == []
+
+
 @pytest.mark.parametrize("offset_s", [5, 60, 65, 150, 600])
 def test_every_release_has_a_moment_of_its_own_however_long_it_is_held(tmp_path: Path, offset_s: int) -> None:
     wall = Wall()

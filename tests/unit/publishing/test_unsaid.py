@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,6 @@ from wevent.core.settings import option_values
 from wevent.journal.terms import Terms
 
 pytestmark = pytest.mark.slow
-
-TESTS = Path(__file__).parents[2]
-GOLDEN = TESTS / "golden" / "data" / "format2.tar.gz"
 
 
 @pytest.fixture
@@ -52,49 +47,6 @@ def test_an_earlier_journal_can_use_anchors_from_an_epoch_on(folder: Path) -> No
     fine(publish(folder, 6, "--anchors", "--generation", "2", "--new-epoch"))
     assert [(epoch["anchors"], epoch["generation"]) for epoch in epochs(folder)] == [(False, 1), (True, 2)]
     fine(call(folder, "audit", "run.journal"))
-
-
-def test_a_journal_that_tried_anchors_before_they_were_the_default_goes_on(tmp_path: Path) -> None:
-    """Its measurements are filtered anew, its charges and what was released stay as they are."""
-    shutil.copy(TESTS / "data" / "anchors_on_trial.journal", tmp_path / "run.journal")
-    (tmp_path / "events.csv").write_text("time,user,cell\n2026-03-02T00:10:00Z,u1,a\n2026-03-02T03:10:00Z,u2,b\n")
-    (tmp_path / "cells.txt").write_text("a\nb\n")
-    (tmp_path / "users.csv").write_text(
-        "user,window,epsilon\n" + "".join(f"u{u},{6 if u % 2 else 12},{1.0 if u % 3 else 0.3}\n" for u in range(60))
-    )
-    with wevent.open_journal(tmp_path / "run.journal") as opened:
-        before = [one.publication.tolist() for one in opened.releases()]
-    said = ("--requirements", "users.csv", "--cells", "cells.txt", "--slot", "1h", "--start", "2026-03-01T00:00:00Z")
-    ended = ("--end", "2026-03-02T12:00:00Z", "--journal", "run.journal", "--out", "out.csv")
-    fine(call(tmp_path, "publish", "events.csv", *said, *ended, "--released-through", "24"))
-    assert (terms(tmp_path).anchors, terms(tmp_path).generation) == (True, 1)
-    with wevent.open_journal(tmp_path / "run.journal") as opened:
-        after = [one.publication.tolist() for one in opened.releases()]
-    assert len(after) == 36
-    assert after[: len(before)] == before
-    fine(call(tmp_path, "audit", "run.journal"))
-
-
-def test_an_earlier_journal_of_pft_goes_on_weighing(tmp_path: Path) -> None:
-    """Version 0.1 weighed classes by their budgets unless told otherwise, and pinned `unbiased: false`."""
-    with tarfile.open(GOLDEN) as stored:
-        stored.extractall(tmp_path, filter="data")
-    (tmp_path / "out.ndjson").unlink()  # in the format of then
-    fine(publish(tmp_path, 30))
-    assert epochs(tmp_path) == [epochs(tmp_path)[0]]
-    assert (terms(tmp_path).mechanism, terms(tmp_path).unbiased, terms(tmp_path).anchors) == ("pft", False, False)
-    fine(call(tmp_path, "audit", "run.journal"))
-
-
-def test_an_earlier_journal_of_another_mechanism_goes_on(folder: Path) -> None:
-    shutil.copy(TESTS / "data" / "format1.journal", folder / "run.journal")
-    said = ("--cells", "3", "--slot", "60s", "--start", "2026-01-01T00:00:00Z")
-    before = terms(folder)
-    assert before.mechanism == "pbu"
-    assert before.unknown_users == 2
-    journal = ("--journal", "run.journal", "--out", "out.ndjson", "--released-through", "14")  # it has no side file
-    fine(call(folder, "publish", "events.csv", *said, "--end", "2026-01-01T00:25:00Z", *journal))
-    assert terms(folder) == before
 
 
 SAID = {

@@ -85,6 +85,7 @@ def make_service(folder: Path, journal: Path, **service: Any) -> Service:
     state = PublisherState(0, SECOND_US, SlotClock(ORIGIN_US, 60 * SECOND_US), committed=SLOTS, phase="running")
     state.receiver = receiving
     state.now_us = lambda: ORIGIN_US + (SLOTS * 60 + 30) * SECOND_US
+    state.clock_jumped = lambda: False
     context = ServiceContext.of(settings, journal, state)
     tokens = {role: context.tokens.create([role]).text for role in ("ingest", "enrol", "read", "admin")}
     return Service(context, make_app(context), receiving, state, tokens)

@@ -49,9 +49,25 @@ def test_refusals_are_problems_with_one_sentence(service: Service) -> None:
         assert told["detail"].startswith("Expected ")
         assert "; received " in told["detail"]
     patched = service.ask("PATCH", "/v1/users/1/requirement")
-    assert patched.headers["allow"] == "DELETE, GET, PUT"
-    assert "(DELETE, GET, PUT)" in patched.json()["detail"]
+    assert patched.headers["allow"] == "DELETE, GET, HEAD, PUT"
+    assert "(DELETE, GET, HEAD, PUT)" in patched.json()["detail"]
+    assert service.ask("POST", "/").headers["allow"] == "GET, HEAD"
+    assert service.ask("HEAD", "/v1/events").headers["allow"] == "POST"
     assert service.ask("GET", "/v1/about", role=None).headers["www-authenticate"] == "Bearer"
+
+
+def test_head_has_the_headers_of_get_and_no_body(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    paths = ("/", "/choose", "/admin", "/static/page.css", "/healthz", "/readyz", "/metrics", "/v1/about", "/v1/levels")
+    paths += ("/v1/releases", "/v1/releases?limit=0", "/v1/users/1", "/v1/me", "/openapi.json", "/nothing")
+    for path in paths:
+        got, head = service.ask("GET", path), service.ask("HEAD", path)
+        assert (head.status_code, head.content) == (got.status_code, b""), path
+        assert {**head.headers, "date": ""} == {**got.headers, "date": ""}, path
+    with caplog.at_level(logging.INFO):
+        stream = service.ask("HEAD", "/v1/releases/stream")
+    assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert "HEAD /v1/releases/stream 200" in caplog.text
+    assert service.context.feed.readers == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
+import tracemalloc
 import zlib
 
 import msgspec
@@ -103,9 +103,12 @@ def test_a_packed_body_that_does_not_say_so_is_no_batch_of_spoiled_lines() -> No
 
 def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
     bomb = gzip.compress(b"0" * 50_000_000)
-    begun = time.monotonic()
-    assert refusal(lambda: unpacked(bomb, 1000)) == 413
-    assert time.monotonic() - begun < 1
+    tracemalloc.start()
+    try:
+        assert refusal(lambda: unpacked(bomb, 1000)) == 413
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
     assert refusal(lambda: unpacked(gzip.compress(b"0" * 800) * 2, 1000)) == 413
     assert unpacked(gzip.compress(b"0" * 500) * 2, 1000) == b"0" * 1000
 
@@ -117,25 +120,22 @@ def test_what_is_no_gzip_is_refused() -> None:
 
 
 def test_lines_stay_as_they_are() -> None:
-    assert event_lines(b'{"a":1}\n{"b":2}', NDJSON, 2) == b'{"a":1}\n{"b":2}\n'
-    assert event_lines(b"", NDJSON, 2) == b""
-    assert refusal(lambda: event_lines(b"\n\n\n", NDJSON, 2)) == 413
+    assert event_lines(b'{"a":1}\n{"b":2}', NDJSON) == b'{"a":1}\n{"b":2}\n'
+    assert event_lines(b"", NDJSON) == b""
 
 
 def test_every_element_of_an_array_becomes_a_line() -> None:
     events = [{"user": "a\nb", "cell": [1, 2]}, 5, "text", None, {"x": {"y": "ä"}}]
     for indent in (None, 2):
-        lines = event_lines(json.dumps(events, indent=indent).encode(), JSON, 10)
+        lines = event_lines(json.dumps(events, indent=indent).encode(), JSON)
         assert [json.loads(line) for line in lines.splitlines()] == events
         assert lines.count(b"\n") == len(events)
-    assert event_lines(b"[]", JSON, 10) == b""
+    assert event_lines(b"[]", JSON) == b""
 
 
-def test_an_array_that_is_none_or_too_long_is_refused() -> None:
-    for bad in (b"", b"{}", b"[1,]", b"[1", b'["\n"]', b"[1] 2", b"[" * 100_000, b'[{"a":' * 5000, b"\xff"):
-        assert refusal(lambda: event_lines(bad, JSON, 10)) == 400  # noqa: B023
-    assert refusal(lambda: event_lines(b"[" + b",".join([b"1"] * 11) + b"]", JSON, 10)) == 413
-    assert refusal(lambda: event_lines(b"[" + b",".join([b"1"] * 1_000_000) + b"]", JSON, 10)) == 413
+def test_a_body_that_is_no_array_is_refused() -> None:
+    for bad in (b"", b"{}", b"[1", b"[1] 2", b"[" * 100_000, b'[{"a":' * 5000, b"\xff", b'["]'):
+        assert refusal(lambda: event_lines(bad, JSON)) == 400  # noqa: B023
 
 
 def test_a_small_body_means_what_it_says_or_is_refused() -> None:

@@ -39,15 +39,21 @@ def test_ready_is_who_publishes_and_keeps_up(service: Service) -> None:
     ):
         at(service, slot, second)
         answer = service.ask("GET", "/readyz", None)
-        assert (answer.status_code, answer.json()) == (status, {"status": word, "role": "writer"}), (slot, second)
+        assert (answer.status_code, answer.json()) == (status, {"status": word, "role": "writer", "clock": "steady"}), (
+            slot,
+            second,
+        )
     at(service, SLOTS + 1, 30)
     for phase in ("starting", "ended", "failed"):
         service.state.phase = phase  # type: ignore[assignment]
         answer = service.ask("GET", "/readyz", None)
-        assert (answer.status_code, answer.json()) == (503, {"status": phase, "role": "writer"})
+        assert (answer.status_code, answer.json()) == (503, {"status": phase, "role": "writer", "clock": "steady"})
+    service.state.phase, service.state.storing = "running", False
+    answer = service.ask("GET", "/readyz", None)
+    assert (answer.status_code, answer.json()) == (503, {"status": "unwritable", "role": "writer", "clock": "steady"})
     service.state.phase, service.state.role, service.state.away = "running", "standby", True
     answer = service.ask("GET", "/readyz", None)
-    assert (answer.status_code, answer.json()) == (503, {"status": "away", "role": "standby"})
+    assert (answer.status_code, answer.json()) == (503, {"status": "away", "role": "standby", "clock": "steady"})
 
 
 def test_a_database_that_says_nothing_for_a_while_is_away(service: Service) -> None:
@@ -59,6 +65,32 @@ def test_a_database_that_says_nothing_for_a_while_is_away(service: Service) -> N
         assert service.ask("GET", "/readyz", None).json()["status"] == word
     service.state.heard_s = 105.0
     assert service.ask("GET", "/readyz", None).json()["status"] == "ready"
+
+
+def test_releases_ahead_of_the_clock_are_not_ready(service: Service) -> None:
+    """Slots up to 6 are released: by a clock that says less, events of now are late."""
+    for slot, second, status, word, behind in (
+        (SLOTS - 2, 30, 503, "ahead", 2 - SLOTS + 1),
+        (SLOTS, 57.9, 503, "ahead", -1),
+        (SLOTS, 58.1, 200, "ready", 0),  # a clock may be corrected by a moment
+        (SLOTS + 1, 0, 200, "ready", 0),
+    ):
+        at(service, slot, second)
+        answer = service.ask("GET", "/readyz", None)
+        assert (answer.status_code, answer.json()["status"]) == (status, word), (slot, second)
+        assert service.ask("GET", "/v1/admin/overview").json()["slots_behind"] == behind
+        assert f"\nwevent_slots_behind {behind}\n" in service.ask("GET", "/metrics").text
+    service.state.last = SLOTS
+    at(service, SLOTS, 0)
+    assert service.state.condition == "ready", "nothing comes after the last slot"
+
+
+def test_a_clock_that_has_jumped_is_said(service: Service) -> None:
+    """Slots go on, so the service is ready all the same."""
+    at(service, SLOTS + 1, 30)
+    service.state.clock_jumped = lambda: True
+    answer = service.ask("GET", "/readyz", None)
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "role": "writer", "clock": "jumped"})
 
 
 def test_the_next_release_is_due_on_the_grid(service: Service) -> None:
@@ -82,6 +114,7 @@ def test_metrics_have_slots_and_budgets_and_nothing_else(service: Service) -> No
         "wevent_slots_total",
         "wevent_fresh_slots_total",
         "wevent_slots_behind",
+        "wevent_can_store_batches",
         "wevent_budget_left_epsilon",
         "wevent_users",
     }

@@ -8,9 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.service.service_parts import SLOTS, Service, make_service, write_journal
+from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
 from wevent.journal import open_journal
 from wevent.publishing import registrations
+from wevent.streams.clock import SECOND_US
 
 NEXT = SLOTS + 2
 """The slot after the open one: its roster is made when the open one is over."""
@@ -53,6 +54,20 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     apply(service)
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
     assert (held["counted_from"], held["waits"], held["queued"]) == (SLOTS + 1, False, False)
+
+
+@pytest.mark.parametrize("second", [0.5, 1.5, 59.0])
+@pytest.mark.parametrize("later", [1, 2, 40])
+def test_no_change_is_promised_for_a_slot_that_is_past(service: Service, later: int, second: float) -> None:
+    """The publisher stood still: the slots that are due share a roster, and the one after the next is the first without."""
+    now = SLOTS + later  # the slot of now; the one before it is due one second after its end
+    service.state.now_us = lambda: ORIGIN_US + int(((now - 1) * 60 + second) * SECOND_US)
+    first = max(SLOTS, now - 2 if second < 1 else now - 1) + 2
+    assert first >= now
+    told = put(service, "ann", {"level": "High/Small"}).json()
+    assert (told["in_force_from"], told["counted_from"]) == (first, None)
+    assert service.ask("GET", "/v1/users/ann/requirement", "enrol").json()["counted_from"] == first
+    assert service.ask("DELETE", "/v1/users/1/requirement", "enrol").json()["in_force_from"] == first
 
 
 def test_who_changes_waits_as_the_rule_says(service: Service) -> None:
@@ -236,6 +251,52 @@ def test_a_person_with_a_link_does_the_same_for_themselves(service: Service) -> 
     assert service.ask("GET", "/v1/about", None, headers=mine).status_code == 200
     assert me("DELETE").status_code == 200
     assert me("GET").status_code == 401, "erased, and the link with them"
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"window": 1, "epsilon": 2e-9},
+        {"window": 4, "epsilon": 0.1},  # the numbers of a level are not its words
+        {"window": "4m", "epsilon": "0.1"},
+        {"window": 4, "privacy": "High"},
+        {"window": "Small", "epsilon": 0.1},
+        {"level": None, "window": "1", "epsilon": None, "privacy": None},
+        {"level": "High/1"},
+        {"privacy": "0.1", "window": "Small"},
+        {},
+    ],
+)
+def test_a_link_takes_offered_levels_alone(service: Service, wish: dict[str, Any]) -> None:
+    text = service.ask("POST", "/v1/users/4/link", "enrol").json()["url"].partition("#")[2]
+    mine = {"Authorization": f"Bearer {text}"}
+    before = service.ask("GET", "/v1/users/4", "enrol").json()
+    for dry_run in ("", "?dry_run=true"):
+        refused = service.ask("PUT", f"/v1/me/requirement{dry_run}", None, headers=mine, json=wish)
+        assert refused.status_code == 400, refused.text
+        assert "epsilon" not in refused.json()["detail"], "numbers are not offered"
+    assert service.ask("GET", "/v1/users/4", "enrol").json() == before
+    for level in ({"level": "High/Small"}, {"privacy": "Low", "window": "Large"}):
+        told = service.ask("PUT", "/v1/me/requirement", None, headers=mine, json=level)
+        assert told.json()["requirement"]["level"] in ("High/Small", "Low/Large")
+
+
+def test_a_token_may_still_set_numbers(service: Service) -> None:
+    told = service.ask("PUT", "/v1/users/4/requirement", "enrol", json={"window": 5, "epsilon": 0.25})
+    assert told.json()["requirement"]["epsilon"] == 0.25
+
+
+@pytest.mark.parametrize("keys", [("level",), ("privacy", "window"), ("window", "epsilon")])
+def test_an_answer_repeats_little_of_what_was_sent(service: Service, keys: tuple[str, ...]) -> None:
+    for number in (900, 30_000):
+        body = dict.fromkeys(keys, "x" * number)
+        refused = service.ask("PUT", "/v1/users/4/requirement", "enrol", json=body)
+        assert refused.status_code == 400
+        assert len(refused.content) < 4000
+    refused = send_file(service, f"user,level\nann,{'x' * 60_000}\n")
+    assert refused.status_code == 400
+    assert "the body, line 2" in refused.json()["detail"]
+    assert len(refused.content) < 4000
 
 
 def test_a_link_ends_when_its_person_says_so(service: Service) -> None:

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.support import commands
+from tests.support.commands import PATIENCE_S
 from tests.unit.service.service_parts import SLOTS, Service, make_service, write_journal
 from wevent.errors import JournalUnreachable
 from wevent.journal import open_journal
@@ -207,7 +208,7 @@ def test_a_reader_gets_what_it_missed_and_then_what_comes(service: Service, fold
     async def act(client: httpx.AsyncClient) -> Any:
         feed = service.context.feed
         reading = asyncio.create_task(some_events(feed, 3, 3))
-        return await asyncio.wait_for(reading, 5)
+        return await asyncio.wait_for(reading, PATIENCE_S)
 
     lines = lines_of(folder / "run.journal")
     assert service.during(act) == [
@@ -230,7 +231,7 @@ def test_a_slot_that_is_committed_wakes_every_reader(tmp_path: Path) -> None:
         done = await asyncio.to_thread(commands.publish, tmp_path, SLOTS + 2, "--config", "wevent.toml")
         assert done.code == 0, done
         feed.wake(SLOTS + 2)
-        found = await asyncio.wait_for(asyncio.gather(*readers), 10)
+        found = await asyncio.wait_for(asyncio.gather(*readers), PATIENCE_S)
         feed.close()
         await following
         return found
@@ -255,7 +256,7 @@ def test_a_database_that_lags_behind_skips_no_slot(tmp_path: Path) -> None:
         done = await asyncio.to_thread(commands.publish, tmp_path, SLOTS + 2, "--config", "wevent.toml")
         assert done.code == 0, done
         feed.wake(SLOTS + 2)
-        found = await asyncio.wait_for(some_events(feed, SLOTS, 2), 10)
+        found = await asyncio.wait_for(some_events(feed, SLOTS, 2), PATIENCE_S)
         feed.close()
         await following
         return found
@@ -283,7 +284,7 @@ def test_a_release_that_could_not_be_read_is_read_a_moment_later(
         monkeypatch.setattr(reader, "ask", asked)
         following = asyncio.create_task(feed.follow())
         feed.wake(SLOTS)
-        assert len(await asyncio.wait_for(some_events(feed, SLOTS - 1, 1), 10)) == 2
+        assert len(await asyncio.wait_for(some_events(feed, SLOTS - 1, 1), PATIENCE_S)) == 2
         feed.close()
         await following
 
@@ -296,7 +297,7 @@ def test_a_long_backlog_comes_in_pieces_from_the_journal(service: Service, monke
     monkeypatch.setattr(release_feed, "_PIECE", 2)
 
     async def act(client: httpx.AsyncClient) -> Any:
-        return await asyncio.wait_for(some_events(service.context.feed, 0, SLOTS), 5)
+        return await asyncio.wait_for(some_events(service.context.feed, 0, SLOTS), PATIENCE_S)
 
     found = service.during(act)
     assert [part.split(b"\n")[0] for part in found[1:]] == [b"id: %d" % slot for slot in range(1, SLOTS + 1)]
@@ -331,6 +332,24 @@ def test_silence_is_broken_now_and_then(service: Service, monkeypatch: pytest.Mo
     assert service.during(act) == [b"retry: 2000\n\n", b": still here\n\n", b": still here\n\n"]
 
 
+def test_a_stream_ends_with_its_token(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the next heartbeat: no release may come for hours."""
+    monkeypatch.setattr(release_feed, "HEARTBEAT_S", 0.01)
+    made = service.context.tokens.create(["read"])
+
+    async def act(client: httpx.AsyncClient) -> Any:
+        headers = {"Authorization": f"Bearer {made.text}", "Last-Event-ID": str(SLOTS)}
+        answer = asyncio.create_task(client.get("/v1/releases/stream", headers=headers))
+        while not service.context.feed.readers:
+            await asyncio.sleep(0.01)
+        service.context.tokens.revoke(made.record.id)
+        return await asyncio.wait_for(answer, 60), service.context.feed.readers
+
+    answer, readers = service.during(act)
+    assert answer.status_code == 200
+    assert readers == 0
+
+
 def test_the_stream_ends_when_the_service_does(service: Service) -> None:
     async def act(client: httpx.AsyncClient) -> Any:
         feed = service.context.feed
@@ -358,3 +377,25 @@ def test_there_is_room_for_so_many_readers(service: Service, monkeypatch: pytest
     answer = service.ask("GET", "/v1/releases/stream", role=None)
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "30"
+
+
+def test_a_burst_of_requests_takes_no_more_places_than_one_caller_has(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_feed, "MOST_OF_A_CALLER", 3)
+
+    async def act(client: httpx.AsyncClient) -> Any:
+        def ask(role: str) -> asyncio.Task[httpx.Response]:
+            return asyncio.create_task(client.get("/v1/releases/stream", headers=service.header(role)))
+
+        feed = service.context.feed
+        asked = [*(ask("read") for _ in range(20)), ask("admin")]
+        while sum(one.done() for one in asked) < 17 or feed.readers < 4:
+            await asyncio.sleep(0.01)
+        feed.close()
+        return [(await one).status_code for one in asked], feed.readers
+
+    statuses, left = service.during(act)
+    assert sorted(statuses[:20]) == [200] * 3 + [429] * 17
+    assert statuses[20] == 200
+    assert left == 0

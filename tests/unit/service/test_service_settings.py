@@ -28,7 +28,7 @@ def test_everything_has_a_default() -> None:
     assert not found.public
     assert found.tokens == Path("data/run.journal.tokens")
     assert found.url is None
-    assert (found.max_body_bytes, found.max_batch_bytes, found.max_batch_events) == (8 << 20, 32 << 20, 100_000)
+    assert (found.max_body_bytes, found.max_batch_bytes) == (8 << 20, 32 << 20)
     assert (found.requests_per_minute, found.events_per_minute, found.link_hours) == (600, 0, 72)
 
 
@@ -55,7 +55,7 @@ def test_what_is_said_counts() -> None:
         ("url", "https://a b"),
         ("url", "https://[x"),
         ("max_body_bytes", 0),
-        ("max_batch_events", "many"),
+        ("max_batch_bytes", "many"),
         ("requests_per_minute", -1),
         ("link_hours", 1.5),
         ("events_per_minute", True),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import call, run, start
+from tests.support.commands import PATIENCE_S, call, run, start
 from tests.unit.service.access_parts import NOW, Parts, parts
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.service import tokens_file
@@ -255,7 +255,7 @@ def test_where_tokens_are() -> None:
 @pytest.mark.slow
 def test_commands_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     children = [start(tmp_path, "token", "run.journal", "create", "--role", "read", "-q") for _ in range(4)]
-    texts = [child.communicate(timeout=120)[0].strip() for child in children]
+    texts = [child.communicate(timeout=PATIENCE_S)[0].strip() for child in children]
     tokens = Tokens(TokensFile(tmp_path / "run.journal.tokens"))
     assert {tokens.admit(text).id for text in texts} == {record.id for record in tokens.records()}
     assert len(tokens.records()) == 4
@@ -290,16 +290,16 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
         while True:
             parts(tmp_path).tokens.create(["read"])
 
-    known = 1
-    for _ in range(25):
+    known, kills = 1, 0
+    while kills < 25 or known == 1:
+        kills += 1
         child = _forked(work)
-        time.sleep(chance.uniform(0.001, 0.03))
+        time.sleep(chance.uniform(0.001, 0.03) * (1 + kills // 25))  # on a slow machine little happens at first
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         records = parts(tmp_path).tokens.records()
         assert len(records) >= known
         known = len(records)
-    assert known > 1
     service.tokens.create(["read"])
     assert [path.name for path in tmp_path.iterdir()] == ["run.journal.tokens"]  # no leftovers after the next command
 
@@ -331,7 +331,7 @@ class TestTheCommand:
     def test_a_token_that_nobody_saw_is_revoked(self, tmp_path: Path) -> None:
         with open("/dev/full", "w") as full:
             done = run(tmp_path, "token", "run.journal", "create", "--role", "admin", stdout=full)
-        assert done.code == 2, done
+        assert done.code == 75, done
         (record,) = parts(tmp_path).tokens.records()
         assert record.revoked is not None
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.commands import wait_for
+from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.streams import roster, settings
 from wevent import Counts, InvalidInput, InvalidSettings, Roster, ServiceStopping, StorageFailed
 from wevent.spark.batch_source import SparkSource
@@ -51,8 +51,14 @@ class Taking(threading.Thread):
             self.error = error
 
     def over(self) -> bool:
-        self.join(0.1)
+        """Whether it ends."""
+        self.join(PATIENCE_S)
         return not self.is_alive()
+
+    def waits(self) -> bool:
+        """Whether it has not ended after a moment."""
+        self.join(0.1)
+        return self.is_alive()
 
 
 def source(last: int | None = None) -> SparkSource:
@@ -67,9 +73,9 @@ def test_a_batch_is_done_when_its_slots_are_committed() -> None:
     spark, batch = source(), Ended(3)
     taking = Taking(spark, batch)
     assert slots(spark.count(PEOPLE, 1, 256)) == [1, 2, 3], "the next one is not in it: what is there is committed"
-    assert not taking.over()
+    assert taking.waits()
     spark.forget(2)
-    assert not taking.over()
+    assert taking.waits()
     spark.forget(3)
     assert taking.over()
     assert taking.error is None
@@ -129,7 +135,7 @@ def test_stopping_ends_both_and_commits_nothing() -> None:
 def test_a_loop_that_failed_fails_the_batch() -> None:
     spark = source()
     taking = Taking(spark, Ended(1))
-    assert not taking.over()
+    assert taking.waits()
     spark.finish(StorageFailed("room", "none", "Make some."))
     assert taking.over()
     assert isinstance(taking.error, StorageFailed)
@@ -145,7 +151,7 @@ def test_a_query_that_ended_ends_the_loop() -> None:
     counting.join(0.3)
     assert counting.is_alive()
     alive = False
-    wait_for(lambda: not counting.is_alive(), "the end", 5)
+    wait_for(lambda: not counting.is_alive(), "the end")
     assert found == [[]]
     assert spark.idle(0.0)
 
@@ -170,7 +176,7 @@ def test_totals_are_changed_by_one_thread_at_a_time() -> None:
         counting.start()
         counting.join(0.5)
         assert found == []
-    counting.join(5)
+    counting.join(PATIENCE_S)
     assert slots(found) == [1]
     spark.forget(1)
     assert taking.over()

@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from tests.support.commands import PATIENCE_S
 from wevent.spark.event_plan import REASONS
 from wevent.spark.heartbeats import OBSERVED
 from wevent.spark.progress_totals import ProgressTotals
@@ -77,5 +78,5 @@ def test_a_batch_that_two_threads_look_at_counts_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert (shared.totals()["events"], shared.totals()["malformed"]) == (19, 1)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.support.commands import PATIENCE_S
 from wevent.publishing.intent import Intent
 from wevent.spark import streaming_query
 from wevent.spark.streaming_query import LoopThread, SparkPublication
@@ -65,6 +66,6 @@ def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_s
     loop.afterwards = lambda: released.append("roster")
     loop.when_ended(Query().stop)
     loop.start()
-    loop.join(10)
+    loop.join(PATIENCE_S)
     assert released == ["roster"]
     assert isinstance(loop.error, Stuck)

@@ -19,6 +19,7 @@ from wevent.core.requirements import Population, Requirement
 
 _CROWD = 1000
 _JUMP = 20_000
+_MANY = 130  # cells: more than two blocks of 64
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,9 @@ def pairs_of(requirement: Requirement, victim: Victim) -> Iterator[Pair]:
     if not victim.there:
         last = Victim(tuple(range(1, victim.cells)), (), victim.cells)
         yield _alone("victim alone, in the last cells", requirement, last, lead=0, tail=0)
+    if window == 1:  # once: many cells take their time
+        among = Victim(victim.here, victim.there, _MANY)
+        yield _alone("victim alone, among many cells", requirement, among, lead=0, tail=0)
 
 
 def whispered(requirement: Requirement, victim: Victim) -> Iterator[Pair]:

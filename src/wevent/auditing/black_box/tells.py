@@ -145,6 +145,8 @@ def _words(pair: Pair, values: FloatArray, seen: Seen) -> dict[str, Callable[[],
         "values of the first slot of the span": span[:, 0],
         "difference between two cells, exactly": span[:, :, 0] - span[:, :, -1],
     }
+    for lag in (2**power for power in range(1, (pair.cells - 1).bit_length())):  # noise that repeats in blocks
+        parts[f"difference between cells {lag} apart, exactly"] = span[:, :, 0] - span[:, :, lag]
     words: dict[str, Callable[[], Words]] = {
         "pattern of outcomes": lambda: np.array([" ".join(run) for run in seen.words]),
         "value beside the end of a number type": lambda: _beside_ends(span[:, :, _changed(pair)]),

@@ -1,13 +1,15 @@
-"""The small worlds that mechanisms are tried in: who is registered, and how many cells there are."""
+"""The small worlds that mechanisms are tried in: who is registered, how many cells there are, and what changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from wevent.auditing.challenged import Challenged
 from wevent.auditing.exact.laws import ResponseCall
+from wevent.auditing.exact.lives import Life
 from wevent.auditing.exact.pairs import Case
 from wevent.auditing.exact.slot_run import run_slot
 from wevent.auditing.exact.steered import NotFollowed, SteeredNoise, UnseenRandomness
@@ -15,12 +17,39 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import WeventError
 
-World = tuple[Population, int]
-"""A population and a number of cells."""
+Group = tuple[int, object, int]
+"""Window, epsilon and size of a class."""
 
 
-def _world(cells: int, *classes: tuple[int, object, int]) -> World:
-    return Population({Requirement(window, epsilon): size for window, epsilon, size in classes}), cells
+class World(NamedTuple):
+    """A population, a number of cells, and changes of the population and restores by slot."""
+
+    population: Population
+    cells: int
+    life: Life = ()
+
+
+def _people(*classes: Group) -> Population:
+    return Population({Requirement(window, epsilon): size for window, epsilon, size in classes})
+
+
+def _world(cells: int, *classes: Group) -> World:
+    return World(_people(*classes), cells)
+
+
+def _lived(cells: int, crowd: Group, lone: Group, guests: Group) -> World:
+    """Guests join and leave; a class loses its last member, and regains it two updates later; two restores."""
+    life: Life = (
+        (1, _people(crowd, lone)),
+        (1, None),
+        (2, _people(crowd, lone, guests)),
+        (3, _people(crowd, guests)),
+        (3, None),
+        (4, _people(crowd)),
+        (5, _people(crowd, (*lone[:2], lone[2] + 1))),
+        (6, _people(crowd, lone, guests)),
+    )
+    return World(_people(crowd, lone, guests), cells, life)
 
 
 # Budgets that divide, with noise scales that floats have exactly (1/θ = 2, 4, 5, 10, …): there a probability that is a unit
@@ -44,10 +73,15 @@ SEARCHED += (
     _world(2, (1, 40, 20)),
     _world(2, (1, "0.000000002", 20)),
 )
+# A window longer than the 64 slots at which bit masks and small buffers end, and a population that changes.
+WIDE = _world(1, (70, 7, 60))
+LIVED = _lived(1, (2, 8, 500), (8, "1.6", 1), (3, "0.9", 2))
+SEARCHED += (WIDE, LIVED)
 SEARCHED_LOCAL = (
     _world(1, (2, 1, 1)),
     _world(2, (2, "0.4", 2), (3, "1.000000007", 1)),
     _world(3, (1, 3, 1), (4, "0.8", 1)),
+    _lived(1, (2, 1, 1), (8, "1.6", 1), (3, "0.9", 1)),
 )
 TINY = (
     _world(1, (2, 1, 2)),
@@ -64,17 +98,17 @@ def cases_of(subject: Challenged, worlds: Sequence[World]) -> list[Case]:
     """Every world with every class as the victim's, and enough cells for two records that have none in common."""
     least = _most_cells(subject) * (2 if subject.options.get("neighbours") == "replace" else 1)
     return [
-        Case(subject, population, max(cells, least), victim)
-        for population, cells in worlds
+        case
+        for population, cells, life in worlds
         for victim in range(len(population.classes))
-        if population.sizes[victim] > 0 and _takes(subject, population, max(cells, least))
+        if population.sizes[victim] > 0 and _takes(case := Case(subject, population, max(cells, least), victim, life))
     ]
 
 
-def _takes(subject: Challenged, population: Population, cells: int) -> bool:
+def _takes(case: Case) -> bool:
     """Whether the subject publishes there at all: what it refuses for everybody tells nothing about anyone."""
     try:
-        subject.make(population, cells, SteeredNoise())
+        case.start()
     except WeventError:
         return False
     return True
@@ -82,7 +116,7 @@ def _takes(subject: Challenged, population: Population, cells: int) -> bool:
 
 def responds(subject: Challenged) -> bool:
     """Whether users randomize their own reports (spec 9), so that everybody registered takes part in every draw."""
-    population, least = SEARCHED_LOCAL[0]
+    population, least, _ = SEARCHED_LOCAL[0]
     cells = max(least, _most_cells(subject))
     try:
         run = run_slot(subject.make(population, cells, SteeredNoise()), _nobody(population, cells))

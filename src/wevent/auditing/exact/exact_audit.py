@@ -50,7 +50,7 @@ def audit_exactly(
         tiny: whether tiny cases are enumerated, too.
         rounds: how often every case is searched, however long that takes.
         until_broken: whether the first finding that is broken ends the audit.
-        worlds: populations and numbers of cells to search in, instead of the audit's own.
+        worlds: worlds to search in, instead of the audit's own.
 
     Returns:
         A finding for every requirement that was tried, by "exact: enumerated" and by "exact: searched"; where something
@@ -66,7 +66,8 @@ def audit_exactly(
     tiny_cases = cases_of(subject, TINY_LOCAL if local else TINY) if tiny else []
     cases = cases_of(subject, chosen)
     if not (tiny_cases or cases):
-        subject.make(*chosen[0], SteeredNoise())  # refused everywhere: a mistake in its options, perhaps; it says which
+        population, cells, _ = chosen[0]  # refused everywhere: a mistake in its options, perhaps; it says which
+        subject.make(population, cells, SteeredNoise())
     _enumerate(log, tiny_cases, began + seconds * _TINY_PART)
     _search(log, cases, began + seconds, seed, rounds)
     if log.is_unclear and not log.ends:

@@ -44,6 +44,7 @@ _ATOMS = frozenset(
     ]
 )
 _UNCHANGING = (type, Enum, np.generic, np.dtype, Requirement, Population, Options, Mechanism, Cells)
+_REMADE = (Requirement, Population, Options, Cells)  # by a restore: equal ones are the same
 _WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -187,7 +188,7 @@ def _walk(value: Any, parts: list[bytes], seen: dict[int, int]) -> bool:
     if kind is SteeredNoise:
         return True
     if is_shared(kind) and kind is not Release:
-        parts.append(b"shared %d" % id(value))
+        parts.append(b"shared %d" % (hash(value) if isinstance(value, _REMADE) else id(value)))
         return True
     if id(value) in seen:
         parts.append(b"again %d" % seen[id(value)])

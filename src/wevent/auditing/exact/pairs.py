@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from itertools import combinations
 
 import numpy as np
 
-from wevent.auditing.challenged import Challenged
+from wevent.auditing.challenged import Challenged, Stepping
 from wevent.auditing.exact.laws import EXACT, TooManyDraws
+from wevent.auditing.exact.lives import Life, Living
 from wevent.auditing.exact.sides import Side, log_ratio
 from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
@@ -35,12 +36,20 @@ class Case:
         population: who is registered.
         cells: d.
         victim: the class of the user whose records differ.
+        life: changes of the population, and restores.
     """
 
     subject: Challenged
     population: Population
     cells: int
     victim: int
+    life: Life = ()
+
+    def start(self) -> Stepping:
+        """Return a publisher before slot 1."""
+        noise = SteeredNoise()
+        publisher = self.subject.make(self.population, self.cells, noise)
+        return Living(publisher, self.life, noise) if self.life else publisher
 
     @property
     def requirement(self) -> Requirement:
@@ -97,6 +106,7 @@ class Moment:
         story: per slot, what happened, in words.
         last: the run that showed the last outcome.
         before: the moment before it, and the move.
+        confirmed: whether its ratio was computed with care.
     """
 
     first: Side
@@ -105,6 +115,7 @@ class Moment:
     story: tuple[str, ...] = ()
     last: SlotRun | None = None
     before: tuple[Moment, PairMove] | None = None
+    confirmed: bool = False
 
     @property
     def slot(self) -> int:
@@ -122,8 +133,7 @@ class Playing:
 
     def start(self) -> Moment:
         """Before slot 1: a publisher that knows nothing, on both sides."""
-        publisher = self.case.subject.make(self.case.population, self.case.cells, SteeredNoise())
-        side = Side(((Decimal(1), publisher),))
+        side = Side(((Decimal(1), self.case.start()),))
         return Moment(side, side)
 
     def play(self, moment: Moment, move: PairMove) -> Moment:
@@ -179,13 +189,13 @@ class Playing:
         """The same from where the streams part, everything learnt anew and every draw checked to be the only one."""
         moves: list[tuple[PairMove, SlotRun]] = []
         start = moment
-        while start.before is not None and start.first is not start.second:
+        while start.before is not None and start.first is not start.second and not start.confirmed:
             assert start.last is not None
             moves.append((start.before[1], start.last))
             start = start.before[0]
         law = SlotLaw(careful=True)
         for move, run in reversed(moves):
-            start = self._after(law, start, move, run)
+            start = replace(self._after(law, start, move, run), confirmed=True)
         return start
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from wevent.auditing.exact.laws import Call, LaplaceCall
 from wevent.auditing.exact.pairs import Case, PairMove, Record
 from wevent.auditing.exact.slot_run import SlotRun, run_slot
-from wevent.auditing.exact.steered import Chooser, SteeredNoise, as_it_is
+from wevent.auditing.exact.steered import Chooser, as_it_is
 from wevent.core.arrays import IntArray
 
 Records = tuple[Record, Record]
@@ -54,7 +54,7 @@ class Proposals:
 
     def lead(self, wants: list[bool], daring: float, until: float = math.inf) -> list[tuple[PairMove, SlotRun]]:
         """Moves that publish in the slots that are wanted, as far as the mechanism lets them, and what they show."""
-        state = self._case.subject.make(self._case.population, self._case.cells, SteeredNoise())
+        state = self._case.start()
         widest = self._widest[int(self._generator.integers(len(self._widest)))]
         opposed = widest if self._generator.random() < (0.8 if widest[1] else 0.2) else None
         published: tuple[float, ...] = ()

@@ -105,7 +105,7 @@ class Search:
             return [replace(move, choose=far_off(1 - 2 * (place % 2))) for place, (move, _) in enumerate(led)]
         best: list[PairMove] = []
         highest = -1
-        for plan in range(_PLANS):
+        for plan in range(max(2, _PLANS * _SHORT // max(window, _SHORT))):  # a wide window takes its time
             wants = self._pattern(number, plan)
             daring = float(self._generator.choice([0.0, 0.0, 0.0, 0.2, 0.6])) if number > 1 else 0.0
             led = self._proposals.lead(wants, daring)

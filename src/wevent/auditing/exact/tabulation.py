@@ -20,7 +20,7 @@ from wevent.auditing.exact.laws import EXACT, Call, LaplaceCall, TooManyDraws
 from wevent.auditing.exact.outcomes import Outcome
 from wevent.auditing.exact.pairs import Case, Record
 from wevent.auditing.exact.slot_run import run_slot
-from wevent.auditing.exact.steered import NotFollowed, SteeredNoise, UnseenRandomness
+from wevent.auditing.exact.steered import NotFollowed, UnseenRandomness
 from wevent.core.arrays import IntArray
 
 _WIDTH = 15.0  # of the box of draws, in scales: outside are some ten-millionths
@@ -107,7 +107,7 @@ def largest_loss(case: Case, until: float) -> tuple[Decimal, tuple[str, ...], in
     Returns:
         The loss, where, in words, and how many tables were made.
     """
-    state = case.subject.make(case.population, case.cells, SteeredNoise())
+    state = case.start()
     others = np.zeros((len(case.population.classes), case.cells), dtype=np.int64)
     tables: dict[Record, LawTable] = {}
     best = Decimal(0)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
-from wevent.core.mechanism import Budgets, History, Idle, Split, mostly_unmet
+from wevent.core.mechanism import Budgets, History, Idle, Split, is_mostly_new
 from wevent.core.policies.designs import (
     ALWAYS,
     NEVER,
@@ -33,9 +33,11 @@ from wevent.core.policies.tracking import (
     SETTLED,
     Tracking,
     periods,
+    planned_windows,
     some_of,
     steady,
     sustainable,
+    without_excess,
 )
 from wevent.core.smoothers.outlook import AnchorOutlook
 
@@ -57,7 +59,7 @@ class Anchoring:
     def __init__(self, outlook: Callable[[Any], AnchorOutlook], *, sensitivity: int = 1) -> None:
         self._outlook = outlook
         self._sensitivity = sensitivity
-        self._plain = Tracking(lambda smoothed: outlook(smoothed).counts, unbiased=True, sensitivity=sensitivity)
+        self._plain = Tracking(lambda smoothed: outlook(smoothed).counts, sensitivity=sensitivity)
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
@@ -66,10 +68,11 @@ class Anchoring:
     def offer(self, ledger: Budgets, history: History) -> Split | Idle:
         """Up to a sixth of ε at first, an anchor in it; then every k slots what can be repeated, with anchors as designed."""
         with np.errstate(all="ignore"):  # extreme draws make extreme expectations, and no offer may fail over them
-            if not _all_alike(ledger):
-                return self._offer(ledger, history)
-            offer = self._plain.offer(ledger, _as_plain(history))
-            return offer if isinstance(offer, Idle) else Split(offer, 0)
+            if _all_alike(ledger):
+                offer = self._plain.offer(ledger, _as_plain(history))
+                return offer if isinstance(offer, Idle) else Split(offer, 0)
+            split = self._offer(ledger, history)
+            return split if isinstance(split, Idle) else split._replace(budgets=without_excess(split.budgets, ledger))
 
     def _offer(self, ledger: Budgets, history: History) -> Split | Idle:
         members = members_of(ledger)
@@ -79,7 +82,7 @@ class Anchoring:
                 total = sustainable(ledger, 1)
             return _with_anchor(total, members)
         period, every, level = history.memory
-        if mostly_unmet(ledger.sizes, history):
+        if is_mostly_new(ledger.sizes, history):
             look = self._plain.again(ledger, len(history.measurement))
             if self._plain.tells(look, ledger):
                 return _with_anchor(look, members)
@@ -97,7 +100,7 @@ class Anchoring:
         budgets = sustainable(ledger, period, lambda delays: _anchors_until(delays, every, wait) * level)
         budgets = np.maximum(np.minimum(budgets, left - (now if due else 0)), 0)
         main = self._fitted(budgets, wanted, ledger, outlook)
-        users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
+        users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(main @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
         if not due:
@@ -113,7 +116,7 @@ class Anchoring:
         if memory and releases >= SETTLED and releases % RECONSIDER and memory[0] < _LONG:
             return memory
         held = Design(*memory) if memory else None
-        candidates = periods(some_of(ledger.windows[ledger.charged]), outlook.counts.cycles)
+        candidates = periods(some_of(planned_windows(ledger)), outlook.counts.cycles)
         options = all_designs(ledger, outlook, candidates, held, self._sensitivity)
         k, noise, offset = np.array([(one.design.period, one.noise, one.offset) for one in options]).T
         errors = outlook.counts.expected_errors(k.astype(np.int64), noise, np.zeros(len(options))) + offset
@@ -136,7 +139,7 @@ class Anchoring:
         level = int(budgets[members].min())
         if level < READY * int(wanted[members].min()):
             level = 0
-        users = ledger.sizes.astype(np.float64)
+        users = ledger.typical_sizes.astype(np.float64)
         if not level and float(budgets @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
         return Split(budgets, level)

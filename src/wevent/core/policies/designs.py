@@ -62,14 +62,14 @@ class Rows(NamedTuple):
 
 
 def members_of(ledger: Budgets) -> BoolArray:
-    """Rows that have members; all of them if nobody is registered."""
-    members = ledger.sizes > 0
+    """Return the rows that have members and plan; all of them if nobody is registered."""
+    members = ledger.typical_sizes > 0
     return members if members.any() else np.ones_like(members)
 
 
 def shares_of(ledger: Budgets) -> FloatArray:
-    """Each row's part of the registered users."""
-    sizes = ledger.sizes if ledger.sizes.any() else np.ones_like(ledger.sizes)
+    """Return each row's part of the users whose requirements plan."""
+    sizes = ledger.typical_sizes if ledger.typical_sizes.any() else np.ones_like(ledger.typical_sizes)
     shares: FloatArray = sizes / sizes.sum()
     return shares
 

@@ -61,6 +61,7 @@ class _Row(NamedTuple):
     publication_spent: IntArray
     charged: BoolArray
     sizes: IntArray
+    typical_sizes: IntArray
 
     def forecast(self, delays: IntArray) -> IntArray:
         """Only the whole budget is known of a single row."""
@@ -76,6 +77,7 @@ def _row(requirement: Requirement) -> _Row:
         publication_spent=_one(0),
         charged=np.ones(1, dtype=np.bool_),
         sizes=_one(0),
+        typical_sizes=_one(0),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
-from wevent.core.mechanism import Budgets, History, Idle, Outlook, mostly_unmet
+from wevent.core.mechanism import Budgets, History, Idle, Outlook, is_mostly_new
 from wevent.core.settings import GENERATION
 from wevent.core.smoothers.seasons import harmonics
 
@@ -30,6 +30,7 @@ _AGAIN = 3  # another first look takes this part of what is left at most
 _STEP = 1.25  # candidate periods grow by this factor
 _WINDOWS = 24  # candidates that are windows, at most: a plan must not take the longer the more windows people choose
 _PHASE = 1.0 / 12.0  # of a turn: two releases this far apart see different phases
+_RELEASES = 4096  # releases within a window that are looked at one by one
 _MOST = np.iinfo(np.int64).max
 _ENTRIES = 1 << 18  # candidates × classes that are looked at together
 
@@ -66,11 +67,11 @@ class Tracking:
     def offer(self, ledger: Budgets, history: History) -> IntArray | Idle:
         """Up to a sixth of ε at first; then every k slots the most that can be repeated every k slots in all windows."""
         if not history.last_fresh:
-            return self._level(self.first(ledger, len(history.measurement)), ledger)
+            return self._fair(self.first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
         waited = history.slot - history.last_fresh
-        if mostly_unmet(ledger.sizes, history) and not self._first_generation:
-            look = self._level(self.again(ledger, len(history.measurement)), ledger)
+        if is_mostly_new(ledger.sizes, history) and not self._first_generation:
+            look = self._fair(self.again(ledger, len(history.measurement)), ledger)
             if self.tells(look, ledger):
                 return look
         if waited < period and not self._first_generation:
@@ -81,7 +82,7 @@ class Tracking:
         wanted = steady(ledger, period)
         if self._unbiased:
             budgets, wanted = self._level(budgets, ledger), self._level(wanted, ledger)
-        users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
+        users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         if float(budgets @ users) < READY * float(wanted @ users):
             return Idle.NOT_DUE
         if self._unbiased:
@@ -94,7 +95,7 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return history.memory
-        windows = ledger.windows[ledger.charged]
+        windows = planned_windows(ledger)
         candidates = periods(windows if self._first_generation else some_of(windows), outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
         errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
@@ -131,7 +132,7 @@ class Tracking:
         """Whether a look at other people tells anything of them: it has half of what every slot could have, or less noise
         than there are people. With the last few nano-epsilons of a window the filter would begin anew with noise alone.
         """
-        users = ledger.sizes.astype(np.float64)  # budget · users may exceed 64 bits
+        users = ledger.typical_sizes.astype(np.float64)  # budget · users may exceed 64 bits
         spent = float(look @ users)
         return spent >= min(READY * float(steady(ledger, 1) @ users), math.sqrt(2.0) * self._sensitivity * NANO)
 
@@ -163,10 +164,14 @@ class Tracking:
         leveled: IntArray = np.minimum(budgets, smallest)
         return leveled
 
+    def _fair(self, budgets: IntArray, ledger: Budgets) -> IntArray:
+        """Return the budgets of a look: equal with `unbiased`, otherwise without excess."""
+        return self._level(budgets, ledger) if self._unbiased else without_excess(budgets, ledger)
+
     def _capped(self, budgets: IntArray, ledger: Budgets, outlook: Outlook) -> Capped:
         return capped(
             self._level(budgets, ledger),
-            ledger.sizes,
+            ledger.sizes if self._unbiased else ledger.typical_sizes,
             scale=outlook.scale,
             gain=outlook.gain,
             sensitivity=self._sensitivity,
@@ -210,6 +215,18 @@ def capped(budgets: IntArray, sizes: IntArray, *, scale: float, gain: float, sen
     )
 
 
+def planned_windows(ledger: Budgets) -> IntArray:
+    """Return the windows of the rows that plan; of all charged rows if nobody is registered."""
+    members = ledger.typical_sizes > 0
+    return ledger.windows[members if any_true(members) else ledger.charged]
+
+
+def without_excess(budgets: IntArray, ledger: Budgets) -> IntArray:
+    """Return the budgets, none above the largest of a row that plans: a few users would outweigh all others."""
+    members = ledger.typical_sizes > 0
+    return np.minimum(budgets, budgets[members].max()) if any_true(members) else budgets
+
+
 def steady(ledger: Budgets, period: IntArray | int) -> IntArray:
     """ε over the releases a window can hold: ε_g // ceil(w_g / k); a row for each k of a column."""
     budgets: IntArray = ledger.epsilons // -(-ledger.windows // period)
@@ -227,12 +244,20 @@ def sustainable(ledger: Budgets, period: int, aside: Callable[[IntArray], IntArr
         aside: what every row has to keep for something else by that many slots from now.
     """
     within = -(-ledger.windows // period)
-    releases = np.arange(int(within.max()))
+    releases = _release_numbers(int(within.max()))
     delays = releases * period
     remaining = (ledger.forecast(delays) - aside(delays)) // (releases + 1)
     remaining[releases >= within[:, None]] = _MOST
     budgets: IntArray = remaining.min(axis=1)
     return np.maximum(budgets, 0)
+
+
+def _release_numbers(most: int) -> IntArray:
+    """Return 0 to `most` − 1; of very many the first ones and a growing series: one wide window must not slow a slot down."""
+    if most <= _RELEASES:
+        return np.arange(most)
+    later = np.geomspace(_RELEASES, most - 1, _RELEASES // 16).astype(np.int64)
+    return np.unique(np.concatenate((np.arange(_RELEASES), later)))
 
 
 def some_of(windows: IntArray) -> IntArray:

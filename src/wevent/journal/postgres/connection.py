@@ -8,15 +8,16 @@ in a transaction without doing anything is ended by the server.
 from __future__ import annotations
 
 import re
+import socket
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from wevent.errors import InvalidJournal, StorageFailed
+from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.server_errors import a_standby, clear_failures, plain_reason, unreachable
+from wevent.journal.postgres.server_errors import a_standby, clear_failures, plain_reason, translated, unreachable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -29,6 +30,10 @@ PATIENCE_S = 60.0
 _OLDEST = 13_00_00
 _LEAST_IDLE_S = 10.0  # a machine that is busy is not paused
 _WORDS = re.compile("[a-z0-9 ]{1,63}")
+_REFUSAL = re.compile(
+    "authentication failed|no password supplied|does not exist|no pg_hba.conf entry|not permitted to log in"
+    "|permission denied|not currently accepting connections|certificate|does not support SSL"
+)
 
 
 def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connection:
@@ -40,13 +45,12 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
         instance: who makes it: all connections of a writer that lost its journal are ended by this name.
 
     Raises:
-        JournalUnreachable: if no server answers, or it does not let us in.
+        JournalUnreachable: if no server answers, or it does not let us in; `passing` if it may later.
         InvalidJournal: if the address cannot be used, or the database cannot hold every id (its encoding is not UTF-8).
     """
     parameters = _parameters(place, application_name(instance, purpose))
     try:
-        with clear_failures(place):
-            connection = psycopg.connect(parameters, autocommit=True)
+        connection = _connected(place, parameters)
     except UnicodeError:  # no name server can be asked for such a name: two dots in a row, more than 63 letters
         raise InvalidJournal(
             "the address of a database",
@@ -62,6 +66,29 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
         connection.close()
         raise
     return connection
+
+
+def _connected(place: PostgresPlace, parameters: str) -> Connection:
+    """Return a connection; raises as `connect`."""
+    try:
+        return psycopg.connect(parameters, autocommit=True)
+    except psycopg.OperationalError as error:
+        found = unreachable(place, plain_reason(error, place))
+        raise JournalUnreachable(
+            found.expected, found.received, found.remedy, path=str(place), passing=not _is_refusal(str(error))
+        ) from None
+    except psycopg.Error as error:
+        raise translated(error, place) from None
+
+
+def _is_refusal(text: str) -> bool:
+    """Return whether an address or a client is wrong, by what libpq or the server said; else the server may be away.
+
+    libpq has no code for it. A server that speaks another language than English counts as away: waiting is the safe mistake.
+    """
+    if text.startswith("failed to resolve host"):
+        return f"[Errno {socket.EAI_AGAIN}]" not in text
+    return _REFUSAL.search(text) is not None
 
 
 def connect_session(

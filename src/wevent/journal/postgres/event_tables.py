@@ -1,5 +1,6 @@
 """The tables of events of open slots: `events` with a partition for each slot, `intake` (one row), and what cells mean.
 
+`probe`: one row that is written again and again, to see whether there is room.
 `intake`: the id of this store, the mark of its side folder, the last closed slot, and the fencing number of a writer that is
 no service (-1: none), while which nothing is taken in.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from psycopg import errors, sql
 
@@ -17,12 +19,15 @@ from wevent.journal.postgres.intake_lock import IntakeLock
 Row = tuple[bytes, bytes]
 """The keyed digest of a batch's name, and its sealed record."""
 
+_PROBE = bytes(1 << 14)
 _DROP_MS = 200  # that dropping a partition may wait, and make others wait
 _TABLES = """
 CREATE TABLE IF NOT EXISTS intake (
   "only" bigint PRIMARY KEY CHECK ("only" = 1), store text NOT NULL, folder bytea NOT NULL, closed bigint NOT NULL,
   paused bigint NOT NULL
 );
+CREATE TABLE IF NOT EXISTS probe (data bytea NOT NULL);
+ALTER TABLE probe ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE IF NOT EXISTS meanings (digest bytea PRIMARY KEY, meaning bytea NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
   slot bigint NOT NULL, key bytea NOT NULL, sealed bytea NOT NULL, PRIMARY KEY (slot, key)
@@ -114,6 +119,16 @@ def copy_out(connection: Connection, slot: int) -> Iterator[bytes]:
             copy.set_types(("bytea",))
             for (sealed,) in copy.rows():
                 yield bytes(sealed)
+
+
+def take_room(connection: Connection) -> None:
+    """Commit a row in a new file of the database, as the partition of a new slot is; the row before goes.
+
+    While a backup reads the table it only grows, by one row each time.
+    """
+    with suppress(errors.LockNotAvailable):
+        connection.execute(f"SET LOCAL lock_timeout TO {_DROP_MS}; TRUNCATE probe").close()
+    connection.execute("INSERT INTO probe VALUES (%s)", (_PROBE,)).close()
 
 
 def find_rows(connection: Connection, slots: Sequence[int], digests: Sequence[bytes]) -> list[Row]:

@@ -19,7 +19,7 @@ from wevent.journal.postgres.write_transactions import WriteTransactions
 from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT
 
-FORMAT = 2
+FORMAT = 3
 """The format of journals in PostgreSQL: the tables are those of journal files of this format."""
 
 _AT_ONCE = 1 << 16
@@ -60,11 +60,6 @@ class PostgresDatabase:
     def name(self) -> str:
         """The address, without a password."""
         return str(self._place)
-
-    @property
-    def format(self) -> int:
-        """The format of the journal; there is one."""
-        return FORMAT
 
     @property
     def largest_value(self) -> int:

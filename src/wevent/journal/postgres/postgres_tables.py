@@ -80,11 +80,12 @@ def has_journal(database: PostgresDatabase, place: PostgresPlace) -> bool:
             "Choose another schema; this one is untouched.",
             path=str(place),
         )
-    if number > FORMAT:
+    if number != FORMAT:
+        newer = number > FORMAT
         raise InvalidJournal(
-            f"a journal of format {FORMAT} or older",
-            f"format {number}, from a newer wevent",
-            "Upgrade wevent; the journal is untouched.",
+            f"a journal of format {FORMAT}",
+            f"format {number}, from {'a newer' if newer else 'an earlier'} wevent",
+            f"{'Upgrade wevent' if newer else 'Use the wevent that wrote it'}; the journal is untouched.",
             path=str(place),
             format=number,
         )

@@ -34,6 +34,7 @@ from wevent.journal.postgres.event_tables import (
     folder_mark,
     lay_out,
     make_partitions,
+    take_room,
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.leadership import own_instances
@@ -148,6 +149,16 @@ class SealedEvents:
             self._made.clear()
             kept = False
         return kept, self._closed
+
+    def probe(self) -> None:
+        """Check that batches can be stored: a small file beside the keys, and a row that takes room of its own.
+
+        Raises:
+            StorageFailed: if they cannot.
+            JournalUnreachable: if the database does not answer for as long as there is patience.
+        """
+        self._opened_keys().probe()
+        self._repeat(take_room)
 
     # Closing
 

@@ -44,6 +44,7 @@ def translated(error: psycopg.Error, place: PostgresPlace) -> WeventError:
             f"a full one ({place})",
             "Nothing was lost: make room and run the same command again.",
             path=path,
+            passing=True,
         )
     if isinstance(error, (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)):  # no write begins in a standby
         return a_standby(place)
@@ -59,6 +60,7 @@ def translated(error: psycopg.Error, place: PostgresPlace) -> WeventError:
             f"one that another session keeps busy ({place})",
             "Wait for the import or the migration to end and run the same command again.",
             path=path,
+            passing=True,
         )
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         return InvalidJournal(
@@ -94,6 +96,7 @@ def a_standby(place: PostgresPlace) -> StorageFailed:
         f"a standby ({place})",
         "Name the primary; with several hosts in the address, add target_session_attrs=primary.",
         path=str(place),
+        passing=True,
     )
 
 

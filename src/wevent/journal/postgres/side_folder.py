@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from wevent.errors import StorageFailed
+from wevent.errors import StorageFailed, may_pass
 from wevent.journal.overwriting import destroy_file
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.leadership import Leadership
@@ -150,8 +150,10 @@ class SideFolder:
         self._lead.check()
         try:
             found = os.stat(self.side.path)
-        except OSError:
+        except FileNotFoundError:
             found = None
+        except OSError as error:  # nothing tells that it is gone
+            raise failed_side(self.side.path, error) from None
         if found is not None and (found.st_dev, found.st_ino) == self._begun[:2]:
             return
         if any(fence > self._lead.fence for fence in self.fences()):  # whoever came later removed it
@@ -193,6 +195,7 @@ class SideFolder:
                 "Let this user read it. Who only reads the journal may leave side= out of the address: then slots are shown "
                 "that are known to have gone out.",
                 path=str(self._folder),
+                passing=may_pass(error),
             ) from None
 
     def _path(self, fence: int) -> Path:

@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from wevent.errors import StorageFailed
+from wevent.errors import StorageFailed, may_pass
 from wevent.journal.overwriting import destroy_file
 from wevent.journal.place import PostgresPlace
 from wevent.journal.sealing import KEY_BYTES
@@ -79,6 +79,24 @@ class SlotKeys:
             return hashlib.blake2b(path.read_bytes(), digest_size=16, person=b"wevent folder").digest()
         except FileNotFoundError:
             return b""
+        except OSError as error:
+            raise _failed(path, error) from None
+
+    def probe(self) -> None:
+        """Check that a key could be stored: a file of that size can be made and forced to disk.
+
+        Raises:
+            StorageFailed: if it cannot.
+        """
+        path = self.folder / f"{self._start}{secrets.token_hex(8)}.probe"
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                path.unlink()  # first: a crash leaves nothing
+                os.write(file, bytes(KEY_BYTES))
+                os.fsync(file)
+            finally:
+                os.close(file)
         except OSError as error:
             raise _failed(path, error) from None
 
@@ -193,4 +211,5 @@ def _failed(path: Path, error: OSError) -> StorageFailed:
         error.strerror or "an error",
         "Make room and make the folder writable; what was acknowledged is not lost.",
         path=str(path),
+        passing=may_pass(error),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from wevent.errors import InvalidOutput, StorageFailed
+from wevent.errors import InvalidOutput, StorageFailed, may_pass
 from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, only_number
 from wevent.journal.whole_file import made_whole
@@ -97,4 +97,5 @@ def _failed(target: Path, error: OSError) -> StorageFailed:
         error.strerror or "an error",
         "Make room and make the folder writable; nothing was replaced.",
         path=str(target),
+        passing=may_pass(error),
     )

@@ -10,7 +10,6 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
-from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import Place
 from wevent.journal.sqlite.lock import WriterLock, has_second_name, lock_path
 from wevent.journal.sqlite.sqlite_database import SqliteDatabase
@@ -34,7 +33,6 @@ class JournalFile:
         database: the tables in it.
         lock: the writer's lock, None for readers.
         is_new: whether it has no tables yet.
-        older: the format it has, if that is an older one; None otherwise. Nothing of it is changed yet.
 
     Raises:
         InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
@@ -50,7 +48,6 @@ class JournalFile:
         self._closed = False
         self.path = path
         self.is_new = False
-        self.older: int | None = None
         self._made = False
         self._home = Home(str(path), f"wevent restore BACKUP {path}")
         with ExitStack() as undo:
@@ -97,9 +94,14 @@ class JournalFile:
         if self._closed:
             return
         self._closed = True
-        if self.lock is not None and not self._place.is_intact():
-            # Putting a log that was cut into the journal would damage what is still whole in it.
-            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if self.lock is not None:
+            try:
+                is_intact = self._place.is_intact()
+            except OSError:  # nobody knows
+                is_intact = False
+            if not is_intact:
+                # Putting a log that was cut into the journal would damage what is still whole in it.
+                self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.connection.close()
         self._let_go()
 
@@ -108,8 +110,6 @@ class JournalFile:
         identity = None
         if not self.is_new:
             with clear_errors(self.path):
-                found = self.database.format
-                self.older = found if found < schema.FORMAT else None
                 check_pages(self.connection, self.path)
                 identity, slots, unsafe = only_row(
                     self.database,

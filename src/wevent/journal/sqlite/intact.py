@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wevent.errors import StorageFailed
+from wevent.errors import StorageFailed, may_pass
 from wevent.journal.sqlite.lock import has_second_name
 from wevent.journal.tables.places import read_at
 
@@ -41,7 +41,11 @@ class Place:
         self.is_intact()
 
     def is_intact(self) -> bool:
-        """Whether every file is still the one it was, and as long."""
+        """Whether every file is still the one it was, and as long.
+
+        Raises:
+            OSError: if that cannot be told.
+        """
         return (
             all(file.is_intact() for file in self._growing)
             and self._log.is_intact()
@@ -54,8 +58,17 @@ class Place:
         Raises:
             StorageFailed: before anything more is stored or goes out.
         """
-        if self.is_intact():
-            return
+        try:
+            if self.is_intact():
+                return
+        except OSError as error:
+            raise StorageFailed(
+                f"to look at the files of the journal {self._path}",
+                error.strerror or "an error",
+                "Nothing more went out, and nothing is lost: run the same command again when that is over.",
+                path=str(self._path),
+                passing=may_pass(error),
+            ) from None
         raise StorageFailed(
             f"the journal {self._path} to stay in its place while it is published into",
             "one that was removed, replaced, cut, or given a second name (it, or a file beside it)",
@@ -80,8 +93,6 @@ class _Growing:
             found = os.stat(self.path)
         except FileNotFoundError:
             return self._same is None
-        except OSError:
-            return False
         size = found.st_size if self._limit is None else min(found.st_size, self._limit)
         if self._same not in (None, (found.st_dev, found.st_ino)) or size < self.size:
             return False
@@ -104,7 +115,7 @@ class _Log:
             return True
         try:
             file = os.open(self._file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except OSError:
+        except FileNotFoundError:
             return False
         try:
             return self._are_written(file)

@@ -9,17 +9,13 @@ import apsw
 
 from wevent.errors import WeventError
 from wevent.journal.contents import Batch, Hook, Writer, no_hook
-from wevent.journal.record import KINDS
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.copying import copy_journal
 from wevent.journal.sqlite.file import JournalFile
 from wevent.journal.sqlite.lock import WriterLock, holder, lock_path, own_files
 from wevent.journal.sqlite.storage import check_pages, readable
-from wevent.journal.tables.database import only_row
 from wevent.journal.tables.lost import STARTED_OVER
 from wevent.journal.tables.table_journal import TableJournal
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import Restore
 
 
 class SqliteJournal(TableJournal):
@@ -46,8 +42,6 @@ class SqliteJournal(TableJournal):
         super().__init__(self._file.database, self._file, started_over=start_over)
         with ExitStack() as undo:
             undo.callback(self._file.close)  # the lock too: whoever tries again must not be told that it is held
-            if self._file.older is not None:
-                self._bring_up_to_date(self._file.older)
             if start_over and not self.is_new:
                 self.note_unsafe((STARTED_OVER,))
             undo.pop_all()
@@ -134,28 +128,3 @@ class SqliteJournal(TableJournal):
 
     def _is_begun(self) -> None:
         self._file.is_new = False
-
-    def _bring_up_to_date(self, found: int) -> None:
-        """An older format as the present one, together with the hold-out that it needs: both are stored, or none."""
-
-        def migrate() -> None:
-            schema.migrate(self._file.database, found)
-            self._doubt_older_restores()
-
-        with readable(self.path):  # nothing added up in older formats: this is the first look at what is stored
-            self._write(migrate)
-
-    def _doubt_older_restores(self) -> None:
-        """The first format proves nothing of slots released elsewhere, nor who was counted as a stranger: all wait.
-
-        Inside the transaction that brings it up to date: an open that fails in between would leave nobody waiting.
-        """
-        committed, elsewhere = only_row(
-            self._database,
-            "SELECT committed, coalesce((SELECT max(slot) FROM slots WHERE kind = ?), 0) FROM head",
-            (KINDS.index("elsewhere"),),
-        )
-        holdout = holdout_of(self.epochs(), ())
-        doubtful = elsewhere > holdout.forgotten_through(committed) or holdout.as_stranger(committed + 1)
-        if committed and doubtful:
-            self.registry.hold_out(Restore(committed, holdout.widest, 0, False, None), holdout)

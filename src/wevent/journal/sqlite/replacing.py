@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from wevent.errors import InvalidInput, InvalidJournal, StorageFailed
+from wevent.errors import InvalidInput, InvalidJournal, StorageFailed, may_pass
 from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, connect
 from wevent.journal.whole_file import sync_path
@@ -163,4 +163,5 @@ def _failed(what: str, error: OSError) -> StorageFailed:
         error.strerror or "an error",
         "Make room and make the folder writable, and run the same command again.",
         path=str(error.filename or ""),
+        passing=may_pass(error),
     )

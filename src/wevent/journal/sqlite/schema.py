@@ -1,17 +1,16 @@
-"""The tables of a journal file, its format number and the way from older ones."""
+"""The tables of a journal file, and its format number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import apsw
 
 from wevent.journal.sqlite.sqlite_database import SqliteDatabase
-from wevent.journal.tables.beginning import begin_registry, begin_rows
+from wevent.journal.tables.beginning import begin_rows
 
-FORMAT = 2
+FORMAT = 3
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 
 _REGISTRY = """
@@ -65,34 +64,6 @@ CREATE TABLE changes (
     + _REGISTRY
 )
 
-_NO_MEMBERSHIPS = """
-SELECT 1 FROM members WHERE typeof(user) <> 'text' OR typeof(window) <> 'integer' OR typeof(nano) <> 'integer'
-  OR typeof(level) NOT IN ('text', 'null') OR typeof(first) <> 'integer' OR typeof(last) NOT IN ('integer', 'null')
-  OR window < 1 OR nano < 2 * window OR first < 1 OR last < first OR last > (SELECT committed FROM head)
-UNION ALL SELECT 1 FROM head WHERE typeof(committed) <> 'integer' LIMIT 1
-"""
-
-
-def _second_format(database: SqliteDatabase) -> None:
-    """Memberships say when the registry learnt of them, restores are written down, and the registry adds up."""
-    connection = database.connection
-    if connection.execute(_NO_MEMBERSHIPS).fetchall():
-        raise database.damaged()  # nothing added up before: from now on it would count as what was stored
-    connection.execute("DROP INDEX members_ended; ALTER TABLE members RENAME TO members_before")
-    connection.execute(_REGISTRY)
-    rows: list[Any] = connection.execute("SELECT committed FROM head").fetchall()
-    committed = rows[0][0]
-    connection.execute(  # when the registry learnt of an id was not written down: before now, whenever it counts from
-        "INSERT INTO members SELECT user, window, nano, level, min(first, max(?, 1)), first, last FROM members_before",
-        (committed,),
-    )
-    connection.execute("DROP TABLE members_before")
-    begin_registry(database, committed + 1)
-
-
-MIGRATIONS: dict[int, Callable[[SqliteDatabase], None]] = {1: _second_format}
-"""From format number to the function that makes the next one of it; run inside one transaction, oldest first."""
-
 
 def create(connection: apsw.Connection) -> None:
     """Lay out an empty journal."""
@@ -122,10 +93,3 @@ def expected_columns() -> list[Any]:
     connection = apsw.Connection(":memory:")
     create(connection)
     return columns(connection)
-
-
-def migrate(database: SqliteDatabase, found: int) -> None:
-    """Bring an older format up to the present one."""
-    for number in range(found, FORMAT):
-        MIGRATIONS[number](database)
-        database.execute(f"PRAGMA user_version = {number + 1}")

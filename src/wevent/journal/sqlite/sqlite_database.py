@@ -54,11 +54,6 @@ class SqliteDatabase:
         return str(self._path)
 
     @property
-    def format(self) -> int:
-        """The file's `user_version`."""
-        return int(self.connection.pragma("user_version"))
-
-    @property
     def largest_value(self) -> int:
         """SQLite's limit of a row."""
         return self.connection.limit(apsw.SQLITE_LIMIT_LENGTH)

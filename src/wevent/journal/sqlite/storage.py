@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from wevent.errors import InvalidJournal, StorageFailed
+from wevent.errors import InvalidJournal, StorageFailed, may_pass
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import LOG_LIMIT
 from wevent.journal.sqlite.reading import BUSY_TIMEOUT_MS, open_for_reading
@@ -21,7 +21,7 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
     """A checked connection to a journal, and whether the journal is new and still has no tables.
 
     Raises:
-        InvalidJournal: if it is missing, foreign, truncated, damaged or of a newer format.
+        InvalidJournal: if it is missing, foreign, truncated, damaged or of another format.
         StorageFailed: if it cannot be opened or written.
     """
     if not create and not path.exists():
@@ -38,15 +38,16 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
             return _prepared(connection), True
         if application != schema.APPLICATION_ID:
             raise _foreign(path)
-        if found > schema.FORMAT:
+        if found != schema.FORMAT:
+            newer = found > schema.FORMAT
             raise InvalidJournal(
-                f"a journal of format {schema.FORMAT} or older",
-                f"format {found}, from a newer wevent",
-                "Upgrade wevent; the journal is untouched.",
+                f"a journal of format {schema.FORMAT}",
+                f"format {found}, from {'a newer' if newer else 'an earlier'} wevent",
+                f"{'Upgrade wevent' if newer else 'Use the wevent that wrote it'}; the journal is untouched.",
                 path=str(path),
                 format=found,
             )
-        if found == schema.FORMAT and schema.columns(connection) != schema.expected_columns():
+        if schema.columns(connection) != schema.expected_columns():
             raise damaged(path)
         return _prepared(connection), False
 
@@ -106,6 +107,7 @@ def clear_errors(path: Path) -> Iterator[None]:
             f"a full one ({path.parent})",
             "Nothing was lost: make room and run the same command again.",
             path=str(path),
+            passing=True,
         ) from None
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError):
         raise StorageFailed(
@@ -124,6 +126,7 @@ def clear_errors(path: Path) -> Iterator[None]:
             f"an input/output error ({error})",
             "What is committed is intact: check the disk and run the same command again.",
             path=str(path),
+            passing=True,
         ) from None
     except apsw.BusyError:
         raise StorageFailed(
@@ -131,6 +134,7 @@ def clear_errors(path: Path) -> Iterator[None]:
             "one that another process keeps busy",
             "Wait for the backup or import to end and run the same command again.",
             path=str(path),
+            passing=True,
         ) from None
 
 
@@ -169,7 +173,11 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise StorageFailed(
-            f"to write {path}", error.strerror or "an error", "Make room and make the folder writable.", path=str(path)
+            f"to write {path}",
+            error.strerror or "an error",
+            "Make room and make the folder writable.",
+            path=str(path),
+            passing=may_pass(error),
         ) from None
 
 
@@ -193,7 +201,11 @@ def _check_whole(path: Path) -> None:
         return
     except OSError as error:
         raise StorageFailed(
-            "a readable journal", f"{os.strerror(error.errno or 0)} ({path})", "Check its permissions.", path=str(path)
+            "a readable journal",
+            f"{os.strerror(error.errno or 0)} ({path})",
+            "Check its permissions.",
+            path=str(path),
+            passing=may_pass(error),
         ) from None
     if not header.startswith(b"SQLite format 3\0"):
         raise _foreign(path)

@@ -22,16 +22,8 @@ def begin_rows(database: Database) -> None:
     facts["salt"] = secrets.token_bytes(32)
     facts["created"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     facts["unsafe"] = "[]"
-    begin_registry(database, 1)
-
-
-def begin_registry(database: Database, first: int) -> None:
-    """The facts of a registry whose rows keep the rules of this format from slot `first` on; inside a transaction."""
-    facts = Facts(database)
-    found = Fingerprint(facts.data("salt"))
-    found.add_all(database)
     facts["revision"] = 0
     facts["token"] = secrets.token_hex(8)  # of the revision: two copies that went on by themselves have different ones
-    facts["registry"] = found.value()
-    facts["incarnation"] = secrets.token_hex(16)  # a copy of an older format proves nothing: it gets another one
-    facts["registry_from"] = first
+    facts["registry"] = Fingerprint(facts.data("salt")).value()
+    facts["incarnation"] = secrets.token_hex(16)
+    facts["registry_from"] = 1

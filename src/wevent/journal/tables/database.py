@@ -73,10 +73,6 @@ class Database(Dialect, Protocol):
         """What the journal is called in messages."""
 
     @property
-    def format(self) -> int:
-        """The format of the journal that is there."""
-
-    @property
     def largest_value(self) -> int:
         """How many bytes a value can have."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wevent.errors import StorageFailed
+from wevent.errors import StorageFailed, may_pass
 from wevent.journal.contents import Writer
 from wevent.journal.tables.evidence import ChangeTable
 from wevent.journal.tables.places import read_at, write_at
@@ -115,4 +115,5 @@ def failed_side(path: Path, error: OSError) -> StorageFailed:
         error.strerror or "an error",
         "Make room and make the folder writable; nothing was lost.",
         path=str(path),
+        passing=may_pass(error),
     )

@@ -54,6 +54,7 @@ class TableJournal(ABC):
         self._standing = Standing(database, self._chain, self._epochs, self._facts, self._shown_through)
         self._marking = Marking(outside, self._epochs, self.registry, self._facts)
         self._end: tuple[int, bytes] | None = None  # the last slot that is known to be stored, and its link
+        self._stored: Batch | None = None  # stored, while a step after the transaction still has to succeed
 
     # Slots
 
@@ -72,13 +73,17 @@ class TableJournal(ABC):
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Slots.commit`. The order is the guarantee: nothing of the batch is public before this returns."""
         self._outside.check_place()  # 1. what is kept outside is in its place: what is stored will be found
-        pending = self._keys.seal(batch.pending)  # 2. events of open slots, sealed; the key stays outside the database
-        sealed = batch._replace(pending=pending)
-        self._write_down(sealed, at)  # 3. what was drawn is the draw of its slots, whatever becomes of the transaction
-        self._end = self._write(
-            lambda: self._append(sealed, at), lambda: self._stands(sealed)
-        )  # 4. all is stored, or none
+        if batch is not self._stored:
+            pending = self._keys.seal(batch.pending)  # 2. events of open slots, sealed; the key stays outside
+            sealed = batch._replace(pending=pending)
+            # 3. what was drawn is the draw of its slots, whatever becomes of the transaction
+            self._write_down(sealed, at)
+            self._end = self._write(
+                lambda: self._append(sealed, at), lambda: self._stands(sealed)
+            )  # 4. all is stored, or none
+            self._stored = batch
         self._keys.committed()  # 5. events of slots that have closed can be read by nobody any more
+        self._stored = None
         if batch.records:
             self._epochs.committed()  # 6. and an epoch that waited for its first slot waits no longer
 

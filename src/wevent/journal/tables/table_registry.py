@@ -115,9 +115,6 @@ class TableRegistry:
 
     def histories(self, users: Iterable[str]) -> Iterator[History]:
         """See `Registry.histories`; some thousands at a time."""
-        rows = SELECT_ROWS
-        if self._database.format < 2:  # an SQLite file: when the registry learnt of an id was not written down
-            rows = SELECT_ROWS.replace("since", "min(first, max((SELECT committed FROM head), 1))")
         query = 'SELECT 1 FROM members WHERE "user" >= ? AND "user" < ? LIMIT 1'
         erased = maybe_row(self._database, query, ERASED_RANGE)
         salt = None if erased is None else self.salt
@@ -125,13 +122,21 @@ class TableRegistry:
         while names := list(itertools.islice(asking, _AT_ONCE)):
             digests = [] if salt is None else [erased_id(name, salt) for name in names]
             found: dict[str, list[Membership]] = {name: [] for name in (*names, *digests)}
-            for row in self._database.among(rows, list(found)):
+            for row in self._database.among(SELECT_ROWS, list(found)):
                 found[row[0]].append(Membership(*row))
             yield from (
                 (found[name] for name in names)
                 if salt is None
                 else (found[name] + found[digest] for name, digest in zip(names, digests, strict=True))
             )
+
+    def turnover(self, slot: int) -> int:
+        """See `Registry.turnover`."""
+        joined, left = 'SELECT "user" FROM members WHERE first = ?', 'SELECT "user" FROM members WHERE last = ?'
+        query = f"SELECT count(*) FROM ({joined} EXCEPT {left}) AS joined"
+        query += f" UNION ALL SELECT count(*) FROM ({left} EXCEPT {joined}) AS gone"
+        with self._database.readable():
+            return sum(count for (count,) in self._database.execute(query, (slot, slot - 1, slot - 1, slot)))
 
     def sizes(self, slot: int) -> dict[Key, ClassSize]:
         """See `Registry.sizes`."""
@@ -211,9 +216,7 @@ class TableRegistry:
         ]
 
     def restores(self) -> tuple[Restore, ...]:
-        """Every restore of this journal, in slot order; none for the first format, which knew of none."""
-        if self._database.format < 2:
-            return ()
+        """Every restore of this journal, in slot order."""
         query = "SELECT slot, widest, proven, same_epoch, changed, charged FROM restores ORDER BY slot"
         return tuple(
             Restore(slot, widest, proven, bool(same), changed, frozenset(map(tuple, json.loads(charged))))
@@ -236,10 +239,8 @@ class TableRegistry:
         """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.
 
         Raises:
-            InvalidJournal: if they do not. The first format has no digests: nothing is checked.
+            InvalidJournal: if they do not.
         """
-        if self._database.format < 2:
-            return
         with self._database.clear_errors():
             if self._summed is not None and self._summed == self._facts.data("registry"):
                 return  # stored by this very writer, row by row

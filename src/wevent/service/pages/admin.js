@@ -17,7 +17,9 @@ const READY = {
   ready: "Well",
   starting: "Starting",
   behind: "Behind",
+  ahead: "Ahead of the clock",
   away: "The database does not answer",
+  unwritable: "Batches cannot be stored",
   ended: "Publishing has ended",
   failed: "Publishing failed",
 };
@@ -52,7 +54,7 @@ function tellState({ overview, about, clock, ready }) {
   const behind = overview.slots_behind;
   say(find("behind"), whole(behind));
   find("behind").classList.toggle("bad", ready !== "ready" && behind > 0);
-  say(find("behind-note"), behind ? "late ones go out at the next due moments" : "up to date");
+  say(find("behind-note"), behind > 0 ? "late ones go out at the next due moments" : behind < 0 ? "ahead of the clock" : "up to date");
   const { committed } = about;
   say(find("slot"), committed ? whole(committed) : "none");
   const next = about.next_due ? `next release at ${moment(new Date(about.next_due), { seconds: true })}` : "";

@@ -20,6 +20,7 @@ from wevent.service.replies.person_replies import (
     HoldoutRow,
     ImportReply,
     LeftReply,
+    LevelBody,
     LinkReply,
     MembershipRow,
     QueuedRow,
@@ -53,6 +54,7 @@ __all__ = [
     "LedgerReply",
     "LedgerRow",
     "LeftReply",
+    "LevelBody",
     "LevelsReply",
     "LinkReply",
     "MembershipRow",
@@ -82,6 +84,7 @@ REPLIES: tuple[type[msgspec.Struct], ...] = (
     OverviewReply,
     HealthReply,
     ReadyReply,
+    LevelBody,
     RequirementBody,
 )
 """Everything that the OpenAPI document describes by name."""

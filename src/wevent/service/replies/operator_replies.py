@@ -20,7 +20,7 @@ class OverviewReply(Reply):
         committed: the last slot that was released.
         committed_start: when it began.
         next_due: when the next release goes out.
-        slots_behind: how many releases are due and not out.
+        slots_behind: how many releases are due and not out; negative if releases are ahead of the clock.
         fresh_rate: the share of fresh releases among the last `recent_slots`.
         recent_slots: how many these are.
         ready: whether the publisher runs and keeps up.
@@ -63,12 +63,15 @@ class HealthReply(Reply):
 
 
 class ReadyReply(Reply):
-    """Whether the publisher runs and keeps up.
+    """Whether the publisher runs and keeps up, and batches can be stored.
 
     Attributes:
-        status: ready; or why it is not.
+        status: ready; or why it is not. "ahead": slots were released ahead of the clock, and events are late until the clock
+            has caught up. "unwritable": batches cannot be stored.
         role: whether this process closes slots (writer), or stands by while another one does.
+        clock: jumped: the wall clock disagrees with the time since boot, and slots do not follow it yet.
     """
 
-    status: Literal["ready", "starting", "behind", "away", "ended", "failed"]
+    status: Literal["ready", "starting", "behind", "ahead", "away", "unwritable", "ended", "failed"]
     role: Literal["writer", "standby"]
+    clock: Literal["steady", "jumped"]

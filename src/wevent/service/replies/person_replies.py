@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -157,6 +157,23 @@ class ImportReply(Reply):
     notes: list[str]
 
 
+Word = Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class LevelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An offered level: its name, or a word for privacy and one for the window.
+
+    Attributes:
+        level: as /v1/levels has it, such as High/Small.
+        privacy: a word; with a window word.
+        window: a word; with a privacy word.
+    """
+
+    level: Word | None = None
+    privacy: Word | None = None
+    window: Word | None = None
+
+
 class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A requirement as somebody asks for it: a level; or words for privacy and window; or a window and an epsilon.
 
@@ -167,11 +184,14 @@ class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         epsilon: a number; with a window.
     """
 
-    level: str | None = None
-    privacy: str | None = None
-    window: int | str | None = None
-    epsilon: float | str | None = None
+    level: Word | None = None
+    privacy: Word | None = None
+    window: int | Word | None = None
+    epsilon: float | Word | None = None
 
 
-WAYS = (["level"], ["privacy", "window"], ["window", "epsilon"])
-"""What of it is said: one of these."""
+WAYS: dict[type[LevelBody | RequirementBody], tuple[list[str], ...]] = {
+    LevelBody: (["level"], ["privacy", "window"]),
+    RequirementBody: (["level"], ["privacy", "window"], ["window", "epsilon"]),
+}
+"""The keys that state a requirement: one of these groups."""

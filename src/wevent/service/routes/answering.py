@@ -9,13 +9,19 @@ import msgspec
 from fastapi import Depends, Path, Request, Response
 
 from wevent.service.bodies import JSON
-from wevent.service.problems import RequestRefused
+from wevent.service.problems import NotReady, RequestRefused
 from wevent.service.service_context import ServiceContext
 
 
 def context_of(request: Request) -> ServiceContext:
-    """The parts of the service."""
+    """Return the parts of the service.
+
+    Raises:
+        NotReady: before the journal can be read (503); readiness is answered from the start.
+    """
     context: ServiceContext = request.app.state.context
+    if not context.feed.is_open and request.url.path != "/readyz":
+        raise NotReady("one that does not run yet")
     return context
 
 

@@ -21,9 +21,8 @@ router = APIRouter(tags=["events"])
 _sender = needs("ingest")  # one for all that depends on it: it counts the request
 _ID = re.compile(r"[!-~]{1,200}")
 _EVENT = {
-    "type": "object",
-    "description": "An event: its time, user and cell, under the names that the stream declares.",
-    "additionalProperties": True,
+    "description": "An event: an object with its time, user and cell, under the names that the stream declares. "
+    "Any other element is one rejected record.",
 }
 _BODY: dict[str, Any] = {
     NDJSON: {"schema": {"type": "string", "description": "One JSON object per line."}},
@@ -51,11 +50,10 @@ async def send_events(request: Request, context: Context, caller: Annotated[Call
     receiver = context.state.take()
     kind = media_type(request.headers, NDJSON, JSON)
     batch = _batch_id(request)
-    settings = context.settings
-    limits = BodyLimits(settings.max_body_bytes, settings.max_batch_bytes)
+    limits = BodyLimits(context.settings.max_body_bytes, context.settings.max_batch_bytes)
     with context.room.held() as place:
         body = await read_body(request, limits, place)
-        lines: bytes = await in_thread_if_large(event_lines, body, kind, settings.max_batch_events)
+        lines: bytes = await in_thread_if_large(event_lines, body, kind)
         count_events(context, caller, lines.count(b"\n"))
         taken = functools.partial(receiver.receive, caller.id, batch, lines)
         answer = await to_thread.run_sync(taken, limiter=context.batches)

@@ -19,7 +19,8 @@ router = APIRouter(tags=["operator"])
 Admin = Annotated[Caller, Depends(needs("admin"))]
 _READY: dict[str, Any] = described(ReadyReply, access="none")
 _READY["responses"][503] = {
-    "description": "The publisher does not run, is more than three slots behind, or its database is away.",
+    "description": "The publisher does not run, is over three slots behind or ahead of the clock, its database is away, or "
+    "batches cannot be stored.",
     "content": {JSON: {"schema": reference(ReadyReply)}},
 }
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
@@ -33,15 +34,18 @@ async def healthz() -> Response:
 
 @router.get("/readyz", **_READY)
 async def readyz(context: Context) -> Response:
-    """Whether the publisher runs and keeps up."""
-    condition = context.state.condition
-    return json_answer(ReadyReply(status=condition, role=context.state.role), 200 if condition == "ready" else 503)
+    """Whether the publisher runs and keeps up, and batches can be stored."""
+    state = context.state
+    condition = state.condition
+    reply = ReadyReply(status=condition, role=state.role, clock="jumped" if state.clock_jumped() else "steady")
+    return json_answer(reply, 200 if condition == "ready" else 503)
 
 
 @router.get("/metrics", **described(None, content=_TEXT))
 async def metrics(context: Context, _: Admin) -> Response:
     """Slots, budgets and people for Prometheus; nothing of events."""
-    text = metrics_text(await ledger_now(context), context.feed.committed, context.feed.fresh, context.state.behind)
+    feed, state = context.feed, context.state
+    text = metrics_text(await ledger_now(context), feed.committed, feed.fresh, state.behind, storing=state.storing)
     return Response(text, media_type=CONTENT_TYPE)
 
 

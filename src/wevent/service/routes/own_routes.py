@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from wevent.service import enrolment
 from wevent.service.access import Caller, needs_link
-from wevent.service.describing import described
-from wevent.service.replies import ChosenReply, ExportReply, LeftReply, RequirementReply
+from wevent.service.bodies import JSON
+from wevent.service.describing import described, reference
+from wevent.service.replies import ChosenReply, ExportReply, LeftReply, LevelBody, RequirementReply
 from wevent.service.routes.answering import Context, check_parameters, json_answer
-from wevent.service.routes.people_routes import REQUIREMENT_BODY, DryRun, choose, leave
+from wevent.service.routes.people_routes import DryRun, choose, leave, requirement
 
 _person = needs_link()  # one for both: what is depended on twice is asked, and counted, once
 router = APIRouter(tags=["me"], dependencies=[Depends(_person), Depends(check_parameters)])
 Person = Annotated[Caller, Depends(_person)]
+_LEVEL: dict[str, Any] = {JSON: {"schema": reference(LevelBody)}}
 
 
-@router.put("/v1/me/requirement", **described(ChosenReply, 400, 415, 507, access="link", body=REQUIREMENT_BODY))
+@router.put("/v1/me/requirement", **described(ChosenReply, 400, 415, 507, access="link", body=_LEVEL))
 async def choose_my_requirement(request: Request, context: Context, me: Person, dry_run: DryRun = False) -> Response:
-    """Choose a requirement: a level, words for privacy and window, or a window and an epsilon."""
-    return await choose(request, context, _user(me), dry_run=dry_run)
+    """Choose an offered level: its name, or words for privacy and window."""
+    return await choose(request, context, _user(me), LevelBody, dry_run=dry_run)
 
 
 @router.get("/v1/me/requirement", **described(RequirementReply, 400, 404, access="link"))
 async def get_my_requirement(context: Context, me: Person) -> Response:
     """What you hold, and from when on it counts."""
-    return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, _user(me))))
+    return await requirement(context, _user(me))
 
 
 @router.delete("/v1/me/requirement", **described(LeftReply, 400, 404, 507, access="link"))

@@ -19,6 +19,7 @@ from wevent.service.replies import (
     ExportReply,
     ImportReply,
     LeftReply,
+    LevelBody,
     LinkReply,
     RequirementBody,
     RequirementReply,
@@ -28,25 +29,26 @@ from wevent.service.service_context import ServiceContext
 from wevent.streams.clock import SECOND_US, format_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
-REQUIREMENT_BODY: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
+_REQUIREMENT: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
 DryRun = Annotated[bool, Query(description="Only say what that means; nothing is stored.")]
+_NOT_EMPTY = {"type": "string", "minLength": 1}
 _FILE: dict[str, Any] = {
-    CSV: {"schema": {"type": "string", "description": "user,level or user,privacy,window or user,window,epsilon."}},
-    NDJSON: {"schema": {"type": "string", "description": "One JSON object per line, with the same keys."}},
+    CSV: {"schema": {**_NOT_EMPTY, "description": "user,level or user,privacy,window or user,window,epsilon."}},
+    NDJSON: {"schema": {**_NOT_EMPTY, "description": "One JSON object per line, with the same keys."}},
 }
 _HOUR_S = 3600
 
 
-@router.put("/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=REQUIREMENT_BODY))
+@router.put("/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=_REQUIREMENT))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Let a person hold a requirement: a level, words for privacy and window, or a window and an epsilon."""
-    return await choose(request, context, user, dry_run=dry_run)
+    return await choose(request, context, user, RequirementBody, dry_run=dry_run)
 
 
 @router.get("/v1/users/{user}/requirement", **described(RequirementReply, 400, 404))
 async def get_requirement(context: Context, user: User) -> Response:
     """What a person holds, and from when on it counts."""
-    return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, user)))
+    return await requirement(context, user)
 
 
 @router.delete("/v1/users/{user}/requirement", **described(LeftReply, 400, 404, 507))
@@ -110,17 +112,27 @@ async def import_people(
         return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
 
 
-async def choose(request: Request, context: ServiceContext, user: str, *, dry_run: bool) -> Response:
+async def choose(
+    request: Request, context: ServiceContext, user: str, kind: type[LevelBody | RequirementBody], *, dry_run: bool
+) -> Response:
     """Let a person hold what the body of a request says."""
     media_type(request.headers, JSON)
-    body = decoded(await read_body(request, SMALL), RequirementBody)
-    asked = functools.partial(enrolment.choose, context.journal, user, body, dry_run=dry_run)
+    body = decoded(await read_body(request, SMALL), kind)
+    due_through = context.state.due_through
+    asked = functools.partial(enrolment.choose, context.journal, user, body, dry_run=dry_run, due_through=due_through)
     return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
+
+
+async def requirement(context: ServiceContext, user: str) -> Response:
+    """Answer what a person holds."""
+    due_through = context.state.due_through
+    return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, user, due_through)))
 
 
 async def leave(context: ServiceContext, user: str, *, erased: bool) -> Response:
     """Let a person leave; whoever is erased has no use for links, which could enrol them again."""
-    asked = functools.partial(enrolment.leave, context.journal, user, erased=erased)
+    due_through = context.state.due_through
+    asked = functools.partial(enrolment.leave, context.journal, user, erased=erased, due_through=due_through)
     left = await to_thread.run_sync(asked, limiter=context.changes)
     if erased:
         await to_thread.run_sync(context.links.end_all, user, limiter=context.changes)

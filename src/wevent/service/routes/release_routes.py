@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from wevent import __version__
 from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
 from wevent.outputs.excerpt import cell_labels
-from wevent.service.access import needs
+from wevent.service.access import Caller, is_still_admitted, needs
 from wevent.service.bodies import CSV, JSON, NDJSON
 from wevent.service.describing import described, header, reference
 from wevent.service.level_view import show_levels
@@ -25,7 +26,8 @@ from wevent.service.routes.answering import Context, check_parameters, json_answ
 from wevent.service.service_context import ServiceContext
 from wevent.streams.clock import SECOND_US
 
-router = APIRouter(tags=["releases"], dependencies=[Depends(needs("read", public_ok=True)), Depends(check_parameters)])
+_reader = needs("read", public_ok=True)  # one for all that depends on it: it counts the request
+router = APIRouter(tags=["releases"], dependencies=[Depends(_reader), Depends(check_parameters)])
 EVENTS = "text/event-stream"
 FORMATS = (JSON, NDJSON, CSV, PARQUET)
 _TEXT = {"schema": {"type": "string"}}
@@ -102,7 +104,8 @@ async def releases(
         Query(alias="to", description="The last slot: its number, or a time it starts before.", max_length=100),
     ] = None,
     cells: Annotated[
-        str | None, Query(description="Labels of the cells, separated by commas; all of them.", max_length=4000)
+        str | None,
+        Query(description="Labels of the cells, separated by commas; all of them.", max_length=4000, pattern="[^ ,]"),
     ] = None,
     limit: Annotated[int, Query(description="How many slots at most.", ge=1, le=10_000)] = 500,
 ) -> Response:
@@ -120,6 +123,7 @@ async def releases(
 async def stream(
     request: Request,
     context: Context,
+    caller: Annotated[Caller, Depends(_reader)],
     after: Annotated[
         str | None, Query(description="The last slot that is known; the header wins.", pattern="^[0-9]{1,18}$")
     ] = None,
@@ -127,9 +131,22 @@ async def stream(
     """Releases as they go out, as server-sent events; without a last slot, from the next one on."""
     chosen_type(request.headers.get("accept"), (EVENTS,))
     known = _known_slot(request.headers.get("last-event-id") or after)
-    context.feed.check_room()
-    events: AsyncIterator[bytes] = context.feed.events(known)
-    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+    headers = request.scope["headers"]
+    events = context.feed.events(known, lambda: is_still_admitted(context, headers))
+    return _StreamResponse(context, caller, events)
+
+
+class _StreamResponse(StreamingResponse):
+    """Server-sent events to a reader, who holds a place for as long as the response lasts."""
+
+    def __init__(self, context: ServiceContext, caller: Caller, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+        self._place = context.feed.place((caller.kind, caller.id))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raise RequestRefused before anything is sent if there is no place."""
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 def _known_slot(said: str | None) -> int | None:

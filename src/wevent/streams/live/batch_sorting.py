@@ -18,8 +18,9 @@ from wevent.counting.lookup import Labels
 from wevent.errors import BatchConflict
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import BatchAnswer
-from wevent.streams.records.decoding import PROBLEMS, Decoded, EventColumns, time_reader
+from wevent.streams.records.decoding import PROBLEMS, EventColumns, time_reader
 from wevent.streams.records.objects import ObjectDecoder
+from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import MALFORMED, Uncounted
 
@@ -36,12 +37,14 @@ class ReadBatch(NamedTuple):
     Attributes:
         key: whose it is, and its id.
         digest: of its content.
-        decoded: its events.
+        events: its well-formed events.
+        malformed: how many of its lines have each of `PROBLEMS`.
     """
 
     key: BatchKey
     digest: bytes
-    decoded: Decoded
+    events: EventColumns
+    malformed: IntArray
 
 
 class SortedBatch(NamedTuple):
@@ -92,24 +95,33 @@ class BatchSorter:
             lines: the batch.
         """
         digest = hashlib.blake2b(lines, digest_size=16).digest()
-        return ReadBatch((sender, digest.hex() if batch is None else batch), digest, self._decoder().decode(lines))
+        splitter, decoder = LineSplitter(), self._decoder()
+        pieces = (lines[place : place + PIECE_BYTES] for place in range(0, max(len(lines), 1), PIECE_BYTES))
+        events: list[EventColumns] = []
+        malformed = np.zeros(len(PROBLEMS), dtype=np.int64)
+        for piece in pieces:  # a batch of tiny lines takes far more memory decoded than sent
+            decoded = decoder.decode(splitter.feed(piece))
+            events.append(decoded.batch)
+            malformed += np.bincount(decoded.problems, minlength=len(PROBLEMS))
+        key = sender, digest.hex() if batch is None else batch
+        return ReadBatch(key, digest, EventColumns.joined(events), malformed)
 
-    def sort(self, decoded: Decoded, begun: int, closed: int) -> SortedBatch:
+    def sort(self, batch: ReadBatch, begun: int, closed: int) -> SortedBatch:
         """What becomes of events that are received while these slots are open.
 
         Args:
-            decoded: the events.
+            batch: the events.
             begun: the last slot that has begun.
             closed: the last slot that is closed.
         """
-        rejected = self._malformed(decoded)
-        slots, events = self._countable(decoded.batch, begun, closed, rejected)
+        rejected: dict[str, int] = dict(zip(MALFORMED, batch.malformed.tolist(), strict=True))
+        slots, events = self._countable(batch.events, begun, closed, rejected)
         answer = BatchAnswer(len(slots), {reason: number for reason, number in rejected.items() if number})
         home = max(closed + 1, begun)
         parts = {slot: events.where(slots == slot) for slot in np.unique(slots).tolist()}
         if self._last is None or home <= self._last:  # nothing would remove what is kept of a slot that never comes
             parts.setdefault(home, _NO_EVENTS)
-        return SortedBatch(answer, home, dict(sorted(parts.items())), rejected, len(decoded.batch.times))
+        return SortedBatch(answer, home, dict(sorted(parts.items())), rejected, len(batch.events.times))
 
     def _decoder(self) -> ObjectDecoder:
         """Of this thread: decoders remember the shape of lines."""
@@ -118,10 +130,6 @@ class BatchSorter:
             self._decoders.own = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
         decoder: ObjectDecoder = self._decoders.own
         return decoder
-
-    def _malformed(self, decoded: Decoded) -> dict[str, int]:
-        numbers = np.bincount(decoded.problems, minlength=len(PROBLEMS)).tolist()
-        return dict(zip(MALFORMED, numbers, strict=True))
 
     def _countable(
         self, events: EventColumns, begun: int, closed: int, rejected: dict[str, int]

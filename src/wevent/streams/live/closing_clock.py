@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.line_source import wall_clock_us
+from wevent.streams.live.steady_clock import opening_us, wall_clock_us
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
 
@@ -32,27 +32,25 @@ class ClosingClock:
             return self._latest_us
 
     def begun(self, now_us: int) -> int:
-        """The last slot that has begun at a moment."""
-        return self._clock.slot_of(now_us)
+        """The last slot that has begun at a moment that was now."""
+        return self._clock.slot_of(max(now_us, opening_us(self._now_us)))
 
     def closed(self, now_us: int) -> int:
         """The last slot that is closed at a moment."""
         return self._clock.slot_of(now_us - self._grace_us) - 1
 
-    def wait_for(self, slot: int, stopping: threading.Event, check: Callable[[], None] = lambda: None) -> bool:
+    def wait_for(self, slot: int, stopping: threading.Event) -> bool:
         """Wait until a slot has closed.
 
         Args:
             slot: which one.
             stopping: ends the waiting.
-            check: called now and then; raises if there is nothing to wait for any more.
 
         Returns:
             whether it has closed, False if the waiting was ended.
         """
         due_us = self._clock.start_of(slot + 1) + self._grace_us
         while True:
-            check()
             left_s = (due_us - self.now()) / 1e6
             if stopping.is_set() or left_s <= 0:
                 return not stopping.is_set()

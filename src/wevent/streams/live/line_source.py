@@ -18,6 +18,7 @@ from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.live.steady_clock import opening_us, wall_clock_us
 from wevent.streams.records.decoding import PROBLEMS, EventColumns, explain, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
@@ -39,11 +40,6 @@ class Inbox(Protocol):
     def waiting(self) -> int:
         """How many pieces can be had without waiting."""
         ...
-
-
-def wall_clock_us() -> int:
-    """Now, in microseconds since 1970."""
-    return time.time_ns() // 1_000
 
 
 class LineSource:
@@ -203,7 +199,7 @@ class LineSource:
         if piece is None:
             return
         if self._settings.close == "clock":
-            self._begun = max(self._begun, self._clock.slot_of(self._now_us()))
+            self._begun = max(self._begun, self._clock.slot_of(max(self._now_us(), opening_us(self._now_us))))
         if not piece:
             self._ended = True
             self._take_lines(self._splitter.finish())

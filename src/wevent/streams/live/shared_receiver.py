@@ -18,8 +18,8 @@ from wevent.streams.live.batch_records import BatchAnswer, Spooled
 from wevent.streams.live.batch_sorting import BatchSorter, ReadBatch, SortedBatch, batch_conflict
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventIntake, StoredPart
-from wevent.streams.live.line_source import wall_clock_us
 from wevent.streams.live.shared_records import SharedRecords, as_written
+from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
 
@@ -151,7 +151,7 @@ class SharedReceiver:
         """What is written next; under the lock."""
         number = events = 0
         while number < min(len(self._queue), _AT_ONCE) and (not number or events < _EVENTS_AT_ONCE):
-            events += len(self._queue[number].batch.decoded.batch.times)
+            events += len(self._queue[number].batch.events.times)
             number += 1
         group, self._queue = self._queue[:number], self._queue[number:]
         return group
@@ -209,7 +209,7 @@ class SharedReceiver:
         """What becomes of a batch: it was received when it was, whatever kept it from being written at once."""
         moment_us = waiting.received_us
         closed = max(self._closed, self._closing.closed(moment_us))
-        return self._sorter.sort(waiting.batch.decoded, self._closing.begun(moment_us), closed)
+        return self._sorter.sort(waiting.batch, self._closing.begun(moment_us), closed)
 
     def _parts(self, waiting: _Waiting, batch: SortedBatch) -> list[StoredPart]:
         digest, key = waiting.batch.digest, waiting.batch.key

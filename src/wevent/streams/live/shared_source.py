@@ -11,9 +11,9 @@ from wevent.errors import InvalidInput, StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventStore
-from wevent.streams.live.line_source import wall_clock_us
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.shared_records import SharedRecords
+from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted

@@ -5,10 +5,14 @@ failure. When the slot is committed its file is removed: from then on none of it
 
 A file is a header and records, each with its length and checksum; what a crash left half-written at the end was acknowledged
 to nobody and is cut off.
+
+After a failed sync the kernel may have dropped what was written, and the next sync would succeed without it (fsync(2)). So
+records stay in memory until a sync has succeeded. After a failure they are written again, behind the last durable byte.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -24,7 +28,7 @@ import msgspec
 
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
-from wevent.errors import StorageFailed
+from wevent.errors import StorageFailed, may_pass
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import Spooled, decoded, encoded
 
@@ -33,6 +37,8 @@ _FORMAT = 2
 _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
 _KEPT_OPEN = 16  # files: those of the slots that batches come for
+_MOST_UNFORCED = 32  # records: a file with one stays open, and a process may have so many files open only
+_PROBE = bytes(1 << 14)
 
 
 def spool_folder(journal: Path) -> Path:
@@ -72,7 +78,9 @@ class Spool:
         self._lock = threading.Lock()  # of the table of files and what is written to them
         self._forcing = threading.Lock()  # one thread forces to disk what all have written
         self._written = self._durable = 0
-        self._refused: StorageFailed | None = None  # what the disk said when it was asked to keep something
+        self._failing = False  # the last sync failed
+        self._refused: StorageFailed | None = None  # what was not durable when the files were closed
+        self._removed = False  # a name is gone, which is not known to be forced to disk
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -109,6 +117,8 @@ class Spool:
         Raises:
             StorageFailed: if it could not be written; then nothing of it is there.
         """
+        if self._written - self._durable >= _MOST_UNFORCED:
+            self.force(self._written)
         with self._lock:
             (self._files.get(slot) or self._open(slot)).append(encoded(spooled))
             self._written += 1
@@ -118,11 +128,41 @@ class Spool:
         """Return once everything up to this number is on disk; many callers share one write.
 
         Raises:
-            StorageFailed: if the disk refused, now or ever: what is on it then is not known, and nothing may be acknowledged.
+            StorageFailed: if the disk refused: nothing that was waited for may be acknowledged. The next call tries again.
         """
         with self._forcing:
             if self._durable < number:
                 self._force_all()
+
+    def recover(self) -> None:
+        """Write again what a failed sync may have lost, before anything more is taken in.
+
+        Raises:
+            StorageFailed: if the disk still refuses.
+        """
+        if not self._failing:
+            return
+        with self._forcing:
+            self._force_all()
+
+    def probe(self) -> None:
+        """Check that a small file can be made, written and forced to disk where batches go.
+
+        Raises:
+            StorageFailed: if it cannot.
+        """
+        path = self.folder / "probe"
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                path.unlink(missing_ok=True)  # first: a crash leaves nothing
+                if os.write(file, _PROBE) < len(_PROBE):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise _failed(path, error) from None
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -131,41 +171,47 @@ class Spool:
             StorageFailed: if one cannot be removed: events may not outlive their slot.
         """
         with self._forcing, self._lock:
-            gone = [slot for slot in self._files if slot <= through]
-            for slot in gone:
+            for slot in [slot for slot in self._files if slot <= through]:
                 self._drop(slot)
-        if gone:
+                self._removed = True
+        if self._removed:
             _sync(self.folder)
+            self._removed = False
 
     def close(self) -> None:
         """Close the files; they stay, and who still waits for `force` finds out whether what they wrote does."""
         with self._forcing:
-            with suppress(StorageFailed):
+            try:
                 self._force_all()
+            except StorageFailed as refused:
+                self._refused = refused
             with self._lock:
                 for file in self._files.values():
                     file.close()
                 self._files.clear()
 
     def _force_all(self) -> None:
-        """Force to disk whatever is written, in the one thread that forces.
-
-        A disk that refused once is not asked again: it forgets what it could not keep, and would say yes (fsync(2)).
-        """
+        """Force to disk whatever is written, in the one thread that forces."""
         if self._refused is not None:
             raise self._refused
         with self._lock:
             through, files = self._written, [file for file in self._files.values() if file.dirty]
-            fresh = any(file.fresh for file in files)
+            for file in files:
+                if self._failing:
+                    file.rewrite()
+            marks = [file.mark() for file in files]
         try:
             for file in files:
                 file.force()
-            if fresh:
+            if any(file.fresh for file in files):
                 _sync(self.folder)
-        except StorageFailed as refused:
-            self._refused = refused
+        except StorageFailed:
+            self._failing = True
             raise
-        self._durable = through
+        with self._lock:
+            for file, mark in zip(files, marks, strict=True):
+                file.settle(mark)
+        self._durable, self._failing = through, False
         self._rest()
 
     def _rest(self) -> None:
@@ -180,9 +226,10 @@ class Spool:
         return self._files[slot]
 
     def _drop(self, slot: int) -> None:
-        file = self._files.pop(slot)
+        file = self._files[slot]
         file.close()
         _remove(file.path)
+        del self._files[slot]
 
 
 class _SlotFile:
@@ -194,8 +241,7 @@ class _SlotFile:
         start_us: when the slot begins.
 
     Attributes:
-        dirty: whether something was written that is not known to be forced to disk.
-        fresh: whether neither is its name.
+        fresh: whether its name is not known to be forced to disk.
     """
 
     def __init__(self, path: Path, cells: Cells, start_us: int) -> None:
@@ -203,13 +249,19 @@ class _SlotFile:
         self._cells, self._start_us = cells, start_us
         self._torn = False
         self._file: int | None = None
+        self._loose: list[bytes] = []  # what was written and is not known to be forced to disk
         try:
-            self._size = os.fstat(self._opened(os.O_CREAT)).st_size
+            self._size = self._kept = os.fstat(self._opened(os.O_CREAT)).st_size
         except OSError as error:
             raise _failed(path, error) from None
-        self.dirty = self.fresh = True  # also of a file that was there: nobody knows what an earlier run had forced
+        self.fresh = True  # also of a file that was there: nobody knows what an earlier run had forced
         if not self._size:
             self._begin()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether something of it is not known to be forced to disk."""
+        return self.fresh or bool(self._loose)
 
     def _begin(self) -> None:
         """Write the header of a new file; if that fails, neither the file nor its descriptor stays."""
@@ -223,6 +275,27 @@ class _SlotFile:
 
     def append(self, data: bytes) -> None:
         text = _FRAME.pack(len(data), zlib.crc32(data)) + data
+        self._write(text)
+        self._loose.append(text)
+
+    def rewrite(self) -> None:
+        """Write again what a failed sync may have lost; a file of which nothing is durable is made again.
+
+        Raises:
+            StorageFailed: if that fails; nothing is lost by trying again.
+        """
+        try:
+            if not self._kept:
+                self.close()
+                self.path.unlink(missing_ok=True)
+                self._opened(os.O_CREAT)
+            os.ftruncate(self._opened(), self._kept)
+        except OSError as error:
+            raise _failed(self.path, error) from None
+        self._size, self._torn = self._kept, False
+        self._write(b"".join(self._loose))
+
+    def _write(self, text: bytes) -> None:
         try:
             if self._torn:
                 self._cut_torn()
@@ -236,15 +309,23 @@ class _SlotFile:
                 self._cut_torn()
             raise _failed(self.path, error) from None
         self._size += len(text)
-        self.dirty = True
 
     def _cut_torn(self) -> None:
         """Half a record would hide those behind it."""
         os.ftruncate(self._opened(), self._size)
         self._torn = False
 
+    def mark(self) -> tuple[int, int]:
+        """How far it is written, before it is forced to disk: records in memory, and bytes."""
+        return len(self._loose), self._size
+
+    def settle(self, mark: tuple[int, int]) -> None:
+        """Everything before a mark is durable."""
+        number, self._kept = mark
+        del self._loose[:number]
+        self.fresh = False
+
     def force(self) -> None:
-        self.dirty = self.fresh = False  # before: what is written meanwhile is dirty again
         try:
             os.fdatasync(self._opened()) if hasattr(os, "fdatasync") else os.fsync(self._opened())
         except OSError as error:
@@ -260,10 +341,16 @@ class _SlotFile:
         assert header is not None
         whole, declared = header
         places = self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
+        is_damaged = False
         for place, record in _records(self.path, whole):
+            if record is None:
+                is_damaged = True
+                continue
             whole = place
             spooled = decoded(record)
             yield spooled._replace(events=spooled.events._replace(cells=places[spooled.events.cells]))
+        if is_damaged or whole < self._size:
+            _log.warning("%s: a record is damaged or incomplete; its slot is counted without that record", self.path)
         self._cut(whole)
 
     def rest(self) -> None:
@@ -284,21 +371,22 @@ class _SlotFile:
     def _cut(self, size: int) -> None:
         if size < self._size:
             os.ftruncate(self._opened(), size)
-            self._size = size
-            self.dirty = True
+            self._size = self._kept = size
 
     def _header(self) -> tuple[int, Any] | None:
         """Where the header ends, and the cells it declares."""
         place, header = next(_records(self.path), (0, b""))
         try:
-            form, declared, start_us = msgspec.msgpack.decode(header)
+            form, declared, start_us = msgspec.msgpack.decode(header or b"")
         except (msgspec.DecodeError, ValueError, TypeError):
             return None
         return (place, declared) if (form, start_us) == (_FORMAT, self._start_us) else None
 
 
-def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Whole records of a file from a place on, each with the place behind it; ends at the first that is not whole.
+def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes | None]]:
+    """Records of a file from a place on, each with the place behind it; ends at the first that is not there in full.
+
+    A record that is not what was written is None; those behind it are intact all the same.
 
     A power failure may leave zeros where nothing was written yet: they look like an empty record, which there is none of.
 
@@ -315,9 +403,9 @@ def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes]]:
                 if not length or place > size:
                     return
                 record = file.read(length)
-                if len(record) < length or zlib.crc32(record) != checksum:
+                if len(record) < length:
                     return
-                yield place, record
+                yield place, record if zlib.crc32(record) == checksum else None
     except OSError as error:
         raise _failed(path, error) from None
 
@@ -356,4 +444,5 @@ def _failed(path: Path, error: OSError) -> StorageFailed:
         error.strerror or "an error",
         "Make room and make the folder writable; what was acknowledged is not lost.",
         path=str(path),
+        passing=may_pass(error),
     )

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, ServiceStopping, StorageFailed
+from wevent.errors import InvalidInput, ServiceStopping
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import BatchAnswer, Spooled
-from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, batch_conflict
+from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, ReadBatch, batch_conflict
 from wevent.streams.live.closing_clock import ClosingClock
-from wevent.streams.live.line_source import wall_clock_us
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
-from wevent.streams.records.decoding import Decoded, EventColumns
+from wevent.streams.live.steady_clock import wall_clock_us
+from wevent.streams.records.decoding import EventColumns
 from wevent.streams.source import SlotCounts, check_time_unit
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
@@ -69,7 +69,6 @@ class SpoolSource:
         self._spool = Spool(folder, settings.cells, clock)
         self._lock = threading.Lock()  # of everything below
         self._stopping = threading.Event()
-        self._failed: StorageFailed | None = None
         self._done = 0  # slots up to this one are counted
         self._open: dict[int, OpenSlot] = {}
         self._seen: dict[BatchKey, _Seen] = {}
@@ -90,27 +89,32 @@ class SpoolSource:
             StorageFailed: if events cannot be kept; they were not accepted.
             ServiceStopping: after `stop`.
         """
-        key, digest, decoded = self._sorter.read(sender, batch, lines)
+        read = self._sorter.read(sender, batch, lines)
+        self._spool.recover()
         with self._lock:
             self._refuse_when_over()
-            seen = self._seen.get(key)
+            seen = self._seen.get(read.key)
             if seen is None:
-                seen = _Seen(digest)
-            elif seen.digest != digest:
+                seen = _Seen(read.digest)
+            elif seen.digest != read.digest:
                 raise batch_conflict()
             if seen.answer is None:
-                seen.answer = self._take(key, seen, decoded)
-                self._seen[key] = seen
+                seen.answer = self._take(seen, read)
+                self._seen[read.key] = seen
             answer, number = seen.answer, seen.number
-        self._force(number)
+        self._spool.force(number)
         return answer
 
-    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
-        """Count slots first, first + 1, … as they close, at most `most`; ends after `stop`.
+    def probe(self) -> None:
+        """Check that batches can be stored.
 
         Raises:
-            StorageFailed: if the disk has refused events: nothing can be acknowledged any more.
+            StorageFailed: if they cannot.
         """
+        self._spool.probe()
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        """Count slots first, first + 1, … as they close, at most `most`; ends after `stop`."""
         self._load(first - 1)
         self.forget(first - 1)
         end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
@@ -191,8 +195,6 @@ class SpoolSource:
         return []
 
     def _refuse_when_over(self) -> None:
-        if self._failed is not None:
-            raise self._failed
         if self._stopping.is_set() or not self._loaded:
             raise ServiceStopping(
                 "a service that takes events", "one that is starting or stopping", "Send the same batch again soon."
@@ -204,12 +206,7 @@ class SpoolSource:
 
     def _wait_for(self, slot: int) -> bool:
         """Wait until a slot has closed; whether it has, False after `stop`."""
-        return self._closing.wait_for(slot, self._stopping, self._check_disk)
-
-    def _check_disk(self) -> None:
-        with self._lock:
-            if self._failed is not None:
-                raise self._failed
+        return self._closing.wait_for(slot, self._stopping)
 
     def _load(self, committed: int) -> None:
         """Take back what earlier runs acknowledged, once; files of committed slots are removed."""
@@ -225,20 +222,20 @@ class SpoolSource:
                 self._add(slot, spooled.events)
             self._loaded = True
 
-    def _take(self, key: BatchKey, seen: _Seen, decoded: Decoded) -> BatchAnswer:
+    def _take(self, seen: _Seen, read: ReadBatch) -> BatchAnswer:
         """Sort a batch's events into slots, write them down, and say what became of them; under the lock.
 
         Parts that are written already (a crash came between them) are neither written nor counted again.
         """
         now_us = self._closing.now()
-        batch = self._sorter.sort(decoded, self._closing.begun(now_us), self._closed(now_us))
+        batch = self._sorter.sort(read, self._closing.begun(now_us), self._closed(now_us))
         for slot, part in batch.parts.items():
             if slot in seen.slots:
                 continue
             told = batch.answer if slot == batch.home else None
-            seen.number = self._spool.append(slot, Spooled(*key, seen.digest, told, part))
+            seen.number = self._spool.append(slot, Spooled(*read.key, seen.digest, told, part))
             seen.slots.add(slot)
-            self._seen[key] = seen  # a part is there, whatever becomes of the others
+            self._seen[read.key] = seen  # a part is there, whatever becomes of the others
             self._add(slot, part)
         batch.note(self._uncounted)
         return batch.answer
@@ -253,12 +250,3 @@ class SpoolSource:
             if slot == self._awaited[0] and self._awaited[1] is not None:
                 opened.belongs_to(self._awaited[1])
         opened.add(events)
-
-    def _force(self, number: int) -> None:
-        """Wait until what was written is on disk; a disk that refuses ends everything: nobody knows what is on it."""
-        try:
-            self._spool.force(number)
-        except StorageFailed as failed:
-            with self._lock:
-                self._failed = failed
-            raise

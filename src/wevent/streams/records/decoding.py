@@ -31,6 +31,14 @@ class EventColumns(NamedTuple):
     users: Labels
     cells: IntArray
 
+    @classmethod
+    def joined(cls, parts: Sequence[EventColumns]) -> EventColumns:
+        """Return the events of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        times, users, cells = zip(*parts, strict=True)
+        return cls(np.concatenate(times), Labels.joined(users), np.concatenate(cells))
+
     def where(self, chosen: IntArray | Mask) -> EventColumns:
         """Some of the events."""
         return EventColumns(self.times[chosen], self.users[chosen], self.cells[chosen])
@@ -89,11 +97,7 @@ def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
     order = np.concatenate(rows).argsort(kind="stable")
     malformed = np.concatenate([portion.malformed for portion in decoded])
     worst = malformed.argsort(kind="stable")
-    batch = EventColumns(
-        np.concatenate([portion.batch.times for portion in decoded]),
-        Labels.joined([portion.batch.users for portion in decoded]),
-        np.concatenate([portion.batch.cells for portion in decoded]),
-    )
+    batch = EventColumns.joined([portion.batch for portion in decoded])
     problems = np.concatenate([portion.problems for portion in decoded])
     return Decoded(batch.where(order), malformed[worst], problems[worst])
 

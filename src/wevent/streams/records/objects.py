@@ -25,6 +25,7 @@ MAX_DEPTH = 64  # of arrays and objects within each other in one line
 _MANY = 32  # lines that are worth looking for shapes
 _SAMPLES = 4  # lines that shapes are learnt from, and shapes that are remembered
 _NOTHING = np.empty(0, dtype=np.int64)
+_SOLID = bytes(sign not in b" \t\n\r\x0b\x0c" for sign in range(256))  # what bytes.strip keeps
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, dtype=np.int8)  # into arrays and objects, and out of them
@@ -47,6 +48,7 @@ class ObjectDecoder:
         self._decode = msgspec.json.Decoder(event).decode
         self._decode_close = msgspec.json.Decoder(close).decode
         self._columns_wanted = dict(columns)
+        self._least = 1 + sum(len(name.encode()) + 5 for name in set(columns.values()))  # {"name":1,"name":1,"name":1}
         self._cells = cells
         self._times = times
         self._shapes: list[Shape] = []
@@ -59,9 +61,30 @@ class ObjectDecoder:
         spoiled = spoiled_lines(lines, ends)
         if len(ends) < _MANY:
             return assemble(self._one_by_one(lines, np.arange(len(ends)), ends, spoiled), self._cells)
+        left, short = self._sifted(lines, ends)
+        parts = [self._one_by_one(lines, _NOTHING, ends, spoiled)._replace(broken=short)]
+        if len(left):
+            parts += self._by_shape(lines, left, ends, spoiled)
+        return assemble_all(parts if len(short) or not len(left) else parts[1:], self._cells)
+
+    def _sifted(self, lines: bytes, ends: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the lines that are long enough for a record, and the shorter ones that are not blank.
+
+        Decoding millions of tiny lines one by one would take many seconds.
+        """
+        starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+        is_short = ends - starts < self._least
+        if not is_short.any():
+            return np.arange(len(ends)), _NOTHING
+        solid = np.append(np.flatnonzero(np.frombuffer(lines.translate(_SOLID), dtype=np.bool_)), len(lines))
+        is_blank = solid[solid.searchsorted(starts)] >= ends
+        return np.flatnonzero(~is_short), np.flatnonzero(is_short & ~is_blank)
+
+    def _by_shape(self, lines: bytes, left: IntArray, ends: IntArray, spoiled: IntArray) -> list[Columns]:
+        """Return the columns of some lines: of many at once where they have a shape, of the others one by one."""
         marks = mark(lines, ends, padded(lines))
         marks.plain[spoiled] = False
-        parts, left = [], np.arange(len(ends))
+        parts = []
         for shape in self._candidates(marks):
             found = match(shape, marks, left)
             if len(found.rows):
@@ -72,10 +95,8 @@ class ObjectDecoder:
                 left = _NOTHING if done else np.setdiff1d(left, found.rows, assume_unique=True)
                 self._remember(shape)
             if not len(left):
-                break
-        else:
-            parts.append(self._one_by_one(lines, left, ends, spoiled))
-        return assemble_all(parts, self._cells)
+                return parts
+        return [*parts, self._one_by_one(lines, left, ends, spoiled)]
 
     def _candidates(self, marks: ShapeMarks) -> Iterator[Shape]:
         """Shapes that lines may have: the ones they had lately, then those of a few of them."""

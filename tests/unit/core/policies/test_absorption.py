@@ -72,7 +72,7 @@ def test_a_class_that_joins_counts_from_slot_zero() -> None:
     population = Population({Requirement(4, "2.4"): 10})
     publisher = Publisher(population, 2, "pba", noise=ScriptedNoise([True, True]))
     publisher.step([[3, 3]])
-    publisher.update(Population({Requirement(4, "2.4"): 10, Requirement(9, "1.8"): 10}))
+    publisher.update(Population({Requirement(4, "2.4"): 10, Requirement(9, "1.8"): 10}), turnover=0)
     release = publisher.step([[3, 3], [3, 3]])
     assert release.publication_charges.tolist() == [300_000_000, 200_000_000]  # one share; min(2 − 0, 9) shares
 

@@ -36,7 +36,7 @@ def test_a_stream_goes_on_when_its_people_become_unlike() -> None:
     publisher = Publisher(ONE, 3, noise=SeededNoise(5))
     for _ in range(30):
         publisher.step([[900, 300, 20]])
-    publisher.update(Population({Requirement(12, "0.9"): 3000, Requirement(60, "0.1"): 1000}))
+    publisher.update(Population({Requirement(12, "0.9"): 3000, Requirement(60, "0.1"): 1000}), turnover=0)
     releases = [publisher.step([[800, 250, 15], [100, 50, 5]]) for _ in range(120)]
     measured = [release for release in releases if release.fresh]
     assert measured

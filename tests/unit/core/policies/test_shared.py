@@ -26,11 +26,11 @@ def test_declared_classes_count_without_members_and_after_they_left(mechanism: s
     declared = Population({WIDE: 0, STRICT: 0, EASY: 5})
     publisher = Publisher(declared, 2, mechanism, noise=ScriptedNoise([True] * 9))
     twin = Publisher(declared, 2, mechanism, noise=ScriptedNoise([True] * 9))
-    twin.update(Population({EASY: 5}))
+    twin.update(Population({EASY: 5}), turnover=0)
     for _ in range(9):
         full, alone = publisher.step([[0, 0], [1, 1], [0, 0]]), twin.step([[1, 1]])
         assert full.charges.tolist() == alone.charges.tolist() * 3
-    twin.update(declared)
+    twin.update(declared, turnover=0)
     assert twin.ledger.spent().tolist() == publisher.ledger.spent().tolist(), "every declared class is charged"
 
 
@@ -40,7 +40,7 @@ def test_a_stricter_class_cannot_join_later(mechanism: str, stricter: Requiremen
     publisher = Publisher(Population({WIDE: 5, STRICT: 5}), 2, mechanism, noise=ScriptedNoise([]))
     before = publisher.state()
     with pytest.raises(InvalidPopulation, match="Declare it at the start") as caught:
-        publisher.update(Population({WIDE: 5, stricter: 1}))
+        publisher.update(Population({WIDE: 5, stricter: 1}), turnover=1)
     assert caught.value.requirement == stricter
     assert publisher.state() == before
 
@@ -49,7 +49,7 @@ def test_a_stricter_class_cannot_join_later(mechanism: str, stricter: Requiremen
 def test_a_milder_class_may_join_and_pays_the_same(mechanism: str) -> None:
     publisher = Publisher(Population({WIDE: 5, STRICT: 5}), 2, mechanism, noise=ScriptedNoise([True] * 9))
     publisher.step([[1, 1], [1, 1]])
-    publisher.update(Population({WIDE: 5, STRICT: 5, EASY: 5}))
+    publisher.update(Population({WIDE: 5, STRICT: 5, EASY: 5}), turnover=0)
     for _ in range(8):
         release = publisher.step([[1, 1]] * 3)
         assert len(set(release.charges.tolist())) == 1

@@ -89,7 +89,7 @@ def test_sustainable_of_an_unspent_ledger_is_the_steady_budget() -> None:
 def test_never_refused_and_no_window_overspent(population: Population, options: dict[str, bool], seed: int) -> None:
     """500 slots: every offer passes the gate, and an independent count of the charges agrees."""
     publisher = publisher_for(population, seed, **options)
-    reserve, refused = publisher.ledger.reserve, []
+    reserve, refused = publisher._ledger.reserve, []
 
     def watched(probe: object, publication: object, level: int = 0) -> object:
         try:
@@ -98,7 +98,7 @@ def test_never_refused_and_no_window_overspent(population: Population, options: 
             refused.append((publisher.slot, error))
             raise
 
-    publisher.ledger.reserve = watched  # type: ignore[method-assign, assignment]
+    publisher._ledger.reserve = watched  # type: ignore[method-assign, assignment]
     releases = [publisher.step(counts_of(population, slot)) for slot in range(500)]
     assert refused == []
     keys = [(one.window, one.nano) for one in population.classes]
@@ -137,8 +137,8 @@ def test_the_same_history_makes_the_same_offer() -> None:
         counts = counts_of(population, slot)
         left.step(counts)
         right.step(counts)
-        offers = [one._pieces.policy.offer(one.ledger, one._history) for one in (left, right)]
-        again = left._pieces.policy.offer(left.ledger, left._history)
+        offers = [one._pieces.policy.offer(one._ledger, one._history) for one in (left, right)]
+        again = left._pieces.policy.offer(left._ledger, left._history)
         assert [isinstance(offer, Idle) for offer in offers] == [isinstance(again, Idle)] * 2
         assert np.array_equal(offers[0], offers[1])
         assert np.array_equal(offers[0], again)
@@ -186,9 +186,9 @@ def test_people_come_and_go() -> None:
     charged = []
     for slot in range(240):
         if slot == 80:
-            publisher.update(Population({old: 500, new: 300}))
+            publisher.update(Population({old: 500, new: 300}), turnover=300)
         if slot == 160:
-            publisher.update(Population({new: 300}))
+            publisher.update(Population({new: 300}), turnover=500)
         population = publisher.population
         release = publisher.step(counts_of(population, slot))
         charged.append(

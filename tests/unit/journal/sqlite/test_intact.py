@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -105,3 +106,18 @@ def test_zeros_that_a_power_failure_left_are_no_cut(path: Path, connections: lis
     for _ in range(6):
         write(connections[1], 1)
         place.check()
+
+
+def test_no_descriptors_are_no_evidence_of_a_cut(path: Path, connections: list[apsw.Connection]) -> None:
+    place = Place(path, path.with_name("j.lock"))
+    write(connections[0], 4)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(StorageFailed, match="Too many open files") as caught:
+            place.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert caught.value.passing
+    assert "removed" not in str(caught.value)
+    place.check()

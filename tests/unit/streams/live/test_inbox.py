@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import PATIENCE_S
 from wevent.errors import InvalidInput
 from wevent.streams.live.inbox import PipeInbox, standard_input
 
@@ -16,9 +17,9 @@ def test_a_pipe_is_read_ahead_and_its_end_is_told() -> None:
         inbox = PipeInbox(pipe)
         assert inbox.get(0.01) is None
         os.write(writing, b"one\ntwo\n")
-        assert inbox.get(5) == b"one\ntwo\n"
+        assert inbox.get(PATIENCE_S) == b"one\ntwo\n"
         os.close(writing)
-        assert inbox.get(5) == b""
+        assert inbox.get(PATIENCE_S) == b""
         assert inbox.get(0) is None
         inbox.close()
 
@@ -27,7 +28,7 @@ def test_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"x" * 600_000)
     with (tmp_path / "lines").open("rb") as file:
         inbox = PipeInbox(file)
-        pieces = list(iter(lambda: inbox.get(5), b""))
+        pieces = list(iter(lambda: inbox.get(PATIENCE_S), b""))
         inbox.close()
     assert b"".join(piece or b"" for piece in pieces) == b"x" * 600_000
 
