@@ -162,7 +162,8 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     query = publish(spark, folder, feed)
     for number in range(3):
         feed.send_now("u1", "u2")
-        wait_for(lambda number=number: len(slots_of(out)) > number, "a release")  # type: ignore[misc]
+        read = folder / "checkpoint" / "sources" / "0" / f"{number}"  # each file in a batch of its own
+        wait_for(lambda number=number, read=read: len(slots_of(out)) > number and read.exists(), "a release")  # type: ignore[misc]
     query.stop()
     return folder
 
@@ -177,7 +178,7 @@ def test_a_damaged_one(spark: SparkSession, stopped: Path, tmp_path: Path, part:
             (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     feed = Feed(stopped / "in")  # what the checkpoint has read
     with pytest.raises(StorageFailed, match="a checkpoint that Spark can read and continue") as found:
-        publish(spark, folder, feed).awaitTermination(120)
+        publish(spark, folder, feed).awaitTermination(PATIENCE_S)
     assert one_sentence(found.value)
     assert not spark.streams.active
 
@@ -189,4 +190,4 @@ def test_an_error_that_is_not_of_the_checkpoint(spark: SparkSession, tmp_path: P
     query = wevent.spark.publish(broken, **{**given, **settings()})
     feed.send_now("u1")
     with pytest.raises(StreamingQueryException, match="not here"):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE_S)
