@@ -235,14 +235,17 @@ class Load:
             thread._over.set()
 
     def _witness_of_winners(self, losers: Collection[int]) -> Path:
-        """What was seen of steps, without those of losers that came to nothing: the events were gone with the commit."""
+        """What was seen of steps, without those of losers that came to nothing: the events were gone with the commit.
+
+        A draw that a loser had written down is stored by the next writer, and then nobody tells of the commit.
+        """
         told = map(json.loads, self.replicas.draws.read_bytes().splitlines())
         committed = {one["slot"]: one["pid"] for one in told if one["what"] == "committed"}
         kept = self.replicas.folder / "winners.ndjson"
         with kept.open("wb") as file:
             for line in self.replicas.witness.read_bytes().splitlines():
                 seen = json.loads(line)
-                if seen["pid"] not in losers or committed.get(seen["slot"]) == seen["pid"]:
+                if seen["pid"] not in losers or committed.get(seen["slot"], seen["pid"]) == seen["pid"]:
                     file.write(line + b"\n")
         return kept
 
