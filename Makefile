@@ -214,6 +214,7 @@ soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of
 	@WEVENT_PAIRS=5000 WEVENT_PAIRS_RESULT=docs/results/neighbouring-runs.json $(VENV)/bin/python -m pytest tests/property/test_neighbouring_runs.py $(ARGS)
 	@WEVENT_SERVICE_PAIRS=500 WEVENT_SERVICE_PAIRS_RESULT=docs/results/neighbouring-services.json $(VENV)/bin/python -m pytest tests/service/test_neighbouring_services.py $(ARGS)
 	@WEVENT_LIVES=500 $(VENV)/bin/python -m pytest tests/property/test_whole_life.py -n $(WORKERS) $(ARGS)
+	@WEVENT_TRANSITION_LIVES=5000 WEVENT_TRANSITION_RESULT=docs/results/transitions.json $(VENV)/bin/python -m pytest tests/property/test_transitions.py $(ARGS)
 	@WEVENT_KILLS=1000 WEVENT_SOAK_RESULT=docs/results/soak.json $(VENV)/bin/python -m pytest tests/fault/test_kill.py -k many $(ARGS)
 	@WEVENT_SERVICE_KILLS=200 WEVENT_SERVICE_RESULT=docs/results/service-kills.json $(VENV)/bin/python -m pytest tests/service/test_service_kills.py -k load $(ARGS)
 	@WEVENT_SPARK_KILLS=20 WEVENT_SPARK_RESULT=docs/results/spark-kills.json $(VENV)/bin/python -m pytest tests/spark/test_kills.py $(ARGS)

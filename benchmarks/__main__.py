@@ -19,6 +19,7 @@ NAMES = (
     "cycles",
     "ablation",
     "sizes",
+    "transitions",
     "peers-spending",
     "peers",
 )

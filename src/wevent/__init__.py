@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from wevent.journal import open_journal
     from wevent.noise import SecureNoise, SeededNoise
     from wevent.outputs.release_table import ReleaseTable, read_releases
-    from wevent.publisher import local_client as local
+    from wevent.publisher import local_model as local
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
@@ -205,7 +205,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'wevent' has no attribute {name!r}")
     if name == "local":
-        found: Any = importlib.import_module("wevent.publisher.local_client")
+        found: Any = importlib.import_module("wevent.publisher.local_model")
     else:
         found = getattr(importlib.import_module(_HOME_OF[name]), _NAMED_THERE.get(name, name))
     globals()[name] = found

@@ -29,6 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")
 OUT = ("--journal", "run.journal", "--out", "out.ndjson")
 PUBLISH = ("publish", "events.csv", *CLOCK, *END, *PEOPLE, *OUT)
+LOST_CHANGES = "UPDATE facts SET value = 1 WHERE name = 'changes lost'"
 RESTORE = ("restore", "backup.journal", "run.journal", "--released-through", "20")
 
 
@@ -150,7 +151,7 @@ CAUSES = [
     Cause("a user is in the requirements twice", PUBLISH, write("users.csv", "user,window,epsilon\n1,4,0.5\n1,8,0.5\n")),
     Cause("a level that is not offered", PUBLISH, write("users.csv", "user,level\n1,Low/Small\n2,low/small\n")),
     Cause("the requirements were cut at the end of a line", PUBLISH, cut("users.csv", 41)),
-    Cause("a window wider than any declared", PUBLISH, replaced("users.csv", b"5,8,", b"5,80,")),
+    Cause("a requirement that was not declared", PUBLISH, replaced("users.csv", b"5,8,", b"5,80,")),
     Cause("the start changed", changed(CLOCK[3], "2026-01-01T00:00:01Z"), nothing),
     Cause("the slot length changed", changed("60s", "2m"), nothing),
     Cause("the cells changed", changed("4", "5"), nothing),
@@ -168,6 +169,7 @@ CAUSES = [
     Cause("the output of another journal", changed("run.journal", "other.journal"), nothing),
     Cause("the output's folder is missing", changed("out.ndjson", "no/out.ndjson"), nothing),
     Cause("--released-through where nothing is to be settled", (*PUBLISH, "--released-through", "15"), nothing),
+    Cause("changes of the registry may be lost", PUBLISH, execute(LOST_CHANGES)),
     Cause("the output is a folder", PUBLISH, folder_at("out.ndjson")),
     Cause("a journal that ran with seeded noise", PUBLISH, SEEDED),
     Cause("users: no journal there", ("users", "nowhere.journal", "list"), nothing),
@@ -190,7 +192,7 @@ CAUSES = [
     Cause("restore: the last slot is not stated", RESTORE[:3], remove("run.journal")),
     Cause("restore: a slot before the last one that went out", (*RESTORE[:4], "15"), remove("run.journal")),
     Cause("restore: a slot before the end of the backup", (*RESTORE[:4], "9"), remove("run.journal", "run.journal.lock")),
-    Cause("restore: without side file and widest window", RESTORE, remove("run.journal", "run.journal.lock")),
+    Cause("restore: without side file and statement", RESTORE, remove("run.journal", "run.journal.lock")),
     Cause("restore: nothing to restore", RESTORE, nothing),
     Cause("restore: no backup there", ("restore", "nowhere.journal", *RESTORE[2:]), nothing),
     Cause("restore: the journal as its own backup", ("restore", "run.journal", *RESTORE[2:]), nothing),

@@ -29,7 +29,7 @@ from wevent.outputs.text_output import FileOutput
 from wevent.publishing import loop
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
 
 
@@ -41,7 +41,7 @@ def _whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def publish(path: Path, end: int, out: str = "out.ndjson", released: int | None = None, **running: Any) -> Any:
     with SqliteJournal(path, write=True) as journal:
-        settle_stale(journal, released, None if released is None else 8)
+        settle_stale(journal, Stated(released, same_settings=True))
         output = open_output(str(path.parent / out))
         publication = Publication(journal, SyntheticSource(end), output, running=Running(last=end, **running))
         summary = publication.run()

@@ -280,7 +280,9 @@ def test_a_layout_that_is_not_ours(used: Path) -> None:
     assert_damaged(call(used, "status", "run.journal"))
 
 
-@pytest.mark.parametrize(("name", "value"), [("token", "8de5caf4:39ca679"), ("token", "8de5"), ("revision", -1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("registry chain", "8de5caf4:39ca679"), ("registry chain", "8de5"), ("revision", -1)]
+)
 def test_a_revision_that_means_nothing(used: Path, name: str, value: object) -> None:
     change(used, f"UPDATE facts SET value = {value!r} WHERE name = '{name}'")
     assert_damaged(publish(used, 22))

@@ -108,7 +108,7 @@ def test_an_id_that_is_no_text(used: Path, action: str) -> None:
 
 def test_nothing_is_charged_before_a_cut_file_is_refused(used: Path) -> None:
     drop(used, 20)
-    done = publish(used, 12, "--released-through", "9", "--widest-window", "8")
+    done = publish(used, 12, "--released-through", "9", "--same-settings")
     assert done.code == 2
     assert "Nothing was changed" in done.err
     assert json.loads(call(used, "status", "run.journal", "--json").out)["slot"] == 5

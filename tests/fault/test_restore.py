@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -48,6 +49,20 @@ def folder(tmp_path: Path) -> Path:
 def restore(folder: Path, *more: str, through: int | None = 20, backup: str = "backup.journal") -> Done:
     stated = () if through is None else ("--released-through", str(through))
     return call(folder, "restore", backup, "run.journal", *stated, *more)
+
+
+def restored(folder: Path, *more: str, through: int = 20, backup: str = "backup.journal") -> dict[str, Any]:
+    """Restore, and return the facts that the command prints."""
+    done = restore(folder, *more, "--json", through=through, backup=backup)
+    assert done.code == 0, done
+    facts: dict[str, Any] = json.loads(done.out)
+    return facts
+
+
+def import_users(folder: Path) -> None:
+    """Bring the registry up to date."""
+    done = call(folder, "users", "run.journal", "import", "users.csv")
+    assert done.code == 0, done
 
 
 def flip(path: Path) -> None:
@@ -92,7 +107,7 @@ def test_a_lost_journal_comes_back_and_draws_nothing_again(folder: Path, loss: C
     assert done.code == 0, done
     assert "restored from backup.journal through slot 10" in done.out
     assert "slots 11 to 20 were released elsewhere" in done.out
-    assert "none of 60 members has to wait" in done.out
+    assert done.out.splitlines()[-1] == "next: publish as before"
     assert ("run.journal.replaced-1" in done.out) == (loss is not missing)
     assert (folder / "backup.journal").read_bytes() == backup
     assert stat.S_IMODE((folder / "run.journal").stat().st_mode) == 0o600
@@ -113,23 +128,50 @@ def test_a_left_over_write_ahead_log_is_not_replayed_over_the_backup(folder: Pat
     done = call(folder, "restore", "live-backup.journal", "live.journal", "--released-through", "30", "--json")
     assert done.code == 0, done
     facts = json.loads(done.out)
-    assert (facts["backup_through"], facts["released_through"], facts["waiting"]) == (5, 30, 0)
+    assert (facts["backup_through"], facts["released_through"], facts["in_doubt_through"]) == (5, 30, None)
     assert any(one.endswith("live.journal.replaced-1-wal") for one in facts["put_aside"])
     assert not (folder / "live.journal-wal").exists()
     assert call(folder, "audit", "live.journal").code == 0
     assert "slot 30" in call(folder, "status", "live.journal").out
 
 
-def test_without_the_side_file_the_widest_window_is_needed_and_everybody_waits(folder: Path) -> None:
+def test_without_the_side_file_everything_after_the_backup_is_in_doubt(folder: Path) -> None:
+    before = released(folder)
     (folder / "run.journal").unlink()
     (folder / "run.journal.lock").unlink()
     refused = restore(folder)
     assert refused.code == 2
+    assert "--same-settings" in refused.err
     assert "--widest-window" in refused.err
     assert sorted(one.name for one in folder.glob("run.journal*")) == []
-    done = restore(folder, "--widest-window", "12")
-    assert done.code == 0, done
-    assert "60 of 60 members wait, until slot 32 at the latest" in done.out
+    facts = restored(folder, "--same-settings")
+    assert (facts["in_doubt_through"], facts["silent_through"], facts["changes_lost"]) == (27, None, True)
+    refused = publish(folder, 25)
+    assert refused.code == 2
+    assert "--accept-lost-changes" in refused.err
+    assert released(folder) == before
+    import_users(folder)
+    assert_whole(folder, before)
+
+
+def test_where_settings_may_be_lost_nobody_is_counted_for_the_widest_window(folder: Path) -> None:
+    before = released(folder)
+    (folder / "run.journal").unlink()
+    (folder / "run.journal.lock").unlink()
+    facts = restored(folder, "--widest-window", "12", "--accept-lost-changes")
+    assert (facts["silent_through"], facts["changes_lost"]) == (32, False)
+    assert_whole(folder, before)
+
+
+def test_changes_after_the_backup_are_lost_although_the_side_file_is_there(folder: Path) -> None:
+    assert call(folder, "users", "run.journal", "remove", "7").code == 0
+    assert publish(folder, 21).code == 0
+    (folder / "run.journal").unlink()
+    facts = restored(folder, through=21)
+    assert (facts["in_doubt_through"], facts["silent_through"], facts["changes_lost"]) == (28, None, True)
+    assert publish(folder, 25).code == 2
+    assert publish(folder, 25, "--accept-lost-changes").code == 0
+    assert call(folder, "audit", "run.journal").code == 0
 
 
 def test_it_needs_the_last_slot_and_says_where_to_find_it(folder: Path) -> None:
@@ -145,7 +187,7 @@ def test_it_needs_the_last_slot_and_says_where_to_find_it(folder: Path) -> None:
 def test_a_backup_that_knows_more_than_is_stated(folder: Path) -> None:
     for one in folder.glob("run.journal*"):
         one.unlink()
-    done = restore(folder, "--widest-window", "8", through=9)
+    done = restore(folder, "--same-settings", through=9)
     assert done.code == 2
     assert "--released-through 10 or later" in done.err
 
@@ -242,7 +284,8 @@ def test_a_plain_copy_can_be_restored_too(folder: Path) -> None:
 def kill_restore(folder: Path, step: str, through: int, backup: str = "backup.journal") -> None:
     """A restore that is killed after a step."""
     program = (
-        "import os, sys; from pathlib import Path; from wevent.publishing.restoring import Stated, restore\n"
+        "import os, sys; from pathlib import Path; from wevent.publishing.restoring import restore\n"
+        "from wevent.publishing.staleness import Stated\n"
         "at = lambda step: os.kill(os.getpid(), 9) if step == sys.argv[1] else None\n"
         "restore(Path(sys.argv[3]), Path('run.journal'), Stated(int(sys.argv[2]), 8), at)"
     )
@@ -258,7 +301,7 @@ def test_killed_it_leaves_nothing_that_proves_a_later_slot(folder: Path) -> None
     done = restore(folder, through=25)
     assert done.code == 2, done
     assert "--widest-window" in done.err
-    assert "60 of 60 members wait" in restore(folder, "--widest-window", "8", through=25).out
+    assert restored(folder, "--same-settings", through=25)["in_doubt_through"] == 32
 
 
 def test_a_plain_copy_that_was_not_settled_knows_that_it_is_one(folder: Path) -> None:
@@ -284,9 +327,11 @@ def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path,
         assert refused.code == 2, refused
         assert released(folder) == before
         assert publish(folder, 25, out="fresh.ndjson").code == 2  # also where no output knows better
-        again = restore(folder, "--widest-window", "8")
-        assert again.code == 0, again
-        assert ("none of 60" in again.out) == side_file
+        facts = restored(folder, "--widest-window", "8")
+        assert (facts["silent_through"], facts["changes_lost"]) == ((None, False) if side_file else (28, True))
+    if not side_file:
+        assert "--accept-lost-changes" in publish(folder, 25).err
+        import_users(folder)
     assert read_mark(folder / "run.journal.lock").committed == 20
     assert_whole(folder, before)
 
@@ -296,3 +341,32 @@ def test_a_process_of_its_own(folder: Path) -> None:
     done = run(folder, "restore", "backup.journal", "run.journal", "--released-through", "20")
     assert done.code == 0, done
     assert done.out.splitlines()[-1].startswith("next: ")
+
+
+def test_a_second_restore_of_the_same_backup_stays_silent(tmp_path: Path) -> None:
+    """The version that the first one may have lost is lost again, and the witness shows it."""
+    write_stream(tmp_path, 59)
+    publish(tmp_path, 10)
+    call(tmp_path, "backup", "run.journal", "backup.journal")
+    publish(tmp_path, 11, "--new-epoch", "--declare", "30,0.5")
+    publish(tmp_path, 20)
+    restore = ("restore", "backup.journal", "run.journal", "--accept-lost-changes", "--json", "--released-through")
+    for through, silent in ((20, 50), (22, 52)):
+        (tmp_path / "run.journal").unlink()
+        assert call(tmp_path, *restore, f"{through}").code == 2
+        assert call(tmp_path, *restore, f"{through}", "--same-settings").code == 2
+        done = call(tmp_path, *restore, f"{through}", "--widest-window", "30")
+        assert json.loads(done.out)["silent_through"] == silent, done
+        publish(tmp_path, through + 2)
+
+
+def test_a_second_restore_of_the_same_backup_still_lacks_the_changes(tmp_path: Path) -> None:
+    write_stream(tmp_path, 59)
+    publish(tmp_path, 10)
+    call(tmp_path, "backup", "run.journal", "backup.journal")
+    call(tmp_path, "users", "run.journal", "erase", "7")
+    for _ in range(2):
+        (tmp_path / "run.journal").unlink()
+        done = call(tmp_path, "restore", "backup.journal", "run.journal", "--released-through", "10", "--json")
+        assert json.loads(done.out)["changes_lost"], done
+        assert publish(tmp_path, 12).code == 2

@@ -184,7 +184,7 @@ def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None
     mark = (folder / "b.journal.lock").read_bytes()[4096:]
     refused(folder, f"a.{ending}", "another journal's", 12, *EVERY, journal="b.journal")
     before = contents(folder)
-    stated = ("--released-through", "9", "--widest-window", "8")
+    stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     done = publish(folder, 12, *EVERY, *stated, journal="b.journal", out=f"a.{ending}")
     assert done.code == 2, done
     assert "another journal" in done.err
@@ -203,7 +203,7 @@ def test_only_an_output_of_the_same_journal_proves_that_it_is_old(folder: Path, 
     for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
         (folder / name).write_bytes(content)
     refused(folder, f"o.{ending}", "All that both have is the same", 12, *EVERY)
-    stated = ("--released-through", "9", "--widest-window", "8")
+    stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     assert publish(folder, 12, *EVERY, *stated, out=f"o.{ending}").code == 0
     if ending == "ndjson":
         assert slots_of(folder / "o.ndjson") == list(range(1, 13))

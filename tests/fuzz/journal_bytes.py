@@ -26,7 +26,7 @@ from wevent.journal import SqliteJournal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.source import SlotCounts
 
 BASES = ("pft", "unregistered users", "backup")
@@ -207,7 +207,7 @@ def _resume(path: Path, base: Base, *, is_sound: bool) -> None:
         committed = journal.head().committed
         if not 0 <= committed <= MOST_SLOTS:
             return
-        settle_stale(journal, max(committed, *base.lines), 12)
+        settle_stale(journal, Stated(max(committed, *base.lines), same_settings=True))
         source = Source()
         publication = Publication(journal, source, output, running=Running(last=journal.head().committed + 2))
         source.cells = len(publication.publisher.cells)

@@ -18,7 +18,7 @@ from wevent.journal import open_journal, share_journal
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.outputs.lines import ndjson_line
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.journal_follower import JournalFollower
 from wevent.service.publisher_state import PublisherState
 from wevent.service.role_log import RoleLog
@@ -74,7 +74,7 @@ def test_a_release_that_a_standby_showed_is_not_drawn_again(kept: Restorable, tm
     kept.put_back()
     drawn = b""
     with PostgresJournal(kept.place, write=True) as journal, suppress(StaleJournal):
-        settle_stale(journal, None)
+        settle_stale(journal, Stated())
         publish(journal, tmp_path / "again.ndjson", 6)
         drawn = b"".join(map(ndjson_line, journal.releases(6)))
     assert not (shown and drawn), (

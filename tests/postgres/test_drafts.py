@@ -26,7 +26,7 @@ from wevent.publishing.intent import Intent
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
 from wevent.publishing.session import Watch
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import replica_thread
 
 LATE = (4, 1_000_000_000)
@@ -214,8 +214,8 @@ def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPla
         assert journal.head().committed == 2
         for too_early in (None, 3):
             with pytest.raises(StaleJournal, match="4"):  # that one may have been sent
-                settle_stale(journal, too_early)
-        assert settle_stale(journal, 4, 8).slots == 2
+                settle_stale(journal, Stated(too_early))
+        assert settle_stale(journal, Stated(4, same_settings=True)) == 2
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
 
@@ -224,7 +224,7 @@ def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPla
 def test_nobody_counts_under_a_membership_that_the_database_lost(
     place: PostgresPlace, tmp_path: Path, wish_is_lost: bool
 ) -> None:
-    """Put back to between two slots: who joined since is not there, and could join anew without waiting."""
+    """Put back to between two slots: who joined since is not there, and could join with a looser requirement."""
     out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
 
     def put_back(now: str) -> None:
@@ -266,7 +266,7 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
         journal.mark()
     assert len(drafts(place)) == 1, "it waits for what the operator says"
     with PostgresJournal(place, write=True, released_through=3) as journal:
-        settle_stale(journal, 3, 8)
+        settle_stale(journal, Stated(3, same_settings=True))
         publish(journal, out, 6)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
         assert audit_journal(place).ok
@@ -326,7 +326,7 @@ def test_a_slot_that_was_released_elsewhere_is_not_stored_from_a_draft(place: Po
     dies_at(place, out, 3, "committing")
     with PostgresJournal(place, write=True, released_through=4) as journal:
         assert journal.head().committed == 2
-        settle_stale(journal, 4, 8)
+        settle_stale(journal, Stated(4, same_settings=True))
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
         assert audit_journal(place).ok

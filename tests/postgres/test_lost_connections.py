@@ -19,9 +19,9 @@ from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
 from wevent.journal.postgres import forbearance
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.people.declaring import holdout_of
+from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change, Enrolment, KeyColumn
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 
 STEPS = ("drafted", "began", "charges stored", "releases stored", "position stored", "committing")
 CUTS = (*STEPS, "COMMIT is not received", "COMMIT is received and its answer lost")
@@ -70,7 +70,7 @@ def ask(journal: PostgresJournal) -> None:
 
 
 def put_in_force(journal: PostgresJournal) -> None:
-    journal.registry.apply(4, holdout_of(journal.epochs(), ()))
+    journal.registry.apply(4, ClassHistory(journal.epochs()))
 
 
 def keep_pending(journal: PostgresJournal) -> None:
@@ -183,7 +183,7 @@ def test_reading_goes_on(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: P
             lambda: len(reader.registry.rows().users),
             lambda: reader.registry.check(),
             lambda: reader.writer(),
-            lambda: settle_stale(reader, None).slots,
+            lambda: settle_stale(reader, Stated()),
         ]
         before = [one() for one in asked]
         after = []

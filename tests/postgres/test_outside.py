@@ -17,12 +17,13 @@ from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace
+from wevent.journal.contents import NO_REVISION
 from wevent.journal.postgres.leadership import Leadership
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
 from wevent.people.membership import Change
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
 
 class Restorable(InDatabase):
@@ -55,15 +56,20 @@ def test_a_database_that_was_put_back_is_stale(kept: Restorable, tmp_path: Path)
     kept.put_back()
     with PostgresJournal(kept.place, write=True) as journal:
         with pytest.raises(StaleJournal, match="a journal that knows slot 9; received one that ends with 5") as told:
-            settle_stale(journal, None)
+            settle_stale(journal, Stated())
         assert "wevent restore" not in str(told.value), "which is for files"
         assert "to publish or serve" in str(told.value)
         with pytest.raises(StaleJournal, match="--released-through 9 or later"):
-            settle_stale(journal, 8)
+            settle_stale(journal, Stated(8))
     with PostgresJournal(kept.place, write=True) as journal:
-        settled = settle_stale(journal, 9)
-        assert settled.slots == 4
-        assert 1 <= settled.held_out < 5  # proven by the side file for all but who changed, and who shares their bucket
+        assert settle_stale(journal, Stated(9)) == 4
+        assert journal.changes_lost, "the witness shows a later state of the registry: u0 changed"
+        with pytest.raises(StaleJournal, match="--accept-lost-changes"):
+            refuse_lost_changes(journal)
+        (restore,) = journal.registry.restores()
+        assert restore == (9, 0, tuple(sorted(CLASSES)))
+        settle_stale(journal, Stated(accept_lost_changes=True))
+        refuse_lost_changes(journal)
         publish(journal, tmp_path / "new.ndjson", 12)
         assert [record.kind for record in journal.releases()][5:9] == ["elsewhere"] * 4
     report = audit_journal(kept.place)
@@ -105,14 +111,14 @@ def test_without_its_side_folder_nobody_can_tell(kept: Restorable, tmp_path: Pat
     kept.place.side.mkdir(mode=0o700)
     for _ in range(2):
         with PostgresJournal(kept.place, write=True) as journal, pytest.raises(StaleJournal, match="received none"):
-            settle_stale(journal, None)
+            settle_stale(journal, Stated())
         assert side_files(kept.place) == []
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, 9) == (0, 0)
+        assert settle_stale(journal, Stated(9)) == 0
         publish(journal, tmp_path / "o.ndjson", 10)
         check_once(journal, kept.place, tmp_path / "o.ndjson", 10)
     with PostgresJournal(kept.place, write=True) as journal:
-        assert settle_stale(journal, None) == (0, 0)
+        assert settle_stale(journal, Stated()) == 0
 
 
 @pytest.mark.parametrize("how", ["schema dropped", "tables dropped"])
@@ -215,9 +221,9 @@ def test_what_is_known_is_never_less_than_the_largest_slot(kept: Restorable) -> 
     assert SideFolder(kept.place).seen().committed == 11
     with PostgresJournal(kept.place, write=True) as journal:
         assert journal.marked().committed == 11
-        assert journal.proof(11) is None
+        assert (journal.marked().revision, journal.marked().versions) == (NO_REVISION, ""), "unknown in that slot"
         with pytest.raises(StaleJournal, match="knows slot 11"):
-            settle_stale(journal, None)
+            settle_stale(journal, Stated())
 
 
 def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path: Path) -> None:
@@ -231,7 +237,7 @@ def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path:
         database.execute("UPDATE pulse SET beat = '-infinity'")
     with PostgresJournal(kept.place, write=True) as journal:
         publish(journal, tmp_path / "o.ndjson", 12)
-        side.mark(journal=journal.identity, committed=10, link="", incarnation="", epochs=1, widest=1)
+        side.mark(journal=journal.identity, committed=10, link="", revision=-1, chain="", versions="")
         assert SideFolder(kept.place).seen().committed == 12
     first._side.close()
 

@@ -25,7 +25,7 @@ from wevent.outputs.lines import ndjson_line
 from wevent.outputs.release_table import read_releases
 from wevent.publishing import loop
 from wevent.publishing.budget_view import BudgetView
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.ledger_view import BudgetBoard
 
 
@@ -173,7 +173,7 @@ def test_a_release_that_was_followed_is_not_drawn_again(tmp_path: Path, has_side
         assert slots(seen()) == [1, 2, 3]
         copy_schema(place, backup, place.schema)
     with PostgresJournal(place, write=True) as journal:
-        assert settle_stale(journal, None) == (0, 0), "nobody saw slot 4, and it has its draw: that was written down"
+        assert settle_stale(journal, Stated()) == 0, "nobody saw slot 4, and it has its draw: that was written down"
         assert journal_draws(place, 4) == [drawn]
         publish(journal, tmp_path / "o.ndjson", 5)
         check_once(journal, place, tmp_path / "o.ndjson", 5)

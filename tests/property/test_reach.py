@@ -13,15 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings
+from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.permit import PermitMisused
 from wevent.counting.lookup import Labels
+from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import lock_path, read_mark
-from wevent.people.membership import Barred, make_roster, unknown_class
-from wevent.publishing.staleness import settle_stale
+from wevent.journal.terms import Epoch
+from wevent.people.classes import ClassHistory
+from wevent.people.membership import KeyColumn
+from wevent.people.rosters import MemberColumns, Rosters
+from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
@@ -70,9 +75,10 @@ class TestLive:
     """Volume, depth, marks and close lines of one sender."""
 
     def test_compacting_an_open_slot_changes_nothing(self) -> None:
-        """Strangers in undeclared cells take no place of those in declared ones, however many events there are."""
-        declared = [Requirement(4, 1)]
-        people = make_roster(["f"], [(4, 10**9)], declared, unknown_class(declared, 3, "add_remove"), Barred())
+        """Unregistered users in undeclared cells take no place of those in declared ones, however many events there are."""
+        classes = ClassHistory([Epoch(1, 1, make_terms(unknown_users=3))])
+        registered = MemberColumns(Spelled.of(["f"]), KeyColumn.of([CLASSES[0]]))
+        people = Rosters(registered, classes=classes, limit=3).at(1)
         users = [*(f"a{number}" for number in range(3)), *(f"b{number}" for number in range(3)), "f"]
         cells = np.array([-1, -1, -1, 0, 0, 0, 1])
         batch = EventColumns(np.arange(7), Labels.of(users), cells)
@@ -151,7 +157,6 @@ class TestOneJournal:
 
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
-        from tests.support.synthetic import SyntheticSource, make_journal
         from wevent.outputs import open_output
         from wevent.publishing.loop import Publication, Running
 
@@ -178,10 +183,10 @@ class TestOneJournal:
         lock_path(path).unlink()
         with SqliteJournal(path, write=True) as journal:
             with pytest.raises(StaleJournal, match="side file of this journal"):
-                settle_stale(journal, None)
-            settle_stale(journal, 5)
+                settle_stale(journal, Stated())
+            settle_stale(journal, Stated(5))
         with SqliteJournal(path, write=True) as journal:
-            settle_stale(journal, None)
+            settle_stale(journal, Stated())
 
     def test_a_side_file_that_was_wiped_is_not_an_empty_one(self, path: Path) -> None:
         side = lock_path(path)

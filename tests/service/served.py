@@ -19,7 +19,7 @@ from wevent.core.requirements import Levels
 CELLS = ("University", "Market", "Harbour", "Station", "Old town", "Park")
 PEOPLE = 90
 LEVELS = Levels(privacy={"High": "0.5", "Medium": "1.0", "Low": "2.0"}, window={"Small": 4, "Medium": 8, "Large": 12})
-"""So small that a test can wait for a hold-out to end."""
+"""So small that a test can wait until an earlier choice ends."""
 
 
 class Served:

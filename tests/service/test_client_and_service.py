@@ -43,9 +43,9 @@ def life(client: Any, url: str) -> Iterator[Any]:
     assert {row.level for row in levels.rows} >= {"High/Small", "High/Large", "Low/Small", "Low/Large"}
     tried = yield client.set_requirement(WORDS, level="High/Large", dry_run=True)
     assert tried.requirement.window == 8
-    for wish in ({"level": "High/Large"}, {"privacy": "Low", "window": "Large"}, {"window": 4, "epsilon": "0.25"}):
+    for wish in ({"level": "High/Large"}, {"privacy": "Low", "window": "Large"}, {"window": 4, "epsilon": "0.1"}):
         choice = yield client.set_requirement(WORDS, **wish)
-    assert (choice.requirement.epsilon, choice.requirement.level) == (0.25, None)
+    assert (choice.requirement.epsilon, choice.requirement.level) == (0.1, None)
     held = yield client.requirement(WORDS)
     assert held.requirement.window == 4
     taken = yield client.send([event(WORDS)] * 100)

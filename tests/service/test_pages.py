@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -14,12 +15,6 @@ from tests.service.served import CELLS, Crowd, Served
 from tests.support.commands import wait_for
 
 pytestmark = pytest.mark.slow
-NOTE_CHANGES = """
-    window.noted = [];
-    new MutationObserver(() => noted.push(document.querySelector("#now").innerText))
-        .observe(document.querySelector("#now"), {childList: true, subtree: true, characterData: true});
-"""
-"""What the page says in passing is noted: a slow browser may not ask in time."""
 ROWS = 60  # of the table
 ONE_CELL = "/?cells=University"  # unless told, the page shows the largest cells: on a busy machine others
 _BOTH: tuple[Scheme, ...] = ("light", "dark")
@@ -222,31 +217,74 @@ def test_labels_are_text_whatever_they_say(browser: Browser, tmp_path: Path) -> 
 # The page where a person chooses
 
 
-def test_a_choice_takes_effect_after_its_hold_out(browser: Browser, service: Served) -> None:
+def choose(page: Page, level: str) -> None:
+    privacy, window = level.split("/")
+    pick(page, "privacy", privacy)
+    pick(page, "window", window)
+    page.get_by_role("button", name=f"Choose {level}").click()
+    expect(page.locator("#done")).to_have_text(f"Saved: {level}.")
+
+
+def test_a_change_a_second_one_and_a_change_back(browser: Browser, service: Served) -> None:
+    enrol = service.token("enrol")
+
+    def held() -> dict[str, Any]:
+        found: dict[str, Any] = service.ask("/v1/users/person-2/requirement", enrol)
+        return found
+
     with watched(browser, service.link("person-2")) as seen:  # holds High/Large
         page = seen.page
         expect(page.locator("#now")).to_contain_text("You are counted under this promise")
-        page.evaluate(NOTE_CHANGES)
         assert page.url == f"{service.url}/choose"  # the link's token is in no address
         pick(page, "privacy", "Low")
         expect(page.get_by_role("heading", name="What Low/Large means")).to_be_visible()
         expect(page.locator("#promise")).to_contain_text("within any 12 seconds")
         expect(page.locator("#odds")).to_contain_text("89 % at most")
-        expect(page.locator("#when")).to_contain_text("A change needs a pause")
-        expect(page.locator("#times")).to_contain_text("You are not counted for 11 seconds")
-        page.get_by_role("button", name="Choose Low/Large").click()
-        expect(page.locator("#done")).to_contain_text(
-            re.compile(r"Saved: Low/Large\. You are counted from .*\(slot \d+\)")
+        expect(page.locator("#times")).to_contain_text(
+            re.compile(r"From .* on.*any 12 seconds lose at most 2 .*Until .*your earlier choice protects you as well")
         )
-        said = re.search(r"slot (\d+)", page.locator("#done").inner_text())
-        assert said is not None
-        expect(page.get_by_role("button", name="This is your choice now")).to_have_attribute("aria-disabled", "true")
-        held = service.ask("/v1/users/person-2/requirement", service.token("enrol"))
-        assert held["requirement"]["level"] == "Low/Large"
-        assert held["counted_from"] == int(said[1])
+        ends = 0
+        for level, window in (("Low/Large", 12), ("Low/Small", 12), ("High/Large", 4)):  # `window`: of the one before
+            choose(page, level)
+            expect(page.get_by_role("button", name="This is your choice now")).to_have_attribute(
+                "aria-disabled", "true"
+            )
+            expect(page.locator("#pause-part")).to_be_hidden()
+            expect(page.locator("#now")).to_contain_text("your earlier choice protects you as well")
+            wait_for(lambda: not held()["queued"], "a change that takes effect")
+            found = held()
+            assert found["requirement"]["level"] == level
+            ends = max(ends, found["in_force_from"] - 1 + window)
+            assert found["earlier_until"] in (ends, None)  # None: a slow machine was slower than the window
+            expect(page.locator("#memberships")).to_contain_text(re.compile(rf"{level}.*held from"))
+        expect(page.locator("#now")).not_to_contain_text("earlier choice")
+
+
+def test_a_pause_before_a_change(browser: Browser, service: Served) -> None:
+    with watched(browser, service.link("person-11")) as seen:  # holds High/Large
+        page = seen.page
+        seen.expected += ["404"]  # nobody is registered under the link in the pause
+        pick(page, "privacy", "Low")
+        pick(page, "window", "Small")
+        expect(page.locator("#pause-words")).to_contain_text("choose Low/Small from")
+        page.get_by_role("button", name="Pause first").click()
+        expect(page.locator("#done")).to_contain_text("Paused from")
+        expect(page.get_by_role("button", name="Choose Low/Small")).to_be_focused()
+        expect(page.locator("#pause-part")).to_be_hidden()
+        expect(page.locator("#memberships")).to_contain_text("over since")
+        page.reload()  # the tab remembers
+        expect(page.locator("#now")).to_contain_text("Paused")
+        expect(page.get_by_role("button", name="Choose Low/Small")).to_be_visible()
+        (row,) = service.ask("/v1/users/person-11", service.token("enrol"))["earlier"]
+        free = row["last"] + 4  # the first slot that shares no window with the last one that was counted
+        expect(page.locator("#now")).to_contain_text(re.compile(rf"Choose Low/Small from .*\(slot {free}\) on"))
+        service.wait_for_slot(free)
+        page.reload()
+        expect(page.locator("#when")).to_contain_text("The pause is over: no period of 4 seconds contains anything")
+        choose(page, "Low/Small")
         expect(page.locator("#now")).to_contain_text("You are counted under this promise")
-        assert any(f"slot {said[1]}" in text for text in page.evaluate("noted")), "shown during the hold-out"
-        expect(page.locator("#memberships")).to_contain_text("Low/Large")
+        assert page.evaluate("Object.keys(sessionStorage)") == ["wevent-link"]
+        assert service.ask("/v1/users/person-11/requirement", service.token("enrol"))["in_force_from"] >= free
 
 
 def test_leaving_and_erasing_are_one_click_each(browser: Browser, service: Served) -> None:

@@ -19,7 +19,7 @@ from tests.service.serving_process import Service
 from tests.support.commands import PATIENCE_S
 
 EXAMPLES = int(os.environ.get("WEVENT_SCHEMA_EXAMPLES", "20"))  # per call
-# What is deleted is kept as long as a hold-out needs it. Labels, levels and files may be as the document says and still mean
+# Deleted ids are kept while their choice is in force. Labels, levels and files may be as the document says and still mean
 # nothing in this stream: `test_the_document_excludes_what_is_never_taken` has what the document must exclude.
 CONFIGURATION = """
 [checks]

@@ -80,7 +80,7 @@ def script(seed: int, cells: tuple[str, ...] = CELLS) -> list[Arrival]:
 def _event(chance: random.Random, now_us: int, cells: tuple[str, ...]) -> Raw:
     back = chance.choice((SLOT // 4, SLOT, 3 * SLOT))
     time = format_time(now_us - chance.randrange(-SLOT // 20, back))
-    user = chance.choice((*PEOPLE, *PEOPLE, *STRANGERS, "held"))
+    user = chance.choice((*PEOPLE, *PEOPLE, *STRANGERS, "gone"))
     cell = chance.choice((*cells, *cells, "nowhere"))
     odd = chance.randrange(40)
     if odd < 8:

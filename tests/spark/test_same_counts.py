@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -28,23 +29,22 @@ from tests.spark.arrivals import (
 )
 from tests.support.commands import PATIENCE_S
 from tests.support.streams import slow_count
-from wevent import Requirement, Roster
+from wevent import Population, Requirement, Roster
 from wevent.counting.spelling import Spelled
-from wevent.people.membership import Unknown, make_roster
 from wevent.spark.folder_source import FolderSource
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.source import Source
 from wevent.streams.uncounted import MALFORMED
 
-HALF, ONE = Requirement(6, 0.5), Requirement(4, 1)
-UNKNOWN = Unknown(Requirement(6, 0.25), 2)
+HALF, ONE, QUARTER = Requirement(6, 0.5), Requirement(4, 1), Requirement(6, 0.25)
+STRANGERS = 2
 
 
 class Rosters:
-    """Who counts in a slot: eve is held out until slot 3, bob leaves in slot 2; strangers count if they are asked for."""
+    """Rosters of all slots: bob leaves in slot 2, eve joins in slot 3, and neither they nor "gone" are ever strangers."""
 
     def __init__(self, *, strangers: bool) -> None:
-        self._unknown = UNKNOWN if strangers else None
+        self._strangers = STRANGERS if strangers else 0
         self._made = {slot: self._roster(slot) for slot in range(1, LAST + 1)}
 
     def __call__(self, slot: int) -> Roster:
@@ -52,9 +52,16 @@ class Rosters:
 
     def _roster(self, slot: int) -> Roster:
         users = [user for user in PEOPLE if (user != "eve" or slot >= 3) and (user != "bob" or slot < 2)]
-        keys = [(HALF, ONE)[len(user) % 2].key for user in users]
-        waiting = ["held"] if slot >= 3 else ["held", "eve"]
-        return make_roster(users, keys, (HALF, ONE), self._unknown, waiting=Spelled.of(waiting))
+        held = [(HALF, ONE)[len(user) % 2] for user in users]
+        population = Population({HALF: held.count(HALF), ONE: held.count(ONE), QUARTER: self._strangers})
+        return Roster(
+            Spelled.of(users),
+            np.array([population.index(requirement) for requirement in held]),
+            population,
+            unknown_row=population.index(QUARTER) if self._strangers else None,
+            unknown_limit=self._strangers,
+            is_stranger=lambda names: ~np.isin(names, [*PEOPLE, "gone"]),
+        )
 
 
 def plain(counted: Any) -> list[Any]:
@@ -89,7 +96,7 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
     for engine in ("numpy",) if strangers else ("numpy", "duckdb"):  # DuckDB leaves strangers to numpy
         files = by_files(tmp_path, arrivals, engine, max_cells_per_user=k)
         assert plain(count_all(files, rosters)) == expected, engine
-        names = (*MALFORMED, "before", "after", "unknown_cell", "unknown_user", "held_out")
+        names = (*MALFORMED, "before", "after", "unknown_cell", "unknown_user")
         assert reasons_of(at_rest, *names) == reasons_of(files, *names)
 
     streamed = Streamed(spark, tmp_path, arrivals, max_cells_per_user=k)
@@ -97,7 +104,7 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
     assert plain(count_all(streamed.source, rosters)) == expected
     assert query.awaitTermination(PATIENCE_S)
     streamed.progress.look()
-    names = ("malformed", "no_offset", "before", "after", "unknown_user", "held_out")
+    names = ("malformed", "no_offset", "before", "after", "unknown_user")
     assert reasons_of(streamed.source, *names) == reasons_of(spool, *names)
     if k == 1:
         assert streamed.source.totals()["late"] == late(arrivals) > 5

@@ -1,8 +1,8 @@
-"""What every single person lost, added up by hand: shares nothing with the ledger, the registry or the audit.
+"""What every single user lost, added up by hand: shares nothing with the ledger, the registry or the audit.
 
-It knows three things of every released slot: under which requirement each id counted (or would have counted, present or
-not), what each requirement was charged, and nothing else. The promise (spec 10): every span of w slots that holds a slot
-of membership under (w, ε) loses at most ε.
+The accountant has two facts of every released slot: the guarantee that each id held in it, and what each id lost or would
+have lost, present or not. The guarantee (spec 15.1): every span of w slots that begins in a slot in which the user holds
+(w, ε) loses at most ε.
 """
 
 from __future__ import annotations
@@ -24,30 +24,22 @@ class Overspent(NamedTuple):
 class Accountant:
     """Slots are written down when they are released, each once."""
 
-    counted: dict[int, dict[str, Key]] = field(default_factory=dict)
-    charges: dict[int, dict[Key, int]] = field(default_factory=dict)
+    held: dict[int, dict[str, Key]] = field(default_factory=dict)
+    losses: dict[int, dict[str, int]] = field(default_factory=dict)
 
-    def write(self, slot: int, counted: dict[str, Key], charges: dict[Key, int]) -> None:
-        assert slot not in self.counted, f"slot {slot} was released twice"
-        assert not self.counted or slot == max(self.counted) + 1, f"slot {slot} is not the next"
-        self.counted[slot] = counted
-        self.charges[slot] = charges
+    def write(self, slot: int, held: dict[str, Key], losses: dict[str, int]) -> None:
+        assert slot not in self.held, f"slot {slot} was released twice"
+        assert not self.held or slot == max(self.held) + 1, f"slot {slot} is not the next"
+        self.held[slot] = held
+        self.losses[slot] = losses
 
     def overspent(self) -> list[Overspent]:
-        """Every broken promise: user, requirement, the first slot of the span, what it cost."""
-        last = max(self.counted, default=0)
-        users = {user for slot in self.counted.values() for user in slot}
-        found = []
-        for user in sorted(users):
-            held = [self.counted[slot].get(user) for slot in range(1, last + 1)]
-            losses = [0 if key is None else self.charges[slot + 1][key] for slot, key in enumerate(held)]
-            for key in sorted({key for key in held if key is not None}):
-                window, epsilon = key
-                for first in range(1 - window, last):
-                    span = range(max(first, 0), min(first + window, last))
-                    if any(held[slot] == key for slot in span):
-                        spent = sum(losses[slot] for slot in span)
-                        if spent > epsilon:
-                            found.append(Overspent(user, key, span.start + 1, spent))
-                            break
-        return found
+        """Every guarantee that was broken: user, requirement, the first slot of the span, what it cost."""
+        found: dict[tuple[str, Key], Overspent] = {}
+        for first, held in self.held.items():
+            for user, (window, epsilon) in held.items():
+                span = range(first, first + window)
+                spent = sum(self.losses[slot].get(user, 0) for slot in span if slot in self.losses)
+                if spent > epsilon:
+                    found.setdefault((user, (window, epsilon)), Overspent(user, (window, epsilon), first, spent))
+        return list(found.values())

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
+from wevent.core.arrays import IntArray
 from wevent.journal.tables.table_registry import TableRegistry
-from wevent.people.holdout import HoldOut, Restore
+from wevent.people.classes import ClassHistory, Key
+from wevent.people.membership import KeyColumn
+from wevent.people.membership_history import Boundary
+from wevent.people.rosters import Rosters
+
+_find_corners, _begin_boundary = Rosters._find_corners, Boundary.__init__
+
+
+def _forget_tails(self: Rosters, slot: int, in_force: IntArray) -> KeyColumn:
+    return _find_corners(self, slot, in_force[:0])
+
+
+def _begin_without_notes(self: Boundary, *arguments: Any) -> None:
+    _begin_boundary(self, *arguments)
+    self._unregistered = []
+
+
+def _take_the_new_class(self: ClassHistory, slot: int) -> Key | None:
+    return None if self.is_silent(slot) else self.version_at(slot).unregistered
+
 
 BROKEN: dict[str, tuple[Any, str, Any]] = {
-    "a change waits for nothing": (HoldOut, "first_slot", lambda self, key, asked, past, bucket, since: asked),
-    "a restore holds nobody out": (Restore, "doubts", lambda self, bucket: False),
-    "a joiner was no stranger": (HoldOut, "as_stranger", lambda self, slot: []),
-    "strangers change class at once": (HoldOut, "strangers_from", lambda self: 1 if self.reigns[-1].unknown else None),
-    "whom the registry knows is a stranger": (TableRegistry, "apart", lambda self, slot: []),
+    "an earlier requirement is forgotten": (Rosters, "_find_corners", _forget_tails),
+    "a restore leaves nothing in doubt": (ClassHistory, "doubted", lambda self, slot: frozenset()),
+    "a joiner was not unregistered": (Boundary, "__init__", _begin_without_notes),
+    "unregistered users change class at once": (ClassHistory, "unregistered_class", _take_the_new_class),
+    "a known id is unregistered": (TableRegistry, "former_ids", lambda self: []),
 }
-"""One of the product's checks each, disabled: where it is, its name, what stands there instead."""
+"""One of the product's rules each, disabled: where it is, its name, what stands there instead."""
 
-HURT = {  # a life in which people do lose too much; in others most often nothing happens
-    "a change waits for nothing": 0,
-    "a restore holds nobody out": 8,
-    "a joiner was no stranger": 2,
-    "strangers change class at once": 10,
-    "whom the registry knows is a stranger": 1,
+HURT = {  # a life in which users do lose too much; in others most often nothing happens
+    "an earlier requirement is forgotten": 1,
+    "a restore leaves nothing in doubt": 5,
+    "a joiner was not unregistered": 1,
+    "unregistered users change class at once": 18,
+    "a known id is unregistered": 6,
 }

@@ -2,8 +2,9 @@
 
 OBS (Algorithm 1), SM and DC (Algorithm 3), PBD (Algorithm 4) and PBA (Algorithm 5) are written down user by user as
 printed, with the corrections of spec 8 and 12: integer nano-epsilons, the cap of w shares, independent samples for
-dissimilarity and publication, integer noise. BD and BA (Kellaris 2014) are the same with the strictest requirement for
-every user and the threshold Δ/ε. Nothing is imported from wevent, and no two users ever share a number.
+dissimilarity and publication, integer noise. Offers have the order of spec 15.1. BD and BA (Kellaris 2014) are the same
+with the strictest requirement for every user and the threshold Δ/ε. Nothing is imported from wevent, and no two users ever
+share a number.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ class LiteralPublisher:
         offer = self._absorbed() if self.absorbs else self._distributed()
         if offer is None:
             return self._repeat("nullified", probe)
+        offer = self._ordered(offer)
         if not any(offer):
             return self._repeat("repeated", probe)
         threshold, error = self.choose(offer)
@@ -106,6 +108,14 @@ class LiteralPublisher:
         charges = [min(budget, threshold) for budget in offer] if self.refund else offer
         self._charge(probe, charges)
         return LiteralRelease("fresh", self.last_release, probe, charges, threshold)
+
+    def _ordered(self, offer: list[int]) -> list[int]:
+        """Spec 15.1, rule 3: a user is offered at most what everybody with a looser requirement, or the same, is offered."""
+        offered = list(zip(self.users, offer, strict=True))
+        return [
+            min(budget for other, budget in offered if user.window >= other.window and user.nano <= other.nano)
+            for user in self.users
+        ]
 
     def choose(self, budgets: list[int]) -> tuple[int, float]:
         """OBS: try every different positive budget as the threshold; the smallest reporting error wins."""

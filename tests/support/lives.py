@@ -1,6 +1,6 @@
-"""The whole life of a journal, at random: joins, leaves, changes, erasures, strangers, epochs, crashes, restores.
+"""The whole life of a journal, at random: joins, leaves, changes, erasures, unregistered users, versions, crashes, restores.
 
-Everything is done to a real journal file through the library; what people lost is added up by `Accountant`.
+Everything is done to a real journal file through the library; what users lost is added up by `Accountant`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from wevent.counting.roster import Roster
 from wevent.errors import StaleJournal
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.record import Record
+from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
+from wevent.people.classes import find_unregistered_class
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 from wevent.streams.source import SlotCounts
 
 KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))
 WIDER: Key = (40, 10**9)
-UNDECLARED: tuple[Key, ...] = ((7, 8 * 10**8), (11, 5 * 10**9))
+NEW: tuple[Key, ...] = ((25, 10**8), (7, 8 * 10**8), (11, 5 * 10**9), WIDER)
+"""Requirements that a later version may declare."""
 MECHANISMS = ("pbu", "pft", "uniform", "pba", "sample", "pbd", "pft")
 STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
 ENDINGS = ("", "-wal", "-shm", ".lock")
@@ -42,24 +45,34 @@ class Crash(Exception):
 
 
 class LifeSource(QuietSource):
-    """Nobody's events; asks the roster where each id would count."""
+    """Nobody's events; asks the roster where each id would count, and the registry what each id holds."""
 
     def __init__(self, users: list[str]) -> None:
         self.users = users
-        self.counted: dict[int, dict[str, Key]] = {}
+        self.journal: SqliteJournal | None = None
+        self.held: dict[int, dict[str, Key]] = {}
+        self.counted: dict[
+            int, dict[str, tuple[Key, int]]
+        ] = {}  # the class, and how many records of it one user changes
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        assert self.journal is not None
+        held = {member.user: member.key for member in self.journal.registry.members()}
+        unregistered = find_unregistered_class(self.journal.head().epoch.terms)
+        counted = self._where(roster, set(held))
+        if unregistered is not None:  # what is promised to a user who is counted so is twice the budget of the class
+            window, nano = unregistered
+            held |= {user: (window, 2 * nano) for user, (_, times) in counted.items() if times == 2}
         for slot in range(first, first + most):
-            self.counted[slot] = self._where(roster)
+            self.held[slot], self.counted[slot] = held, counted
             yield SlotCounts(slot, Counts(np.zeros((len(roster.population), 2), dtype=np.int64)), {"slot": slot})
 
-    def _where(self, roster: Roster) -> dict[str, Key]:
+    def _where(self, roster: Roster, members: set[str]) -> dict[str, tuple[Key, int]]:
         where = {}
         for user in self.users:
             rows = np.flatnonzero(roster.count([user], [0], 2).matrix[:, 0])
             if len(rows):
-                one = roster.population.classes[int(rows[0])]
-                where[user] = one.window, one.nano
+                where[user] = roster.population.classes[int(rows[0])].key, 1 if user in members else 2
         return where
 
 
@@ -79,11 +92,12 @@ class LifeOutput:
         for record in records:
             line = ndjson_line(record)
             assert self.lines.setdefault(record.slot, line) == line, f"slot {record.slot} went out with other numbers"
-            if record.slot not in self._accountant.counted:
+            if record.slot not in self._accountant.held:
                 totals = (record.probe + record.publication).tolist()
-                classes = [(one.window, one.nano) for one in record.group.population.classes]
-                charges = dict(zip(classes, totals, strict=True))
-                self._accountant.write(record.slot, self._source.counted[record.slot], charges)
+                charges = dict(zip((one.key for one in record.group.population.classes), totals, strict=True))
+                counted = self._source.counted[record.slot]
+                losses = {user: times * charges[key] for user, (key, times) in counted.items()}
+                self._accountant.write(record.slot, self._source.held[record.slot], losses)
 
     def close(self) -> None:
         pass
@@ -124,7 +138,7 @@ class Life:
 
     @property
     def released(self) -> int:
-        return max(self.accountant.counted, default=0)
+        return max(self.accountant.held, default=0)
 
     def live(self, slots: int) -> None:
         while self.released < slots:
@@ -142,9 +156,13 @@ class Life:
 
     def _publish(self, slots: int, at: Any = lambda step: None) -> None:
         with SqliteJournal(self.path, write=True) as journal:
-            settle_stale(journal, None)
-            if journal.head().epoch.terms != self.terms:
-                journal.begin(self.terms)  # stored with its first slot; asked for again if that does not come
+            settle_stale(journal, Stated())
+            refuse_lost_changes(journal)
+            self.source.journal = journal
+            if (
+                journal.head().epoch.terms != self.terms
+            ):  # stored with its first slot; asked for again if that does not come
+                journal.begin(self.terms, changes=self._moves(journal))
             last = journal.head().committed + slots
             batch = int(self.chance.integers(1, 4))
             keep = [None, 60][int(self.chance.integers(2))]
@@ -165,9 +183,16 @@ class Life:
                 self.wishes[user] = key
         journal.registry.ask(changes)
 
+    def _moves(self, journal: SqliteJournal) -> list[Change]:
+        """Whoever holds what a version no longer declares holds something else with it."""
+        held: dict[str, Key | None] = {member.user: member.key for member in journal.registry.members()}
+        held |= {change.user: change.key for change in journal.registry.queued()}
+        moved = {user: self._key() for user, key in held.items() if key is not None and key not in self.terms.declared}
+        self.wishes |= moved
+        return [Change("set", user, key) for user, key in moved.items()]
+
     def _key(self) -> Key:
-        keys = [*KEYS, *UNDECLARED, *([WIDER] if self.terms.widest >= WIDER[0] else [])]
-        return keys[int(self.chance.integers(len(keys)))]
+        return self.terms.declared[int(self.chance.integers(len(self.terms.declared)))]
 
     def _change(self) -> None:
         with SqliteJournal(self.path) as journal:
@@ -196,11 +221,13 @@ class Life:
         return {"mechanism": mechanism, "anchors": anchored, "cycle": (6.0,) if anchored and self.epochs % 2 else ()}
 
     def _epoch(self) -> None:
-        declared = sorted({*self.terms.declared, *([WIDER] if self.chance.random() < 0.3 else [])})
+        """Other settings; some requirements come, and some go."""
+        declared = {*self.terms.declared, *(key for key in NEW if self.chance.random() < 0.2)}
+        declared -= {key for key in self.terms.declared if self.chance.random() < 0.15}
         fields = {
             **self._mechanism(),
             "unknown_users": int(self.chance.choice([0, 2, 20])),
-            "declared": declared if self.chance.random() < 0.7 else sorted({*declared, (25, 10**8)}),
+            "declared": sorted(declared) or sorted(KEYS),
         }
         self.terms = replace(self.terms, **fields)
         self.widest = max(self.widest, self.terms.widest)
@@ -219,6 +246,8 @@ class Life:
             return
         folder = self.backups[-1 - min(int(self.chance.geometric(0.6)) - 1, len(self.backups) - 1)]
         side = self.path.with_name("run.journal.lock")
+        with SqliteJournal(self.path) as journal:
+            versions = hash_versions(journal.epochs())
         for ending in ENDINGS[:3]:
             self.path.with_name("run.journal" + ending).unlink(missing_ok=True)
         shutil.copy(folder / "run.journal", self.path)
@@ -232,27 +261,29 @@ class Life:
             with pytest.raises(StaleJournal):
                 journal.registry.ask([Change("set", "p0", KEYS[0])])
             self.terms = journal.head().epoch.terms
-        self._settle()
-        if self.chance.random() < 0.8:
+            same = hash_versions(journal.epochs()) == versions
+        accepted = self.chance.random() < 0.2
+        self._settle(Stated(None, self.widest, same and self.chance.random() < 0.5, accepted))
+        if not accepted:
             self._import()
         else:
             with SqliteJournal(self.path) as journal:
                 self.wishes = {one.user: one.key for one in journal.registry.members()}
 
-    def _settle(self) -> None:
+    def _settle(self, stated: Stated) -> None:
         through = self.released
         with SqliteJournal(self.path, write=True) as journal:
             try:
-                settle_stale(journal, through, self.widest)
-            except StaleJournal as error:  # the side file knows of a slot that was committed and never went out
+                settle_stale(journal, stated._replace(released_through=through))
+            except StaleJournal as error:  # the side file has a slot that was committed and never went out
                 through = error.facts["released"]
-                settle_stale(journal, through, self.widest)
+                settle_stale(journal, stated._replace(released_through=through))
         for slot in range(self.released + 1, through + 1):
             self.accountant.write(slot, {}, {})  # closed: nobody ever saw it
 
     def _import(self) -> None:
         """The requirements file as it is now: everybody's present wish."""
-        allowed = {user: key for user, key in self.wishes.items() if key[0] <= self.terms.widest}
+        allowed = {user: key for user, key in self.wishes.items() if key in self.terms.declared}
         self.wishes = allowed
         with SqliteJournal(self.path, write=True) as journal:
             wanted = WantedRegistry(list(allowed), list(allowed.values()), self.chance.bytes(16))

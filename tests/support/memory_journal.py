@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import secrets
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tests.support.memory_registry import Evidence, MemoryRegistry, StoredRegistry
+from tests.support.memory_registry import MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
 from wevent.journal.coming import Coming, changes_to_queue
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Writer, no_hook
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Revision, Writer, no_hook
 from wevent.journal.record import Record
-from wevent.journal.terms import Epoch, Terms
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import Restore
+from wevent.journal.terms import Epoch, Terms, hash_versions
+from wevent.people.classes import Restore
 from wevent.people.membership import Change, Changes
 
 _NOTE = 4096
+NOTHING_MARKED = Marked("", 0, "")
 
 
 @dataclass
@@ -30,7 +29,6 @@ class Stored:
     """Everything that a journal stores; a transaction works on a copy of it."""
 
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
-    incarnation: str = field(default_factory=lambda: secrets.token_hex(16))
     registry: StoredRegistry = field(default_factory=StoredRegistry)
     epochs: tuple[Epoch, ...] = ()
     records: dict[int, Record] = field(default_factory=dict)
@@ -43,6 +41,7 @@ class Stored:
     state: tuple[int, bytes] | None = None
     unsafe: tuple[str, ...] = ()
     imported: bytes = b""
+    changes_lost: bool = False
 
     def __post_init__(self) -> None:
         self.links = self.links or {0: hashlib.sha256(self.identity.encode()).digest()}
@@ -55,22 +54,12 @@ class Stored:
         return other
 
 
-class Mark(NamedTuple):
-    """What is known outside the journal."""
-
-    marked: Marked = Marked("", 0, "")
-    incarnation: str = ""
-    epochs: int = 0
-    widest: int = 0
-
-
 @dataclass
 class Place:
     """Where a journal lives: what outlives the process."""
 
     stored: Stored | None = None
-    mark: Mark = field(default_factory=Mark)
-    evidence: Evidence = field(default_factory=Evidence)
+    mark: Marked = NOTHING_MARKED
     note: bytes = b""
     writer: Writer | None = None
 
@@ -92,7 +81,7 @@ class MemoryJournal:
         self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
         self.registry = MemoryRegistry(
-            lambda: self._stored.registry, self._transaction, self._note_changes, lambda: len(self._stored.epochs)
+            lambda: self._stored.registry, self._transaction, self._mark_revision, lambda: len(self._stored.epochs)
         )
         if write:
             place.writer = Writer(1, "memory", "now")
@@ -223,7 +212,7 @@ class MemoryJournal:
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)
         if coming.imported is not None:
-            self._stored.imported = coming.imported
+            self._stored.imported, self._stored.changes_lost = coming.imported, False
             self.registry.file_imported(since)
 
     def epochs(self) -> list[Epoch]:
@@ -238,7 +227,7 @@ class MemoryJournal:
 
     def note_imported(self, digest: bytes) -> None:
         with self._transaction() as stored:
-            stored.imported = digest
+            stored.imported, stored.changes_lost = digest, False
             self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
@@ -260,31 +249,35 @@ class MemoryJournal:
 
     def mark(self, *, forced: bool = False) -> None:
         if self._write:
-            stored, place = self._stored, self._place
-            place.evidence.continue_with(stored.incarnation, stored.registry.revision)
-            marked = Marked(stored.identity, stored.committed, stored.links[stored.committed].hex())
-            place.mark = Mark(marked, stored.incarnation, len(self.epochs()), self._widest())
+            stored = self._stored
+            self._place.mark = Marked(
+                stored.identity,
+                stored.committed,
+                stored.links[stored.committed].hex(),
+                stored.registry.revision,
+                hash_versions(self.epochs(), stored.registry.restores),
+            )
 
     def marked(self) -> Marked:
-        return (self._before if self._write else self._place.mark).marked
+        return self._before if self._write else self._place.mark
 
-    def proof(self, through: int) -> Restore | None:
-        stored, mark = self._stored, self._before
-        if not self._write or mark.marked.committed != through or mark.incarnation != stored.incarnation:
-            return None
-        changed = self._place.evidence.changed_since(stored.incarnation, stored.registry.revision)
-        if changed is None:
-            return None
-        return Restore(through, mark.widest, through, mark.epochs == len(self.epochs()), changed)
-
-    def take_over(self, batch: Batch, restore: Restore | None = None) -> int:
+    def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         with self._transaction() as stored:
             self._append(batch, no_hook)
-            holdout = holdout_of(self.epochs(), self.registry.restores())
-            held = 0 if restore is None else self.registry.hold_out(restore, holdout)
+            if restore is not None:
+                self.registry.store_restore(restore)
+            elif changes_lost:
+                self.registry.advance()
+            stored.changes_lost |= changes_lost
             stored.registry.copied, stored.emitted = False, stored.committed
-            stored.incarnation = secrets.token_hex(16)
-        return held
+
+    @property
+    def changes_lost(self) -> bool:
+        return self._stored.changes_lost
+
+    def accept_lost_changes(self) -> None:
+        with self._transaction() as stored:
+            stored.changes_lost = False
 
     def read_note(self) -> bytes:
         return self._place.note if self._write else b""
@@ -293,10 +286,8 @@ class MemoryJournal:
         if self._write and len(data) <= _NOTE:
             self._place.note = data.ljust(_NOTE)
 
-    def _note_changes(self, buckets: set[int], before: tuple[int, str], after: tuple[int, str]) -> None:
-        evidence = self._place.evidence
-        evidence.continue_with(self._stored.incarnation, before)
-        evidence.tokens[after[0]], evidence.changed[after[0]] = after[1], buckets
+    def _mark_revision(self, revision: Revision) -> None:
+        self._place.mark = self._place.mark._replace(revision=revision)
 
     # The journal itself
 

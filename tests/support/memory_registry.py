@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,10 +13,13 @@ import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import ClassSize, Member, MemberColumns
-from wevent.people.histories import Boundary, Membership, after_restore, current_of, moved
-from wevent.people.holdout import BUCKETS, HoldOut, Key, Restore, bucket_of, erased_id
-from wevent.people.membership import Change, KeyColumn, check_epoch, check_id
+from wevent.journal.contents import Member, Revision
+from wevent.people.classes import ClassHistory, Key, Restore
+from wevent.people.membership import Change, KeyColumn, check_epoch, check_id, erased_id
+from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
+from wevent.people.rosters import MemberColumns, TailColumns
+
+_UNCHANGED = Revision(0, "")
 
 
 @dataclass
@@ -27,7 +32,7 @@ class StoredRegistry:
         queue: changes that wait.
         restores: in slot order.
         copied: whether it is that of a backup.
-        revision: how often memberships have changed, and a random token of that time.
+        revision: state of the registry.
         by_request: the digests of people who joined by request.
     """
 
@@ -36,32 +41,8 @@ class StoredRegistry:
     queue: tuple[Change, ...] = ()
     restores: tuple[Restore, ...] = ()
     copied: bool = False
-    revision: tuple[int, str] = (0, "")
+    revision: Revision = _UNCHANGED
     by_request: frozenset[str] = frozenset()
-
-
-@dataclass
-class Evidence:
-    """Which buckets of ids changed in which revision, kept outside the journal: of one incarnation of it."""
-
-    owner: str = ""
-    tokens: dict[int, str] = field(default_factory=dict)
-    changed: dict[int, set[int]] = field(default_factory=dict)
-
-    def continue_with(self, owner: str, revision: tuple[int, str]) -> None:
-        """Go on with these, or begin anew with a revision."""
-        if self.owner != owner or self.tokens.get(revision[0]) != revision[1]:
-            self.owner, self.tokens, self.changed = owner, dict([revision]), {}
-
-    def changed_since(self, owner: str, revision: tuple[int, str]) -> bytes | None:
-        """A bit per bucket, None if nothing is known of the revision."""
-        if self.owner != owner or self.tokens.get(revision[0]) != revision[1]:
-            return None
-        bits = np.zeros(BUCKETS, dtype=np.bool_)
-        for number, buckets in self.changed.items():
-            if number > revision[0]:
-                bits[sorted(buckets)] = True
-        return np.packbits(bits, bitorder="little").tobytes()
 
 
 class MemoryRegistry:
@@ -70,7 +51,7 @@ class MemoryRegistry:
     Args:
         stored: what is stored now.
         transaction: within it, `stored` may be changed: all of it or nothing.
-        note: told the buckets that change, before anybody can rely on the change.
+        witness: stores a revision outside the journal, before it is committed.
         epochs: how many are stored.
     """
 
@@ -78,11 +59,11 @@ class MemoryRegistry:
         self,
         stored: Callable[[], StoredRegistry],
         transaction: Callable[[], AbstractContextManager[object]],
-        note: Callable[[set[int], tuple[int, str], tuple[int, str]], None],
+        witness: Callable[[Revision], None],
         epochs: Callable[[], int],
     ) -> None:
         self._epochs = epochs
-        self._stored, self._transaction, self._note = stored, transaction, note
+        self._stored, self._transaction, self._witness = stored, transaction, witness
         self.before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
 
     @property
@@ -90,26 +71,25 @@ class MemoryRegistry:
         return self._stored().salt
 
     def members(self) -> list[Member]:
-        return [Member(row.user, row.key, row.level, row.first) for row in self._current()]
+        return [Member(row.user, row.key, row.level, row.first) for row in self._rows() if row.last is None]
 
     def rows(self) -> MemberColumns:
-        rows = sorted(self._current(), key=lambda row: row.user.encode())
-        firsts = np.array([row.first for row in rows], dtype=np.int64)
-        return MemberColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows), firsts)
+        rows = sorted((row for row in self._rows() if row.last is None), key=lambda row: row.user.encode())
+        return MemberColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows))
 
-    def apart(self, slot: int) -> list[str]:
-        counted = {row.user for row in self._current() if row.first <= slot}
-        return [user for user in self._stored().histories if user not in counted]
+    def tails(self, slot: int) -> TailColumns:
+        rows = [row for row in self._rows() if row.in_force_through is not None and row.in_force_through >= slot]
+        lasts = np.array([row.last for row in rows], dtype=np.int64)
+        return TailColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows), lasts)
+
+    def former_ids(self) -> list[str]:
+        return [user for user, rows in self._stored().histories.items() if find_current(rows) is None]
 
     def holds(self, user: str) -> bool:
         wishes = [change for change in self._stored().queue if change.user == user]
         if wishes:
             return wishes[-1].action == "set"
-        return current_of(self._stored().histories.get(user, ())) is not None
-
-    def counts_from(self, user: str) -> int | None:
-        row = current_of(self._stored().histories.get(user, ()))
-        return None if row is None else row.first
+        return find_current(self._stored().histories.get(user, ())) is not None
 
     def remembers(self, user: str) -> bool:
         return user in self._stored().histories
@@ -118,16 +98,12 @@ class MemoryRegistry:
         return (self._history(user) for user in users)
 
     def turnover(self, slot: int) -> int:
-        rows = [row for history in self._stored().histories.values() for row in history]
-        joined = {row.user for row in rows if row.first == slot}
-        left = {row.user for row in rows if row.last == slot - 1}
+        joined = {row.user for row in self._rows() if row.first == slot}
+        left = {row.user for row in self._rows() if row.last == slot - 1 and not row.is_note}
         return len(joined ^ left)
 
-    def sizes(self, slot: int) -> dict[Key, ClassSize]:
-        held: dict[Key, list[bool]] = {}
-        for row in self._current():
-            held.setdefault(row.key, []).append(row.first > slot)
-        return {key: ClassSize(len(waits), sum(waits)) for key, waits in held.items()}
+    def sizes(self) -> dict[Key, int]:
+        return dict(Counter(row.key for row in self._rows() if row.last is None))
 
     def joined_by_request(self) -> frozenset[str]:
         return self._stored().by_request
@@ -159,72 +135,60 @@ class MemoryRegistry:
     def queued(self) -> list[Change]:
         return list(self._stored().queue)
 
-    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
+    def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
         with self._transaction():
             stored = self._stored()
-            self._forget(slot, holdout)
+            for user, rows in list(stored.histories.items()):
+                self._keep({user}, drop_expired(rows, classes, slot))
             limits = [limit for limit in (most, self.before) if limit is not None]
             number = min([len(stored.queue), *limits])
-            boundary, changed = Boundary(holdout, slot, stored.salt), set()
+            boundary, changed = Boundary(classes, slot, stored.salt), False
             for change in stored.queue[:number]:
                 before = self._history(change.user)
-                after = boundary.after(before, change)
-                self._keep(change.user, after)
-                if moved(before, after):
-                    changed.add(bucket_of(change.user, stored.salt))
+                after = boundary.apply(before, change)
+                self._keep({change.user, erased_id(change.user, self.salt)}, after)
+                changed |= after != before
             stored.queue = stored.queue[number:]
             if changed:
-                before_change = self._advance()
-                self._note(changed, before_change, stored.revision)
+                self.advance()
         if self.before is not None:
             self.before -= number
         return number
 
-    def first_forgotten(self, holdout: HoldOut) -> int | None:
-        ends = [row.last for rows in self._stored().histories.values() for row in rows if row.last is not None]
-        return holdout.forgotten_from(min(ends)) if ends else None
+    def next_expiry(self, classes: ClassHistory) -> int | None:
+        ended = [(row.window, row.last) for row in self._rows() if row.last is not None]
+        return min((classes.kept_through(*row) + 1 for row in ended), default=None)
 
     def restores(self) -> tuple[Restore, ...]:
         return self._stored().restores
 
+    def revision(self) -> Revision:
+        return self._stored().revision
+
     def check(self) -> None:
         assert all(rows for rows in self._stored().histories.values())
 
-    def hold_out(self, restore: Restore, holdout: HoldOut) -> int:
-        """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction."""
-        stored, held = self._stored(), 0
-        self._forget(restore.slot + 1, holdout)
-        for row in list(self._current()):
-            before = self._history(row.user)
-            after = after_restore(before, restore, stored.salt)
-            held += moved(before, after)
-            self._keep(row.user, after)
-        stored.restores += (restore,)
-        self._advance()
-        return held
+    def store_restore(self, restore: Restore) -> None:
+        """Store what slots released elsewhere leave in doubt. Inside a transaction."""
+        self._stored().restores += (restore,)
+        self.advance()
 
-    def _current(self) -> Iterator[Membership]:
-        return (row for rows in self._stored().histories.values() for row in rows if row.last is None)
+    def _rows(self) -> Iterator[Membership]:
+        return (row for rows in self._stored().histories.values() for row in rows)
 
     def _history(self, user: str) -> list[Membership]:
         histories = self._stored().histories
         return [*histories.get(user, ()), *histories.get(erased_id(user, self.salt), ())]
 
-    def _keep(self, user: str, rows: Iterable[Membership]) -> None:
-        rows, histories = list(rows), self._stored().histories
-        for name in (user, erased_id(user, self.salt)):
-            histories[name] = tuple(row for row in rows if row.user == name)
-            if not histories[name]:
-                del histories[name]
+    def _keep(self, users: set[str], rows: list[Membership]) -> None:
+        histories = self._stored().histories
+        for user in users:
+            histories[user] = tuple(row for row in rows if row.user == user)
+            if not histories[user]:
+                del histories[user]
 
-    def _forget(self, slot: int, holdout: HoldOut) -> None:
-        end, histories = holdout.forgotten_through(slot), self._stored().histories
-        for name, rows in list(histories.items()):
-            histories[name] = tuple(row for row in rows if row.last is None or row.last > end)
-            if not histories[name]:
-                del histories[name]
-
-    def _advance(self) -> tuple[int, str]:
+    def advance(self) -> None:
         stored = self._stored()
-        before, stored.revision = stored.revision, (stored.revision[0] + 1, secrets.token_hex(8))
-        return before
+        state = f"{stored.revision} {sorted(stored.histories.items())} {stored.restores}"
+        stored.revision = Revision(stored.revision.number + 1, hashlib.sha256(state.encode()).hexdigest())
+        self._witness(stored.revision)

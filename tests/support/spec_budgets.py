@@ -1,4 +1,4 @@
-"""What spec 8 says every mechanism spends, re-computed slot by slot in plain integers.
+"""What spec 8 says every mechanism spends, in the order of spec 15.1, re-computed slot by slot in plain integers.
 
 Independent of wevent: dictionaries of charges by slot, sums over slot ranges written as in the spec, no ledger. Given
 the adversary's wish it also predicts the outcome, so a test compares charges *and* outcomes of every slot.
@@ -25,6 +25,14 @@ def share(requirement: RequirementKey) -> int:
     """ε // (2·w)."""
     window, nano = requirement
     return nano // (2 * window)
+
+
+def ordered(offers: Offers) -> Offers:
+    """Rule 3 of spec 15.1: a class is offered at most what every class is offered that it is at least as strict as."""
+    return {
+        (window, nano): min(offer for (wide, much), offer in offers.items() if window >= wide and nano <= much)
+        for window, nano in offers
+    }
 
 
 class Rule(Protocol):
@@ -161,7 +169,7 @@ class SpecBudgets:
         outcome, charges = "repeated", dict.fromkeys(spenders, 0)
         if offers is None:
             outcome = "nullified"
-        elif any(offers.values()) and (publish or not self.probes):
+        elif any((offers := ordered(offers)).values()) and (publish or not self.probes):
             outcome = "fresh"
             charges = {one: min(offer, threshold) if self.refund else offer for one, offer in offers.items()}
             self.rule.published(slot, charges)

@@ -24,10 +24,12 @@ from tests.support.streams import DAY, ScriptedInbox, Wall, settings
 from tests.support.synthetic import QuietSource, make_journal, make_terms
 from tests.zoo.bug import Persistence, Subject, replaced
 from wevent.auditing import audit_journal
+from wevent.core.requirements import Population, Requirement
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal
 from wevent.outputs import KeptOutput
+from wevent.people.classes import find_corner
 from wevent.people.membership import Change
 from wevent.publishing import loop
 from wevent.publishing.due import DueMoments
@@ -85,11 +87,13 @@ def journal(subject: Subject, looking: Persistence, seed: int) -> Seen:
     assert subject.population is not None
     script = subject.script if subject.aided else "".join(Random(seed).choices("ps", k=UNAIDED * bool(subject.script)))
     noise = _Decided(script) if script else None
-    publisher = subject.challenged.make(subject.population, CELLS, noise)
+    keys = [one.key for one in subject.population.classes]
+    corner = Requirement.from_nano(*find_corner(keys))
+    live = Population({corner: 0, **dict(subject.population.items())})
+    publisher = subject.challenged.make(live, CELLS, noise)
     with _folder() as folder:
         path = folder / "run.journal"
         with SqliteJournal(path, write=True) as written:
-            keys = sorted((one.window, one.nano) for one in subject.population.classes)
             written.begin(make_terms(mechanism="pbd", cells=CELLS, declared=keys))
             for one, size in subject.population.items():
                 written.registry.ask(Change("set", f"{one}{user}", (one.window, one.nano)) for user in range(size))

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.broken_lives import BROKEN
 from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.journal.contents import Batch
-from wevent.people.histories import Boundary
+from wevent.people.membership_history import Boundary
 from wevent.publishing import staleness
 from wevent.publishing.loop import Publication
 
@@ -24,13 +24,13 @@ def _emitted_first() -> Undone:
 
 
 def _left_and_forgotten() -> Undone:
-    """Who leaves is forgotten, and comes back as somebody new."""
-    after = Boundary.after
+    """The rows of a user who leaves are deleted."""
+    apply = Boundary.apply
 
-    def forgetting(self: Boundary, history: Any, change: Any) -> Any:
-        return [] if change.action == "remove" else after(self, history, change)
+    def forget(self: Boundary, history: Any, change: Any) -> Any:
+        return [] if change.action == "remove" else apply(self, history, change)
 
-    return together((Boundary, "after", forgetting))
+    return together((Boundary, "apply", forget))
 
 
 def _nothing_elsewhere(journal: Any, through: int) -> Batch:
@@ -60,9 +60,9 @@ LIVING = (
     ),
     _bug(
         "stale backup resumed, memberships forgotten",
-        "What was released after the backup is charged, but who joined or changed after it goes on as before it.",
-        "▲ of section 10 of the specification; a repair (`tests/mutants`: restore)",
-        together(BROKEN["a restore holds nobody out"]),
+        "Slots released after the backup are charged, but users who changed after it are counted as before it.",
+        "section 15 of the specification: a restore leaves every class in doubt (`tests/mutants`: restore)",
+        together(BROKEN["a restore leaves nothing in doubt"]),
         (0, 8),
         "journal",
         "lives",
@@ -76,21 +76,21 @@ LIVING = (
         "lives",
     ),
     _bug(
-        "hold-out skipped by leave-and-rejoin",
-        "Who leaves is deleted; who comes back with another requirement counts at once.",
-        "▲ of section 10 of the specification: memberships are kept after leaving",
+        "earlier choice dropped by leave-and-rejoin",
+        "The rows of a user who leaves are deleted. The user rejoins with a looser requirement and is counted in its class.",
+        "section 15 of the specification: a requirement stays in force for one window after leaving",
         _left_and_forgotten(),
-        (3,),
-        "lives",
+        (0,),
         "journal",
+        "lives",
     ),
     _bug(
-        "strangers who were members",
-        "A member who left, or waits, is counted as a stranger meanwhile.",
-        "▲ of section 10 of the specification; a repair (`tests/mutants`: strangers)",
-        together(BROKEN["whom the registry knows is a stranger"]),
-        (13,),
-        "lives",
+        "unregistered users who were members",
+        "A user who left is counted as an unregistered user while the earlier requirement is in force.",
+        "section 15 of the specification; a repair (`tests/mutants`: unregistered users)",
+        together(BROKEN["a known id is unregistered"]),
+        (6, 0),
         "journal",
+        "lives",
     ),
 )

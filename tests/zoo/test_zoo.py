@@ -19,9 +19,8 @@ BROKEN = Persistence(rounds=20)
 """A number, no time: on a busy machine it takes longer and finds the same. It ends with the first that is found.
 
 Audits that compute or compare find what they find, here within two rounds: nothing is left to chance. (Tables, which show
-one bug in a tenth of a second, have six seconds of their own.) Noise in lives is chance. The first of them is one that was
-chosen: 60 of 60 showed their bug, 12 for each that was chosen; of others about every second does where a bug is rarest (6 of
-12). So all 20 miss a bug with a probability of about 2^-20.
+one bug in a tenth of a second, have six seconds of their own.) Noise in lives is chance. The first life is one that was
+chosen. Of other lives about every second one shows its bug where a bug is rarest (4 of 8), so all 20 rarely miss one.
 """
 HEALTHY = Persistence(seconds=0.5)
 PAGE = Path(__file__).parents[2] / "docs/results/zoo.md"

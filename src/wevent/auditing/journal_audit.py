@@ -7,6 +7,7 @@ the ledger, the publisher or the journal.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import struct
@@ -19,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wevent.auditing.memberships import EpochRow, JournalRows, RestoreRow, Row, Run, check_memberships, unknown_key
+from wevent.auditing.memberships import JournalRows, RestoreRow, Run, Version, check_memberships, find_unordered
 from wevent.auditing.opened_journal import OpenedJournal, opened_database, opened_file
 from wevent.auditing.outside_mark import OutsideMarks, look_outside
 from wevent.auditing.window_sums import NANO, WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, journal_place
 
+_Array = npt.NDArray[np.int64]
 _PUBLISHED, _ELSEWHERE, _KINDS = 0, 3, 4
 _HEAD = struct.Struct("<QBqdQ")
 _STRETCH = 16384  # slots that are added up at once
@@ -34,6 +36,8 @@ _SLOTS = (
     "SELECT slots.slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown, link, data"
     " FROM slots LEFT JOIN histograms ON histograms.slot = slots.slot AND slots.shown = slots.slot ORDER BY slots.slot"
 )
+_MEMBERS = 'SELECT "user", "window", nano, level, first, last FROM members'
+_ERASED = ("erased:", "erased;")  # ids from the first to before the second are digests
 _PINNED = ("stream", "origin_us", "length_us", "neighbours", "max_cells_per_user")
 
 
@@ -111,13 +115,12 @@ class _Audit:
         self._database, self._outside = database, outside
         self._report = Report()
         self._sums: dict[tuple[int, int], WindowSums] = {}
-        self._stretch: list[npt.NDArray[np.int64]] = []
-        self._stretch_first = 0
+        self._stretch: list[tuple[_Array, _Array]] = []  # charges of the probe and of the publication
+        self._stretch_first, self._stretch_elsewhere = 0, False
         self._group: tuple[int, list[tuple[int, int]], bytes] = (0, [], b"")
-        self._complete: tuple[Any, bool] = (None, False)
         self._runs: list[Run] = []
         self._run: tuple[tuple[int, int], bool] = ((0, 0), False)
-        self._population: list[list[int]] = []
+        self._population: dict[str, Any] = {}
 
     def run(self) -> Report:
         database = self._database
@@ -166,36 +169,21 @@ class _Audit:
                 self._add(own.committed, f"another release of it is noted in {self._outside.place}: two copies went on")
 
     def _check_people(self, committed: int) -> None:
-        """Every membership history."""
+        """Check the rows of users, and the classes and sizes of every slot against them."""
         database = self._database
         facts: dict[str, Any] = dict(database.rows("SELECT name, value FROM facts"))
-        epochs = [
-            EpochRow(
-                first,
-                max(window for window, _ in terms["declared"]),
-                unknown_key(*_strangers(terms)),
-                _number(terms),
-                terms["neighbours"] != "replace",
-            )
-            for first, terms in self._epochs
-        ]
         journal = JournalRows(
-            [
-                Row(*row)
-                for row in database.rows('SELECT "user", "window", nano, level, since, first, last FROM members')
-            ],
-            [
-                RestoreRow(*row)
-                for row in database.rows(
-                    "SELECT slot, widest, proven, same_epoch, charged, changed FROM restores ORDER BY slot"
-                )
-            ],
-            epochs,
+            itertools.chain(
+                database.rows(f'{_MEMBERS} WHERE "user" >= ? AND "user" < ? ORDER BY "user"', _ERASED),
+                database.rows(f'{_MEMBERS} WHERE "user" < ? OR "user" >= ? ORDER BY "user"', _ERASED),
+            ),
+            [RestoreRow(*row) for row in database.rows("SELECT slot, silent_through, doubted FROM restores")],
+            [Version.from_terms(first, terms) for first, terms in self._versions],
             self._runs,
             facts["salt"],
             facts["registry"],
             committed,
-            int(facts["registry_from"]),
+            int(facts.get("complete_from", 1)),
         )
         check_memberships(journal, self._add)
 
@@ -211,11 +199,11 @@ class _Audit:
         self._run = group, elsewhere
         self._runs.append(Run(slot, slot, self._population, elsewhere))
 
-    def _check_epochs(self) -> dict[int, tuple[bytes, frozenset[tuple[int, int]]]]:
-        """Settings: pinned ones never change, declared classes are legal. Returns digest and classes of each."""
-        epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]] = {}
+    def _check_epochs(self) -> dict[int, bytes]:
+        """Settings: pinned ones never change, declared classes are legal. Returns the digest of each."""
+        epochs: dict[int, bytes] = {}
         pinned: list[Any] | None = None
-        self._epochs: list[tuple[int, Any]] = []
+        self._versions: list[tuple[int, Any]] = []
         for number, first, text in self._database.rows("SELECT number, first, terms FROM epochs ORDER BY number"):
             terms = json.loads(text)
             found = [terms[name] for name in _PINNED]
@@ -225,13 +213,11 @@ class _Audit:
             declared = frozenset((window, nano) for window, nano in terms["declared"])
             if not declared or any(not 2 * window <= nano <= 50 * NANO for window, nano in declared):
                 self._add(first, f"epoch {number} declares a class that no promise can be built on")
-            self._epochs.append((first, terms))
-            epochs[number] = hashlib.sha256(text.encode()).digest(), declared
+            self._versions.append((first, terms))
+            epochs[number] = hashlib.sha256(text.encode()).digest()
         return epochs
 
-    def _check_slots(
-        self, epochs: dict[int, tuple[bytes, frozenset[tuple[int, int]]]], first: int, link: bytes
-    ) -> tuple[int, bytes]:
+    def _check_slots(self, epochs: dict[int, bytes], first: int, link: bytes) -> tuple[int, bytes]:
         """Every slot once and in order, every link of the chain, every charge. Returns the last slot and its link."""
         expected = first
         for row in self._database.rows(_SLOTS):
@@ -244,10 +230,7 @@ class _Audit:
             self._follow(slot, (group, epoch), kind == _ELSEWHERE)
             first_part = _charges(self._database, probe, len(self._group[1]))
             second_part = _charges(self._database, publication, len(self._group[1]))
-            digest, declared = epochs.get(epoch, (b"", frozenset()))
             self._check_slot(slot, kind, shown, (first_part, second_part))
-            if not self._has_all(declared):
-                self._add(slot, "a declared class is missing")
             head = _HEAD.pack(
                 slot,
                 kind,
@@ -255,12 +238,13 @@ class _Audit:
                 math.nan if dissimilarity is None else dissimilarity,
                 shown,
             )
+            digest = epochs.get(epoch, b"")
             parts = link, digest, self._group[2], head, first_part.raw, second_part.raw, _stored_bytes(own)
             link = hashlib.sha256(b"".join(parts)).digest()
             if link != stored:
                 self._add(slot, "the hash chain is broken: what is stored is not what was committed")
                 link = stored
-            self._collect(slot, first_part.values + second_part.values)
+            self._collect(slot, (first_part.values, second_part.values), kind == _ELSEWHERE)
         self._close_stretch()
         self._report.slots = expected - first
         return expected - 1, link
@@ -273,27 +257,25 @@ class _Audit:
         if charges[0].negative or charges[1].negative:
             self._add(slot, "a charge is negative")
 
-    def _has_all(self, declared: frozenset[tuple[int, int]]) -> bool:
-        """Whether every declared class is in the population in force; looked up once per population and epoch."""
-        key = self._group[0], declared
-        if self._complete[0] != key:
-            self._complete = key, declared <= set(self._group[1])
-        return self._complete[1]
-
-    def _collect(self, slot: int, totals: npt.NDArray[np.int64]) -> None:
-        if self._stretch and slot != self._stretch_first + len(self._stretch):
+    def _collect(self, slot: int, charges: tuple[_Array, _Array], elsewhere: bool) -> None:
+        if (slot, elsewhere) != (self._stretch_first + len(self._stretch), self._stretch_elsewhere):
             self._close_stretch()
         if not self._stretch:
-            self._stretch_first = slot
-        self._stretch.append(totals)
+            self._stretch_first, self._stretch_elsewhere = slot, elsewhere
+        self._stretch.append(charges)
         if len(self._stretch) == _STRETCH:
             self._close_stretch()
 
     def _close_stretch(self) -> None:
-        """Add up the collected slots, class by class."""
+        """Add up the collected slots, class by class, and compare classes."""
         if not self._stretch:
             return
-        matrix = np.maximum(np.stack(self._stretch), 0)
+        probes, publications = (np.stack(part) for part in zip(*self._stretch, strict=True))
+        if not self._stretch_elsewhere:
+            for row, key in find_unordered(self._group[1], probes, publications):
+                problem = "a class was charged more than a looser one"
+                self._add(self._stretch_first + row, problem, window=key[0], epsilon=key[1] / NANO)
+        matrix = np.maximum(probes + publications, 0)
         for column, key in enumerate(self._group[1]):
             sums = self._sums.setdefault(key, WindowSums(*key))
             for over in sums.feed(self._stretch_first, np.ascontiguousarray(matrix[:, column])):
@@ -311,8 +293,8 @@ class _Audit:
         """Another population is in force from this slot on."""
         self._close_stretch()
         data = _stored_bytes(_row(self._database, "SELECT data FROM populations WHERE id = ?", (group,))[0])
-        self._population = json.loads(data)["classes"]
-        rows = [(window, nano) for window, nano, *_ in self._population]
+        self._population = json.loads(data)
+        rows = [(window, nano) for window, nano, *_ in self._population["classes"]]
         if rows != sorted(set(rows)):
             self._add(slot, "the classes are not in order")
         self._group = group, rows, hashlib.sha256(data).digest()
@@ -320,14 +302,6 @@ class _Audit:
     def _add(self, slot: int, problem: str, **facts: Any) -> None:
         if len(self._report.violations) < _MOST:
             self._report.violations.append({"slot": slot, "problem": problem, **facts})
-
-
-def _strangers(terms: Any) -> tuple[list[tuple[int, int]], int, str]:
-    return [(window, nano) for window, nano in terms["declared"]], _number(terms), terms["neighbours"]
-
-
-def _number(terms: Any) -> int:
-    return int(terms.get("unknown_users", 0))
 
 
 def _row(database: OpenedJournal, query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
@@ -344,7 +318,7 @@ def _stored_bytes(value: Any) -> bytes:
 class _Charges(NamedTuple):
     """What one slot charges for one purpose."""
 
-    values: npt.NDArray[np.int64]
+    values: _Array
     raw: bytes
     some: bool
     negative: bool

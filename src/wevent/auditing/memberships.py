@@ -1,341 +1,361 @@
-"""Who was counted when: every membership history of a journal against the hold-out rule, by code of its own (spec 10).
+"""Independent check of memberships: rows of users against the classes, sizes and charges of every slot (spec 15.5).
 
-Independent on purpose: it reads the tables as documented and shares nothing with the registry or its rules. Histories
-are forgotten after the widest window, so an audit sees those of that many slots; run it at least that often.
+The module reads tables and shares no code with the registry or its rules. Rows that are no longer in force are
+dropped. From slot `complete_from` on no row is missing, and sizes are compared exactly. In earlier slots the remaining rows
+give lower bounds. So run the check at least once per window.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from wevent.auditing.window_sums import NANO
 
 Key = tuple[int, int]
 Add = Callable[..., None]
+Row = tuple[str, int, int, str | None, int, int | None]
+"""User, window, nano-epsilons, level, first and last slot, as stored."""
+Path = tuple[tuple[int, int, int, int], ...]
+"""Window, nano-epsilons, first and last slot of every row of a user."""
+State = tuple[frozenset[Key], Key | None]
+"""Requirements in force for a user, and the one that the user holds. None: a known id that is no member."""
 
 _EVER = 1 << 62
+_FORMER: State = frozenset(), None
 
 
-class EpochRow(NamedTuple):
-    """Terms in force from a slot on, as far as memberships go.
-
-    Attributes:
-        first: the slot.
-        widest: the widest declared window.
-        unknown: the class of strangers, None if they do not count.
-        strangers: how many of them may.
-        halved: whether that class has half of what strangers are promised.
-    """
+class Version(NamedTuple):
+    """Classes of a configuration version, its class of unregistered users, and how many of them a slot counts."""
 
     first: int
-    widest: int
-    unknown: Key | None
-    strangers: int
-    halved: bool
+    declared: frozenset[Key]
+    unregistered: Key | None
+    limit: int
 
+    @classmethod
+    def from_terms(cls, first: int, terms: Any) -> Version:
+        """Read stored settings."""
+        declared = frozenset((window, nano) for window, nano in terms["declared"])
+        limit, (window, nano) = int(terms.get("unknown_users", 0)), _corner(declared)
+        unregistered = (window, nano if terms["neighbours"] == "replace" else nano // 2) if limit else None
+        return cls(first, declared, unregistered, limit)
 
-class Run(NamedTuple):
-    """Consecutive slots with one population: [window, nano-epsilons, size] each, with a fourth number for strangers."""
-
-    first: int
-    last: int
-    population: list[list[int]]
-    elsewhere: bool
+    @property
+    def classes(self) -> frozenset[Key]:
+        """Declared classes and that of unregistered users."""
+        return self.declared | ({self.unregistered} if self.unregistered else set())
 
 
 class RestoreRow(NamedTuple):
-    """Slots up to `slot` were released elsewhere; `changed` has a bit per bucket of ids, None: nothing is proven."""
+    """Slots through `slot` were released elsewhere; `doubted` is a JSON list of requirements, as stored."""
 
     slot: int
-    widest: int
-    proven: int
-    same_epoch: int
-    charged: str
-    changed: bytes | None
+    silent_through: int
+    doubted: str
 
-    def doubts(self, bucket: int) -> bool:
-        """Whether a membership there is not proven."""
-        if self.changed is None or self.proven != self.slot:
-            return True
-        return bool(self.changed[bucket // 8] >> bucket % 8 & 1)
+    @property
+    def keys(self) -> frozenset[Key]:
+        """Requirements in doubt."""
+        return frozenset((window, nano) for window, nano in json.loads(self.doubted))
 
 
-class Row(NamedTuple):
-    """A stored membership."""
+class Run(NamedTuple):
+    """Consecutive slots with one stored population."""
 
-    user: str
-    window: int
-    nano: int
-    level: str | None
-    since: int
     first: int
-    last: int | None
-
-    @property
-    def key(self) -> Key:
-        """The requirement."""
-        return self.window, self.nano
-
-    @property
-    def end(self) -> int:
-        """The last slot it counts in."""
-        return _EVER if self.last is None else self.last
-
-    @property
-    def is_membership(self) -> bool:
-        """Not only a note that the id may have been a stranger until the registry learnt of it."""
-        return self.last is None or self.since <= self.last
+    last: int
+    population: dict[str, Any]
+    elsewhere: bool
 
 
 class JournalRows(NamedTuple):
-    """What a journal says about people, as its tables have it."""
+    """Tables of a journal.
 
-    rows: list[Row]
+    Attributes:
+        rows: rows of users. Rows of one id are adjacent, and erased ids come first.
+        stored: digest of the registry.
+        complete_from: slot at whose boundary rows were last dropped: no row that is in force from there on is missing.
+    """
+
+    rows: Iterable[Row]
     restores: list[RestoreRow]
-    epochs: list[EpochRow]
+    versions: list[Version]
     runs: list[Run]
     salt: bytes
     stored: bytes
     committed: int
-    ruled_from: int
-
-    @property
-    def widest(self) -> int:
-        """The widest window ever declared."""
-        return max(epoch.widest for epoch in self.epochs)
+    complete_from: int
 
 
 def check_memberships(journal: JournalRows, add: Add) -> None:
-    """Report every membership that the rules forbid: `add(slot, problem, **facts)`."""
-    if _sum_of(journal) != journal.stored:
+    """Report everything that the rules forbid: `add(slot, problem, **facts)`."""
+    paths, digest = _read_paths(journal)
+    if digest != journal.stored:
         add(journal.committed, "the registry does not add up: a membership is not what was stored")
-    restores, people = list(_restores(journal)), list(_people(journal))
-    for person in people:
-        _check_person(journal, person, restores, add)
-    _check_sizes(journal, add)
-    _check_strangers(journal, restores, add)
-    if any(len(row) > 3 for run in journal.runs for row in run.population):
-        _check_barred(journal, people, add)
+    rules = _Rules(journal.versions, journal.restores)
+    for restore in journal.restores:
+        if restore.keys and not rules.version(restore.slot).classes <= restore.keys:
+            add(restore.slot, "a restore leaves out a requirement that users may have held in slots released elsewhere")
+    for path in paths:
+        _check_path(journal, rules, path, add)
+    _Sweep(journal, rules, paths, add).run()
 
 
-def unknown_key(declared: Iterable[Key], number: int, neighbours: str) -> Key | None:
-    """The class of strangers: widest window, smallest epsilon, under add_remove half of it."""
-    keys = list(declared)
-    nano = min(nano for _, nano in keys)
-    return (max(window for window, _ in keys), nano if neighbours == "replace" else nano // 2) if number else None
+def find_unordered(
+    keys: list[Key], probes: npt.NDArray[np.int64], publications: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, Key]]:
+    """Yield the first row in which a class was charged more than a looser one, for each such pair, and the class.
+
+    Rows are slots, columns are classes.
+    """
+    for one, strict in enumerate(keys):
+        for other, loose in enumerate(keys):
+            if one != other and _is_as_strict(strict, loose):
+                wrong = (probes[:, one] > probes[:, other]) | (publications[:, one] > publications[:, other])
+                if wrong.any():
+                    yield int(wrong.argmax()), strict
 
 
-def _sum_of(journal: JournalRows) -> bytes:
-    """What the rows add up to: keyed digests, summed in four lanes of 64 bits that wrap."""
-    texts = []
-    for user, window, nano, level, since, first, last in journal.rows:
-        words = "-1," if level is None else f"{len(level)},{level}"
-        texts.append(f"{window},{nano},{since},{first},{-1 if last is None else last},{words}{user}".encode())
-    for slot, widest, proven, same_epoch, charged, changed in journal.restores:
-        text = f"restore,{slot},{widest},{proven},{same_epoch},{charged}".encode()
-        texts.append(text + (b"-" if changed is None else b"+" + changed))
-    digests = b"".join(_keyed(text, journal.salt, 32) for text in texts)
-    return bytes(np.frombuffer(digests, dtype="<u8").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tobytes())
+def _is_as_strict(one: Key, other: Key) -> bool:
+    return one[0] >= other[0] and one[1] <= other[1]
 
 
-def _keyed(text: bytes, salt: bytes, size: int) -> bytes:
-    return hashlib.blake2b(text, key=salt[:64], digest_size=size).digest()
+def _corner(keys: Iterable[Key]) -> Key:
+    windows, nanos = zip(*keys, strict=True)
+    return max(windows), min(nanos)
 
 
-def _restores(journal: JournalRows) -> Iterator[tuple[RestoreRow, frozenset[Key]]]:
-    """Every stretch of slots released elsewhere: what is known of it, and the classes that were charged for it."""
-    known = {restore.slot: restore for restore in journal.restores}
-    for place, run in enumerate(journal.runs):
-        following = journal.runs[place + 1 : place + 2]
-        if run.elsewhere and not any(later.elsewhere for later in following) and run.last >= journal.ruled_from:
-            charged = frozenset((row[0], row[1]) for row in run.population)
-            yield known.pop(run.last, RestoreRow(run.last, journal.widest, 0, 0, "[]", None)), charged
-    for restore in known.values():
-        yield restore, frozenset()
+@lru_cache(maxsize=1 << 14)
+def _counting_class(required: frozenset[Key], live: frozenset[Key]) -> Key | None:
+    """Return the loosest of these classes that is at least as strict as all requirements."""
+    corner = _corner(required)
+    fitting = (key for key in live if _is_as_strict(key, corner))
+    return max(fitting, key=lambda key: (Fraction(key[1], key[0]), key[1], -key[0]), default=None)
 
 
-def _people(journal: JournalRows) -> Iterator[tuple[int, list[Row]]]:
-    """The rows of every id with its bucket; an erased id and the same one registered again are one person."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for row in journal.rows:
-        name = row.user if row.user.startswith("erased:") else _digest_name(row.user, journal.salt)
-        rows[name].append(row)
-    for name, own in rows.items():
-        yield int(name[7:11], 16), sorted(own, key=lambda row: (row.first, row.end))
+class _Rules(NamedTuple):
+    """Classes that follow from versions and restores."""
+
+    versions: list[Version]
+    restores: list[RestoreRow]
+
+    def version(self, slot: int) -> Version:
+        return next((one for one in reversed(self.versions) if one.first <= slot), self.versions[0])
+
+    def live(self, slot: int) -> frozenset[Key]:
+        live = set(self.version(slot).classes)
+        for before, after in pairwise(self.versions):
+            dropped = before.classes - after.classes
+            live |= {key for key in dropped if after.first <= slot <= after.first + key[0] - 1}
+        return frozenset(live | {_corner(live)})
+
+    def doubted(self, slot: int) -> frozenset[Key]:
+        return frozenset(key for one in self.restores for key in one.keys if one.slot < slot <= one.slot + key[0] - 1)
+
+    def is_silent(self, slot: int) -> bool:
+        return any(one.slot < slot <= one.silent_through for one in self.restores)
+
+    def unregistered(self, slot: int) -> Key | None:
+        """Return the class that unregistered users are counted in."""
+        own, live = self.version(slot).unregistered, self.live(slot)
+        widest = _corner(live)[0]
+        doubted = any(one.keys and one.slot < slot <= one.slot + widest - 1 for one in self.restores)
+        if own is None or doubted or self.is_silent(slot):
+            return None
+        return _counting_class(frozenset({own, *self.unregistered_before(slot)}), live)
+
+    def unregistered_before(self, slot: int) -> dict[Key, int]:
+        """Return the classes in force in which an id may have been counted as unregistered, each with its last slot."""
+        last: dict[Key, int] = {}
+        for version, end in zip(self.versions, [one.first - 1 for one in self.versions[1:]] + [_EVER], strict=True):
+            if version.unregistered and version.first < slot:
+                last[version.unregistered] = min(end, slot - 1)
+        return {key: end for key, end in last.items() if slot <= end + key[0] - 1}
+
+    def widest(self, slot: int) -> int:
+        """Return for how many slots an id that left in a slot is kept at least, for any window of the id."""
+        past = [one for one in self.versions if one.first <= slot]
+        return max((key[0] for one in past for key in one.classes), default=1) if any(one.limit for one in past) else 1
+
+    def changes(self) -> set[int]:
+        """Return the slots in which classes may change."""
+        starts = [one.first for one in self.versions] + [one.slot + 1 for one in self.restores]
+        keys = frozenset[Key]().union(*(one.classes for one in self.versions), *(one.keys for one in self.restores))
+        ends = {start + window - less for start in starts for window, _ in {*keys, (1, 0)} for less in (0, 1)}
+        return ends | {one.silent_through + 1 for one in self.restores}
 
 
-def _digest_name(user: str, salt: bytes) -> str:
-    return "erased:" + _keyed(user.encode(), salt, 20).hex()
+def _read_paths(journal: JournalRows) -> tuple[Counter[Path], bytes]:
+    """Return how many users have which path, and the digest of all rows. An id and its digest are one user."""
+    digests, keyed = bytearray(), hashlib.blake2b(key=journal.salt[:64], digest_size=32)
 
+    def digest(text: str) -> None:
+        one = keyed.copy()
+        one.update(text.encode())
+        digests.extend(one.digest())
 
-def _check_person(
-    journal: JournalRows, person: tuple[int, list[Row]], restores: Sequence[tuple[RestoreRow, frozenset[Key]]], add: Add
-) -> None:
-    bucket, rows = person
-    held = [row for row in rows if row.is_membership]
-    for place, later in enumerate(held):
-        for earlier in held[:place]:
-            least = 1 if earlier.key == later.key else max(earlier.window, later.window)
-            if later.first - earlier.end < least:
-                _report(add, later, "someone was counted too soon after holding another requirement")
-        if later.since >= journal.ruled_from:
-            _check_join(journal, later, add)
-        for event in restores:
-            _check_restore(later, held, bucket, event, add)
-
-
-def _check_join(journal: JournalRows, row: Row, add: Add) -> None:
-    """Before the registry knew the id it may have been a stranger."""
-    for unknown, last in _as_stranger(journal.epochs, row.since):
-        same = unknown == row.key and not any(epoch.halved for epoch in journal.epochs)
-        if not same and row.first - last < max(unknown[0], row.window):
-            _report(add, row, "someone who may have been a stranger was counted too soon after joining")
-            break
-    if row.first < _opening(journal.epochs, row.window):
-        _report(add, row, "a window wider than histories were kept for was used too soon")
-
-
-def _check_restore(row: Row, held: list[Row], bucket: int, event: tuple[RestoreRow, frozenset[Key]], add: Add) -> None:
-    restore, charged = event
-    doubtful = restore.doubts(bucket) or (row.since > restore.slot and not restore.same_epoch)
-    until = restore.slot + max(restore.widest, row.window)
-    if doubtful and row.end > restore.slot and row.first < until:
-        _report(
-            add, row, "a membership that is not proven for slots released elsewhere was counted too soon after them"
-        )
-        return
-    uncharged = bool(charged) and row.key not in charged
-    soon = row.end > restore.slot and row.first < restore.slot + row.window
-    if (
-        uncharged
-        and soon
-        and any(earlier.key == row.key and earlier.first <= restore.slot <= earlier.end for earlier in held)
-    ):
-        _report(add, row, "a class that was not charged for slots released elsewhere was used too soon after them")
-
-
-def _report(add: Add, row: Row, problem: str) -> None:
-    add(row.first, problem, window=row.window, epsilon=row.nano / NANO)
-
-
-def _as_stranger(epochs: list[EpochRow], since: int) -> Iterator[tuple[Key, int]]:
-    """The classes in which an id unknown before a slot may have been counted, with the last slot of each."""
-    ends = [epoch.first - 1 for epoch in epochs[1:]] + [_EVER]
-    for epoch, end in zip(epochs, ends, strict=True):
-        last = min(end, since - 1)
-        if epoch.unknown is not None and last >= epoch.first:
-            yield epoch.unknown, last
-
-
-def _opening(epochs: list[EpochRow], window: int) -> int:
-    """From which slot on nothing that was forgotten can matter to a window."""
-    opening, kept = 0, 0
-    for epoch in epochs:
-        if 0 < kept < window:
-            opening = max(opening, epoch.first + window - kept)
-        kept = max(kept, epoch.widest)
-    return opening
-
-
-def _check_sizes(journal: JournalRows, add: Add) -> None:
-    """The class sizes that were used are those of the histories, for as long as these are complete."""
-    begin, length = _complete(journal)
-    sizes: dict[Key, Any] = defaultdict(lambda: np.zeros(length + 1, dtype=np.int64))
-    for row in journal.rows:
-        if row.is_membership and row.end >= begin and row.first <= journal.committed:
-            sizes[row.key][max(row.first - begin, 0)] += 1
-            sizes[row.key][min(row.end - begin + 1, length)] -= 1
-    members = {key: changes[:-1].cumsum() for key, changes in sizes.items()}
-    for run in journal.runs:
-        low, high = max(run.first, begin) - begin, run.last - begin + 1
-        if run.elsewhere or high <= low:
+    for slot, silent_through, doubted in journal.restores:
+        digest(f"restore,{slot},{silent_through},{doubted}")
+    paths: Counter[Path] = Counter()
+    erased: dict[str, list[tuple[int, int, int, int]]] = {}
+    for user, rows in groupby(journal.rows, key=itemgetter(0)):
+        path = []
+        for _, window, nano, level, first, last in rows:
+            words = "-1," if level is None else f"{len(level)},{level}"
+            digest(f"{window},{nano},{first},{-1 if last is None else last},{words}{user}")
+            path.append((window, nano, first, _EVER if last is None else last))
+        if user.startswith("erased:"):
+            erased[user] = path
             continue
-        used = {(row[0], row[1]): row[2] for row in run.population}
-        for window, nano, *_ in (row for row in run.population if len(row) > 3):
-            used[window, nano] -= _strangers_at(journal.epochs, run.first)
-        for key in used.keys() | members.keys():
-            wrong = np.flatnonzero(members.get(key, np.zeros(length, dtype=np.int64))[low:high] != used.get(key, 0))
-            if len(wrong):
-                slot = begin + low + int(wrong[0])
-                add(slot, "a class was not as large as its members say", window=key[0], epsilon=key[1] / NANO)
+        if erased:
+            name = hashlib.blake2b(user.encode(), key=journal.salt[:64], digest_size=20).hexdigest()
+            path += erased.pop(f"erased:{name}", [])
+        paths[tuple(sorted(path))] += 1
+    paths.update(tuple(sorted(path)) for path in erased.values())
+    return paths, np.frombuffer(digests, dtype="<u8").reshape(-1, 4).sum(axis=0, dtype="<u8").tobytes()
 
 
-def _strangers_at(epochs: list[EpochRow], slot: int) -> int:
-    return next(epoch.strangers for epoch in reversed(epochs) if epoch.first <= slot)
+def _known_from(path: Path) -> int:
+    """Return the first slot in which the registry knew an id. First slot 0 of a row: the id was unknown before."""
+    noted = [last + 1 for _, _, first, last in path if not first]
+    return max(noted) if noted else min(first for _, _, first, _ in path)
 
 
-def _check_strangers(journal: JournalRows, restores: Sequence[tuple[RestoreRow, frozenset[Key]]], add: Add) -> None:
-    """Strangers hold a requirement too: across epochs and restores; and whom the registry knows is no stranger."""
-    counted: dict[Key, int] = {}
-    for run in journal.runs:
-        key = _strangers_of(journal, run)
-        if key is None:
-            continue
-        waits = [last + max(key[0], other[0]) for other, last in counted.items() if other != key]
-        waits += [
-            restore.slot + max(restore.widest, key[0])
-            for restore, _ in restores
-            if restore.slot < run.first
-            and (restore.changed is None or restore.proven != restore.slot or not restore.same_epoch)
-        ]
-        if run.first >= journal.ruled_from and run.first < max([_opening(journal.epochs, key[0]), *waits]):
-            add(run.first, "strangers were counted too soon in another class", window=key[0], epsilon=key[1] / NANO)
-        counted[key] = run.last
+def _check_path(journal: JournalRows, rules: _Rules, path: Path, add: Add) -> None:
+    """Check that a user held one requirement at a time, and that rows say where the user may have been unregistered."""
+    for (_, last), (first, _) in pairwise(sorted(row[2:] for row in path if row[2])):
+        if first <= last:
+            add(first, "a user holds two requirements at once")
+    known = _known_from(path)
+    if known < journal.complete_from:
+        return  # rows that were dropped may have made the id known earlier
+    for key, end in rules.unregistered_before(known).items():
+        is_kept = end + key[0] - 1 > journal.committed
+        if is_kept and not any(row[:2] == key and row[3] >= end for row in path):
+            problem = "a user who joined may have been counted as unregistered, and no row says so"
+            add(known, problem, window=key[0], epsilon=key[1] / NANO)
 
 
-def _strangers_of(journal: JournalRows, run: Run) -> Key | None:
-    """The class that strangers were counted in; the first format always counted them where the terms said so."""
-    if run.elsewhere:
-        return None
-    marked = [(row[0], row[1]) for row in run.population if len(row) > 3]
-    if marked:
-        return marked[0]
-    if run.first >= journal.ruled_from:
-        return None
-    return next(epoch.unknown for epoch in reversed(journal.epochs) if epoch.first <= run.first)
+def _find_changes(journal: JournalRows, rules: _Rules, paths: Counter[Path]) -> dict[int, Counter[State]]:
+    """Return by how many users each state grows in which slot."""
+    changes: dict[int, Counter[State]] = defaultdict(Counter)
+    begin, end = (journal.runs[0].first if journal.runs else 1), journal.committed + 1
+    for path, number in paths.items():
+        known = _known_from(path)
+        gone = max(last + max(window, rules.widest(last)) for window, _, _, last in path)
+        points = {known, gone}.union(*((first, last + 1, last + window) for window, _, first, last in path))
+        for slot, following in pairwise(sorted({min(max(point, begin), end) for point in points})):
+            held = [row[:2] for row in path if row[2] and row[2] <= slot <= row[3]]
+            in_force = frozenset(row[:2] for row in path if row[2] <= slot <= row[3] + row[0] - 1)
+            if held or known <= slot < gone:
+                state: State = (in_force, held[-1]) if held else _FORMER
+                changes[slot][state] += number
+                changes[following][state] -= number
+    return changes
 
 
-def _check_barred(journal: JournalRows, people: list[tuple[int, list[Row]]], add: Add) -> None:
-    """Whom the registry knew and did not count was kept from counting as a stranger: at least so many ids were."""
-    begin, length = _complete(journal)
-    apart = np.zeros(length + 1, dtype=np.int64)
-    for _, rows in people:
-        known = _joined((row.since, row.end + journal.widest - 1) for row in rows)
-        counted = _joined((row.first, row.end) for row in rows if row.is_membership)
-        for sign, spans in ((1, known), (-1, counted)):
-            for first, last in spans:
-                if last >= begin and first <= journal.committed:
-                    apart[max(first - begin, 0)] += sign
-                    apart[min(last - begin + 1, length)] -= sign
-    least = apart.cumsum()
-    for run in journal.runs:
-        barred = [row[3] for row in run.population if len(row) > 3]
-        low, high = max(run.first, begin) - begin, run.last - begin + 1
-        if barred and high > low and int(least[low:high].max()) > barred[0]:
-            add(begin + low, "ids that the registry knows may have been counted as strangers")
+class _Sweep:
+    """One pass over the slots in which the states of users, the classes or the population change."""
 
+    def __init__(self, journal: JournalRows, rules: _Rules, paths: Counter[Path], add: Add) -> None:
+        self._journal, self._rules, self._add = journal, rules, add
+        self._changes = _find_changes(journal, rules, paths)
+        self._states: Counter[State] = Counter()
+        self._required: Counter[Key] = Counter()  # number of users per requirement in force
+        self._ruled, self._doubted = rules.live(0), rules.doubted(0)
+        self._live: frozenset[Key] = frozenset()
+        self._sizes: Counter[Key] = Counter()
+        self._own: Counter[Key] = Counter()
+        self._reported: set[tuple[str, Key | None]] = set()
 
-def _complete(journal: JournalRows) -> tuple[int, int]:
-    """The first slot whose histories are all still there, and how many slots that makes."""
-    begin, widest = journal.ruled_from, 0
-    ends = [epoch.first for epoch in journal.epochs[1:]] + [journal.committed + 1]  # the last boundary of each
-    for epoch, end in zip(journal.epochs, ends, strict=True):
-        widest = max(widest, epoch.widest)  # what had ended so long before a slot of this epoch may be forgotten
-        begin = max(begin, end - widest + 1)
-    return begin, max(journal.committed - begin + 1, 0)
+    def run(self) -> None:
+        ruled, runs = self._rules.changes(), iter(self._journal.runs)
+        points = {*ruled, *self._changes, *(run.first for run in self._journal.runs), self._journal.complete_from}
+        run = next(runs, None)
+        for slot in sorted(points):
+            while run is not None and run.last < slot:
+                run = next(runs, None)
+                self._reported.clear()
+            self._move(slot, self._changes.get(slot, Counter()), is_ruled=slot in ruled)
+            if run is not None and run.first <= slot:
+                self._check(slot, run)
 
+    def _move(self, slot: int, moved: Counter[State], *, is_ruled: bool) -> None:
+        """Put users in their states of a slot. Count all of them again if the classes changed."""
+        self._states.update(moved)
+        for (required, _), number in moved.items():
+            self._required.update(dict.fromkeys(required, number))
+        before = self._live, self._doubted
+        if is_ruled:
+            self._ruled, self._doubted = self._rules.live(slot), self._rules.doubted(slot)
+        live = self._ruled.union(key for key, number in self._required.items() if number)
+        self._live = live | {_corner(live)}
+        if (self._live, self._doubted) != before:
+            moved = self._states = +self._states
+            self._sizes, self._own = Counter(), Counter()
+        for (required, held), number in moved.items():
+            if held is not None:
+                counted = _counting_class(required | self._doubted, self._live) or (0, 0)
+                self._sizes[counted] += number
+                self._own[counted] += number * (held == counted)
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of slots, those that touch put together."""
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = joined[-1][0], max(joined[-1][1], last)
-        else:
-            joined.append((first, last))
-    return joined
+    def _check(self, slot: int, run: Run) -> None:
+        """Compare a stored population with the states of users."""
+        used = {(window, nano): (size, own) for window, nano, size, own in run.population["classes"]}
+        is_silent, version = self._rules.is_silent(slot), self._rules.version(slot)
+        live = version.declared if run.elsewhere else self._ruled if is_silent else self._live
+        for missing in live - used.keys():
+            self._report(slot, "a live class is missing", missing)
+        if run.elsewhere:
+            return
+        counted = self._check_unregistered(slot, run, version)
+        if slot < self._journal.complete_from and not is_silent:
+            self._check_bounds(slot, {key: size - counted.get(key, 0) for key, (size, _) in used.items()})
+            return
+        for key in used.keys() | self._sizes.keys():
+            size, own = (0, 0) if is_silent else (self._sizes[key], self._own[key])
+            size += counted.get(key, 0)
+            own += counted.get(key, 0) * (key == version.unregistered)
+            if used.get(key, (0, 0))[0] != size:
+                self._report(slot, "the size of a class is not the number of users that the rules count in it", key)
+            elif used.get(key, (0, 0))[1] != own:
+                self._report(slot, "the number of users who are counted in their own class is wrong", key)
+
+    def _check_unregistered(self, slot: int, run: Run, version: Version) -> dict[Key, int]:
+        """Return how many unregistered users a slot may have counted in which class."""
+        expected, stored = self._rules.unregistered(slot), run.population["unregistered"]
+        found = None if stored is None else (stored[0], stored[1])
+        if found != expected or (stored and stored[2] != version.limit):
+            problem = "unregistered users were not counted in the class that the rules give"
+            self._report(slot, problem, found or expected)
+        if stored and stored[3] < self._states[_FORMER]:
+            self._report(slot, "known ids may have been counted as unregistered users", found)
+        return {} if found is None else {found: stored[2]}
+
+    def _check_bounds(self, slot: int, members: dict[Key, int]) -> None:
+        """Check that each class and its stricter ones together counted all users who are known to need that."""
+        corners: Counter[Key] = Counter()
+        for (required, held), number in self._states.items():
+            if held is not None:
+                corners[_corner(required | self._doubted)] += number
+        for key in members:
+            least = sum(number for corner, number in corners.items() if _is_as_strict(corner, key))
+            if sum(size for other, size in members.items() if _is_as_strict(other, key)) < least:
+                self._report(slot, "users were counted in a looser class than a requirement in force allows", key)
+
+    def _report(self, slot: int, problem: str, key: Key | None) -> None:
+        """Report a problem once per run and class."""
+        if (problem, key) not in self._reported:
+            self._reported.add((problem, key))
+            self._add(slot, problem, **({} if key is None else {"window": key[0], "epsilon": key[1] / NANO}))

@@ -59,6 +59,8 @@ def _spend(subject: Subject, publish: float, **options: Any) -> None:
 def within_its_means(subject: Subject) -> None:
     """It asks for no more than its windows have left, so the gate never refuses, and is charged what it asked for.
 
+    A stricter class is charged at most what is asked of a looser one (spec 15.1 rule 3).
+
     A mechanism that says it looks first reserves a probe in every slot; one that does not, never. A policy keeps nothing
     to itself: made anew in any slot it asks for the same.
     """
@@ -113,16 +115,24 @@ def _expect_looked(probes: bool, asked: AskedBudgets) -> None:
 
 
 def _charged(release: Release, asked: AskedBudgets, population: Population, *, refund: bool) -> dict[Key, int]:
-    """What each row is due for the slot: what was asked for; less if a publication was refunded."""
-    due = {key: (asked.probe or {}).get(key, 0) for key in asked.members}
-    if release.fresh and not isinstance(asked.offer, Idle):
-        due = asked.most()
+    """Return the charge of each row: what was asked for, in the order of rule 3; less if a publication was refunded."""
+    offer = asked.offer if release.fresh and not isinstance(asked.offer, Idle) else {}
+    parts = [_lowered(part) for part in (asked.probe or {}, offer)]
+    due = {key: sum(part.get(key, 0) for part in parts) for key in asked.members}
     for requirement, charge in zip(population.classes, release.charges.tolist(), strict=True):
         key = requirement.key
         fits = charge <= due[key] if refund else charge == due[key]
         expect(fits, f"{requirement} to be charged the {due[key]} that was asked for", charge, release.slot)
         due[key] = charge
     return due
+
+
+def _lowered(budgets: dict[Key, int]) -> dict[Key, int]:
+    """Return for each row the smallest budget of the rows that it is at least as strict as."""
+    return {
+        (window, nano): min(budget for (w, e), budget in budgets.items() if w <= window and e >= nano)
+        for window, nano in budgets
+    }
 
 
 def counts_unseen(subject: Subject) -> None:

@@ -83,10 +83,13 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         "first_malformed": found.malformed,
         "people": {
             "counted": found.population.users,
-            "waiting": found.waiting,
             "changes": None if found.imported is None else found.imported.to_dict(),
         },
-        "classes": [_class(found, held, size) for held, size in found.population.items()],
+        "classes": [
+            _class(found, held, size)
+            for held, size in found.population.items()
+            if size or held.key in found.terms.declared  # no user can choose the corner
+        ],
         "expected_error": _expected(found),
         "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
@@ -218,7 +221,6 @@ def _share(part: int, whole: int) -> str:
 
 
 def _print_people(facts: dict[str, Any], imported: Difference | None) -> None:
-    people = facts["people"]
     table = new_table("Classes", ["level"], ["slots", "window", "epsilon", "users"])
     for row in facts["classes"]:
         table.add_row(
@@ -231,5 +233,3 @@ def _print_people(facts: dict[str, Any], imported: Difference | None) -> None:
     print_table(table)
     if imported is not None:
         click.echo(" ".join((f"Requirements: {imported}.", *imported.sentences())))
-    if people["waiting"]:
-        click.echo(f"Registered people who wait before they count: {people['waiting']:,}.")

@@ -83,6 +83,18 @@ STREAM_FLAGS = (
 """The other settings of a stream."""
 
 
+RESTORE_FLAGS = (
+    click.option(
+        "--same-settings",
+        is_flag=True,
+        help="For a restored backup without its side file: the settings did not change after it.",
+    ),
+    click.option(
+        "--accept-lost-changes",
+        is_flag=True,
+        help="For a restored backup: publish although registry changes may be lost.",
+    ),
+)
 INTENT_FLAGS = (
     click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later."),
     click.option(
@@ -101,6 +113,7 @@ INTENT_FLAGS = (
         type=click.IntRange(1),
         help="For a restored backup without its side file: the widest window ever declared, in slots.",
     ),
+    *RESTORE_FLAGS,
     click.option(
         "--start-over",
         is_flag=True,

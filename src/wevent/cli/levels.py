@@ -28,7 +28,7 @@ from wevent.streams.windows import span_text
 def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
     """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
 
-    Of a journal: who is registered now, and how many of them wait. Of a configuration: who is in its requirements file.
+    Of a journal: users who are registered now. Of a configuration: users in its requirements file.
     """
     if journal is not None and config is not None:
         raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
@@ -62,8 +62,7 @@ def _row(row: Offered) -> LevelAnswer:
         span=row.span,
         epsilon=nano / NANO,
         odds=math.exp(nano / NANO),
-        users=None if row.size is None else row.size.registered,
-        waiting=None if row.size is None else row.size.waiting,
+        users=row.size,
     )
 
 
@@ -72,11 +71,11 @@ def _print(answer: LevelsAnswer, whose: str) -> None:
     clock = (
         "slots have numbers and no length" if seconds is None else f"a slot is {span_text(round(seconds * SECOND_US))}"
     )
-    table = new_table(f"Levels ({clock})", ["level", "protects"], ["window", "epsilon", "users", "waiting"])
+    table = new_table(f"Levels ({clock})", ["level", "protects"], ["window", "epsilon", "users"])
     for row in rows:
-        sizes = ("-" if size is None else f"{size:,}" for size in (row.users, row.waiting))
+        users = "-" if row.users is None else f"{row.users:,}"
         span = f"any {row.window} slots" if row.span is None else f"any {row.span}"
-        table.add_row(row.level or "(numbers)", span, f"{row.window}", f"{row.epsilon:g}", *sizes)
+        table.add_row(row.level or "(numbers)", span, f"{row.window}", f"{row.epsilon:g}", users)
     print_table(table)
     said = [*answer.notes]
     if not answer.declared:
@@ -88,7 +87,7 @@ def _print(answer: LevelsAnswer, whose: str) -> None:
             "epsilon: all that is ever published changes the odds that somebody was there, in such a time, by a factor of "
             f"at most e^epsilon: {odds}."
         )
-    said.append(f"users: {whose} with this requirement, in whatever words; waiting: those of them not counted yet.")
+    said.append(f"users: {whose} with this requirement, by any name.")
     click.echo("\n".join(said))
 
 

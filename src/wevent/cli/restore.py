@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from wevent.cli.answers import RestoreAnswer, as_json
+from wevent.cli.flags import RESTORE_FLAGS
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
+from wevent.cli.status import LOST, doubt_sentences
 from wevent.journal import JournalPlace
-from wevent.publishing.restoring import Restored, Stated, restore
-
-_NEXT = "import the requirements again (changes after the backup are unknown), then publish as before"
+from wevent.publishing.restoring import Restored, restore
+from wevent.publishing.staleness import Stated
 
 
 @click.command("restore", epilog="Example: wevent restore backups/monday.journal run.journal --released-through 4711")
@@ -24,24 +26,26 @@ _NEXT = "import the requirements again (changes after the backup are unknown), t
     type=click.IntRange(1),
     help="The widest window ever declared, in slots; needed without a side file that reaches that slot.",
 )
+@RESTORE_FLAGS[0]
+@RESTORE_FLAGS[1]
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
-def command(
-    backup: Path, journal: JournalPlace, released_through: int | None, widest_window: int | None, wants_json: bool
-) -> None:
+def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any) -> None:
     """Put a backup back in place of a journal that is damaged, missing or older.
 
     The old files are renamed, not deleted. Slots after the backup are charged with the most they could have cost and
-    never drawn again; whose membership in them is not proven waits. It asks nothing: without the last slot that went
-    out it changes nothing.
+    never drawn again. Users in doubt are counted in stricter classes for one window. Without the last slot that was
+    released the command changes nothing.
     """
-    done = restore(backup, journal, Stated(released_through, widest_window))
+    done = restore(backup, journal, Stated(**stated))
     answer = _answer(backup, journal, done)
     report(as_json(answer) if wants_json else _text(answer), "The backup was restored.", asked=wants_json)
 
 
 def _answer(backup: Path, journal: JournalPlace, done: Restored) -> RestoreAnswer:
     facts = {**done._asdict(), "put_aside": [str(path) for path in done.put_aside]}
-    return RestoreAnswer(journal=str(journal), backup=str(backup), next=_NEXT, **facts)
+    return RestoreAnswer(
+        journal=str(journal), backup=str(backup), next=LOST if done.changes_lost else "publish as before", **facts
+    )
 
 
 def _text(answer: RestoreAnswer) -> str:
@@ -54,10 +58,6 @@ def _text(answer: RestoreAnswer) -> str:
         lines.append(f"{slots} released elsewhere: charged with the most that could have been spent, never drawn again")
     else:
         lines.append("no slot was released after the backup: nothing had to be charged")
-    lines.append(
-        f"{answer.waiting} of {answer.members} members wait, until slot {answer.waiting_until} at the latest"
-        if answer.waiting
-        else f"none of {answer.members} members has to wait"
-    )
+    lines += doubt_sentences(answer)
     lines.append(f"next: {answer.next}")
     return "\n".join(lines)

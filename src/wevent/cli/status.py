@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from wevent.cli.answers import ClassBudget, SlotsElsewhere, StatusAnswer, WriterAnswer, as_json
+from wevent.cli.answers import ClassBudget, RestoreAnswer, SlotsElsewhere, StatusAnswer, WriterAnswer, as_json
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
@@ -20,6 +20,7 @@ from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.budget_view import BudgetView
 
+LOST = "changes of the registry may be lost: import it again, or pass --accept-lost-changes"
 _RECENT = 1000
 _BAR = 10  # signs
 _APART = 0.5  # shares that are so far apart need a word
@@ -30,7 +31,7 @@ _APART = 0.5  # shares that are so far apart need a word
 @click.option("--statement", is_flag=True, help="Print the privacy statement (JSON) and nothing else.")
 @click.option("--json", "wants_json", is_flag=True, help="Print everything as JSON.")
 def command(journal: JournalPlace | None, config: Path | None, statement: bool, wants_json: bool) -> None:
-    """Show how far a journal is: slot, fresh rate, who waits, and the budget every class has left in its window."""
+    """Show how far a journal is: slot, fresh rate, restores, and the budget every class has left in its window."""
     with open_journal(chosen_journal(journal, config)) as source:
         if statement:
             click.echo(json.dumps(privacy_statement(source), indent=2))
@@ -61,8 +62,9 @@ def _answer(journal: Journal) -> StatusAnswer:
         )
         for row in BudgetView(loaded, journal.epochs()).classes()
     ]
-    firsts = journal.registry.rows().firsts
-    waiting = firsts[firsts > head.next_slot]
+    restores = journal.registry.restores()
+    doubted = [restore.slot + window - 1 for restore in restores for window, _ in restore.doubted]
+    silent = [restore.silent_through for restore in restores]
     return StatusAnswer(
         stream=terms.stream,
         mechanism=terms.mechanism,
@@ -74,10 +76,11 @@ def _answer(journal: Journal) -> StatusAnswer:
         fresh_rate=outcomes.count("fresh") / len(outcomes) if outcomes else None,
         recent_slots=len(outcomes),
         pending_changes=journal.registry.pending(),
-        members=len(firsts),
-        waiting=len(waiting),
-        waiting_until=int(waiting.max()) if len(waiting) else None,
-        released_elsewhere=[_elsewhere(journal, one.slot) for one in journal.registry.restores()],
+        members=sum(journal.registry.sizes().values()),
+        released_elsewhere=[_elsewhere(journal, one.slot) for one in restores],
+        in_doubt_through=max((slot for slot in doubted if slot >= head.next_slot), default=None),
+        silent_through=max((slot for slot in silent if slot >= head.next_slot), default=None),
+        changes_lost=journal.changes_lost,
         classes=budgets,
         meaning=_meaning(terms.mechanism, [one.share for one in budgets]),
         backup=head.copied,
@@ -125,20 +128,22 @@ def _lines(answer: StatusAnswer) -> list[str]:
     fresh = "-" if answer.fresh_rate is None else f"{answer.fresh_rate:.1%} of the last {answer.recent_slots} slots"
     writer = answer.writer
     started = f", starting {answer.slot_start}" if answer.slot_start else ""
-    waiting = f"; {answer.waiting:,} of them wait, until slot {answer.waiting_until} at the latest"
     lines = [
         f"stream {answer.stream}, {answer.mechanism}, epoch {answer.epoch}",
         f"slot {answer.slot}" + (started if answer.slot else ": nothing published yet"),
         f"fresh {fresh}",
-        f"{answer.members:,} members" + (waiting if answer.waiting else ""),
+        f"{answer.members:,} members",
         f"writer: {'none' if writer is None else f'process {writer.pid} on {writer.host} since {writer.since}'}",
         f"journal: {answer.bytes:,} bytes, slots from {answer.first_kept} on",
     ]
     if answer.unshown_slots:
         lines.append(unshown_sentence(answer.unshown_slots))
     if answer.pending_changes:
-        lines.append(f"{answer.pending_changes} changes of the registry wait for the next slot")
+        lines.append(f"{answer.pending_changes} changes of the registry take effect at the next slot boundary")
     lines += [elsewhere_sentence(one) for one in answer.released_elsewhere]
+    lines += doubt_sentences(answer)
+    if answer.changes_lost:
+        lines.append(LOST)
     if answer.backup:
         lines.append("a backup: state --released-through SLOT before publishing from it")
     if answer.noted_slot is not None:
@@ -159,6 +164,16 @@ def elsewhere_sentence(slots: SlotsElsewhere) -> str:
     """What a restore did about slots that went out elsewhere."""
     which = f"slot {slots.last} was" if slots.first == slots.last else f"slots {slots.first} to {slots.last} were"
     return f"{which} released elsewhere (a backup was restored): charged with the most they could have cost, not drawn"
+
+
+def doubt_sentences(answer: StatusAnswer | RestoreAnswer) -> list[str]:
+    """Return the effect of a restore on the classes that users are counted in."""
+    sentences = []
+    if answer.in_doubt_through is not None:
+        sentences.append(f"through slot {answer.in_doubt_through} users are counted in stricter classes")
+    if answer.silent_through is not None:
+        sentences.append(f"through slot {answer.silent_through} no user is counted: settings may be lost")
+    return sentences
 
 
 def _table(answer: StatusAnswer) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import read_config, requirements_columns
 from wevent.publishing.importing import Difference
+from wevent.streams.windows import span_text
 
 
 @click.group("users", cls=JournalGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
@@ -37,9 +39,8 @@ from wevent.publishing.importing import Difference
 def command(context: click.Context, journal: JournalPlace | None, config: Path | None) -> None:
     """List and change who is registered with which requirement; works while publish runs.
 
-    Changes take effect at the next slot. Who changes requirements is not counted until the longer of the old and the new
-    window has passed (hold-out), so that both promises never cover the same time; who comes back to the same one is
-    counted at once.
+    Changes take effect at the next slot boundary. An earlier choice stays in force for one window of its own: until then
+    the user is counted in a class that is at least as strict as both.
     """
     context.obj = chosen_journal(None if journal == Path() else journal, config)
 
@@ -48,12 +49,12 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 @click.pass_obj
 def list_users(path: JournalPlace, wants_json: bool) -> None:
-    """List everybody: id, window, epsilon, level, and the slot from which they are counted."""
+    """List every user: id, window, epsilon, level, and the first slot."""
     with open_journal(path) as journal:
         journal.registry.check()
         members = journal.registry.members()
-        waiting = journal.registry.pending()
-    answer = UsersAnswer(users=[_member(one) for one in members], pending_changes=waiting)
+        pending = journal.registry.pending()
+    answer = UsersAnswer(users=[_member(one) for one in members], pending_changes=pending)
     if wants_json:
         click.echo(as_json(answer))
         return
@@ -62,7 +63,7 @@ def list_users(path: JournalPlace, wants_json: bool) -> None:
         user = without_controls(row.user)  # people may have chosen their ids
         click.echo(f"{user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
     if not is_quiet():
-        click.echo(f"{len(answer.users)} users; {waiting} changes wait for the next slot", err=True)
+        click.echo(f"{len(answer.users)} users; {pending} changes take effect at the next slot boundary", err=True)
 
 
 def _member(one: Member) -> MemberAnswer:
@@ -113,7 +114,7 @@ def set_requirement(path: JournalPlace, /, user: str, dry_run: bool, wants_json:
 @_change_options
 @click.pass_obj
 def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
-    """Let a user leave; the id is kept as long as a hold-out may need it."""
+    """Let a user leave; the id is kept while the requirement is in force."""
     _say(registrations.remove(path, user, dry_run=dry_run), dry_run, wants_json)
 
 
@@ -122,7 +123,7 @@ def remove(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> No
 @_change_options
 @click.pass_obj
 def erase(path: JournalPlace, user: str, dry_run: bool, wants_json: bool) -> None:
-    """Let a user leave and erase the id; a keyed digest of it stays as long as a hold-out may need it.
+    """Let a user leave and erase the id; a keyed digest of it is kept while the requirement is in force.
 
     Delete the row in the requirements file, too: the next import registers whoever is in it.
     """
@@ -173,8 +174,27 @@ def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
     if wants_json:
         _report(_answer(force, dry_run), force, dry_run)
         return
-    said = [*force.notes, *(() if force.consequences is None else force.consequences.sentences())]
+    said = [*_guarantee(force), *force.notes]
+    if force.consequences is not None:
+        said += replace(force.consequences, in_transition=0).sentences()
     report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
+
+
+def _guarantee(force: registrations.InForce) -> list[str]:
+    """Return what a user who chose a requirement may rely on, in times where slots have a clock."""
+    terms, held = force.terms, None if force.person is None else force.person.current
+    if terms is None or held is None:
+        return []
+
+    def start(slot: int) -> str:
+        return terms.slot_span(slot)[0] or f"slot {slot}"
+
+    span = span_text(held.window * terms.length_us) if terms.has_clock else f"{held.window} slots"
+    first = "the next slot" if force.slot is None else start(force.slot)
+    said = f"From {first} on, any {span} lose at most {held.nano / NANO:g}."
+    if force.earlier_until is not None:
+        said += f" Until {start(force.earlier_until)} the earlier choice protects as well."
+    return [said]
 
 
 def _report(answer: ChangeAnswer, force: registrations.InForce, dry_run: bool) -> None:
@@ -186,7 +206,7 @@ def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | 
     return ChangeAnswer(
         stored=not dry_run,
         in_force_from=force.slot,
-        counted_from=force.counted,
+        earlier_until=force.earlier_until,
         notes=list(force.notes),
         consequences=None if meant is None else msgspec.convert(meant.to_dict(), ConsequencesAnswer),
         difference=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
@@ -195,16 +215,7 @@ def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | 
 
 def _when(force: registrations.InForce, dry_run: bool) -> str:
     when = "the next slot" if force.slot is None else f"slot {force.slot}"
-    later = "" if force.counted is None else f"; counted from slot {force.counted} on"
-    if force.counted is not None and force.slot is not None and force.counted > force.slot:
-        later += " (a pause, so that the old promise and the new one never cover the same time)"
-    if force.slot is None and force.user is not None:
-        later = "; `users list` then says from which slot they are counted"
-    return (
-        f"nothing was stored; it would be in force from {when} on{later}"
-        if dry_run
-        else f"in force from {when} on{later}"
-    )
+    return f"nothing was stored; it would be in force from {when} on" if dry_run else f"in force from {when} on"
 
 
 def _done(force: registrations.InForce, dry_run: bool) -> str:

@@ -190,11 +190,11 @@ class AsyncClient:
         return await self._run(calls.remove_requirement(user))
 
     async def erase(self, user: User | None = None) -> returned.LeaveResult:
-        """Leave, and replace the id by a digest for as long as a hold-out needs it."""
+        """Leave, and replace the id by a digest for as long as the earlier choice protects."""
         return await self._run(calls.erase(user))
 
     async def export(self, user: User | None = None) -> dict[str, Any]:
-        """All that is held about somebody: memberships, hold-outs, queued changes."""
+        """All that is held about somebody: current and earlier choices, queued changes."""
         return await self._run(calls.export(user))
 
     async def import_requirements(

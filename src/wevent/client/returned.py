@@ -38,7 +38,6 @@ class LevelOffer(msgspec.Struct, frozen=True):
     span: str
     odds: float
     users: int
-    waiting: int
     privacy: str | None = None
     window_word: str | None = None
     noise: float | None = None
@@ -133,21 +132,24 @@ class StatedRequirement(msgspec.Struct, frozen=True):
 
 
 class ChoiceResult(msgspec.Struct, frozen=True):
-    """What a choice means: from which slot on it is in force, and from which on the person is counted under it."""
+    """Effect of a choice: the slot from which on it is held, and the one until which an earlier choice protects as well."""
 
     requirement: StatedRequirement
     in_force_from: int
-    counted_from: int | None
-    waits: bool
+    in_force_time: datetime | None = None
+    earlier_until: int | None = None
+    earlier_until_time: datetime | None = None
     notes: list[str] = []
 
 
 class HeldChoice(msgspec.Struct, frozen=True):
-    """What somebody holds now; `queued` says that a change waits for the next slot."""
+    """Requirement that a user holds; `queued`: it takes effect at the next slot boundary."""
 
     requirement: StatedRequirement
-    counted_from: int | None
-    waits: bool
+    in_force_from: int
+    in_force_time: datetime | None = None
+    earlier_until: int | None = None
+    earlier_until_time: datetime | None = None
     queued: bool = False
 
 
@@ -166,7 +168,7 @@ class ImportResult(msgspec.Struct, frozen=True):
     changed: int
     removed: int
     unchanged: int
-    waiting: int
+    in_transition: int
     notes: list[str] = []
 
 

@@ -5,6 +5,9 @@ counts are touched the mechanism reserves the most the slot may charge; a reserv
 above its epsilon is refused. What is charged is stored at commit and never exceeds the reservation. So a wrong policy
 can waste accuracy, never privacy.
 
+In every slot a stricter class is reserved and charged at most what a looser one is (spec 15.1 rule 3). So the charges of a
+class also cover the users of that requirement who are counted in a stricter class.
+
 A slot has at most one live reservation. A new one ends the one before, and if noise was drawn from that one, the draw is
 charged at once and the slot gets no further draw: it repeats the last release.
 """
@@ -17,6 +20,7 @@ import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray, any_true, frozen_copy, frozen_ints
 from wevent.core.limits import MAX_SLOT
+from wevent.core.order import find_order
 from wevent.core.permit import Permit, PermitMisused, Reservation, _Gate
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InsufficientBudget, InvalidState
@@ -205,14 +209,17 @@ class Ledger:
     def reserve(self, probe: IntArray | None, publication: IntArray | None, level: int = 0) -> Reservation:
         """Set aside the most the open slot may charge (spec 4): the gate.
 
+        Rule 3 of spec 15.1 comes first, for each part: if charged row A is at least as strict as charged row B, A is
+        reserved and charged at most the offer of B.
+
         Args:
             probe: e¹ per row, nano-epsilons; None without a probe.
             publication: e² per row; None if no publication is offered.
             level: how much of each e² an anchor may take (spec 11.8): part of e², not on top of it.
 
         Returns:
-            The reservation with a permit for each part. Rows without members that are not pinned are reserved nothing.
-            It is the only live one: permits of an earlier reservation of the slot have ended.
+            The reservation with the lowered offers and a permit for each part. Rows without members that are not pinned
+            are reserved nothing. It is the only live one: permits of an earlier reservation of the slot have ended.
 
         Raises:
             InsufficientBudget: naming the first row whose window would be overspent, or if noise was drawn in this slot
@@ -265,7 +272,8 @@ class Ledger:
         """Store the open slot's charges and open the next slot.
 
         The probe is charged in full whenever it was reserved. The publication charges are given per row, None without a
-        publication. Without a reservation (refused) the slot charges only what was forfeited.
+        publication; `raise_charges` is applied to them. Without a reservation (refused) the slot charges only what was
+        forfeited.
 
         Raises:
             PermitMisused: if the reservation is not the live one or is exceeded, or a charge is malformed.
@@ -286,20 +294,33 @@ class Ledger:
             self._live = None
         self._open_next()
 
+    def raise_charges(self, charges: IntArray) -> IntArray:
+        """Return publication charges in which a looser row pays at least what stricter rows pay (spec 15.1 rule 3).
+
+        A refund may leave row B with less than row A, which is at least as strict. B is then charged as much as A: never
+        above what is reserved for B, because offers are ordered.
+        """
+        return self._order.raise_charges(charges)
+
     def replay(self, probe_charges: IntArray, publication_charges: IntArray) -> None:
         """Store the charges of a slot that a journal has already committed, and open the next slot (spec 10).
 
         Hands out nothing: no permit comes of it, so nothing can be measured. Charges are per class of the population;
-        what was charged is charged again, whatever the window holds by then.
+        what was charged is charged again, whatever the window holds by then and in whatever order.
 
         Raises:
             InvalidState: if they are no charges that this ledger's gate could have let through in one slot.
         """
         probe, publication = self.check_charges(probe_charges, publication_charges)
         self.abandon()
-        charges = self.with_classes(self.nothing, probe), self.with_classes(self.nothing, publication)
+        charges = self._with_pinned(probe), self._with_pinned(publication)
         self._store(*(np.maximum(one - known, 0) for one, known in zip(charges, self.forfeited, strict=True)))
         self._open_next()
+
+    def _with_pinned(self, class_charges: IntArray) -> IntArray:
+        """Return charges per row: a pinned row without a class is charged what the shared budget charged the others."""
+        shared = min(int(class_charges.max(initial=0)), int(self._remaining.min()))
+        return self.with_classes(np.where(self.charged, shared, 0), class_charges)
 
     def check_charges(self, probe_charges: IntArray, publication_charges: IntArray) -> tuple[IntArray, IntArray]:
         """Whether charges per class of the population, as a journal has them, could be those of one slot; copies of them.
@@ -383,13 +404,17 @@ class Ledger:
             _Gate(),
             members,
             self._population.sizes,
+            threshold_sizes=self._threshold_sizes,
             sensitivity=self._sensitivity,
             cells_per_user=self._cells_per_user,
             level=level,
         )
 
     def _checked(self, budgets: IntArray | None) -> IntArray:
-        """What a policy proposes, as a copy that can't change any more: it is checked, reserved and spent as it is now."""
+        """What a policy proposes, as a copy that can't change any more, lowered by rule 3 of spec 15.1.
+
+        The ledger's own shares need no check: ε_A ≤ ε_B and w_A ≥ w_B imply ε_A // (2·w_A) ≤ ε_B // (2·w_B).
+        """
         if budgets is None:
             return self.nothing
         if budgets is self.shares and self._members is None:  # the ledger's own: what nearly every probe asks for
@@ -397,16 +422,16 @@ class Ledger:
         own = self._copied(budgets, self.windows.shape)
         if own is None or any_true(own < 0):
             raise PermitMisused(f"budgets are {len(self._rows)} non-negative int64 nano-epsilons, one per row")
-        return own if self._members is None else frozen_copy(own * self.charged)
+        return self._order.lower(own if self._members is None else frozen_copy(own * self.charged))
 
     def _charged(self, reservation: Reservation, charges: IntArray) -> IntArray:
-        """What a publication is charged, as a copy: per row from 0 to what was reserved."""
+        """What a publication is charged, as a copy: per row from 0 to what was reserved, raised by `raise_charges`."""
         if charges is reservation.publication_budgets:
             return charges
         own = self._copied(charges, self.windows.shape)
         if own is None or any_true((own < 0) | (own > reservation.publication_budgets)):
             raise PermitMisused("a charge exceeds its reservation")
-        return own
+        return self.raise_charges(own)
 
     @staticmethod
     def _copied(values: object, shape: tuple[int, ...]) -> IntArray | None:
@@ -447,6 +472,7 @@ class Ledger:
         both kinds, which halves the work of a slot.
         """
         self._population = population
+        self._threshold_sizes = population.threshold_sizes
         self._rows = tuple(rows)
         self.windows = frozen_ints([row.window for row in rows])
         self.epsilons = frozen_ints([row.nano for row in rows])
@@ -473,6 +499,7 @@ class Ledger:
             self._members = np.array([position[requirement] for requirement in population.classes], dtype=np.int64)
             self.charged = np.array([row in population or row in self._pinned for row in rows])
         self.charged.setflags(write=False)
+        self._order = find_order(self.windows.tobytes(), self.epsilons.tobytes(), self.charged.tobytes())
 
 
 def count_typical(windows: IntArray, epsilons: IntArray, sizes: IntArray) -> IntArray:

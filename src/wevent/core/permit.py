@@ -299,18 +299,20 @@ class Permit(_Sealed):
     Attributes:
         budgets: e_g per class of the population, nano-epsilons, read-only.
         sizes: n_g per class, from the registry.
+        threshold_sizes: the n_g that OBS chooses θ with, see `Population.threshold_sizes`.
         sensitivity: Δ under the stream's neighbouring relation.
         cells_per_user: k.
         level: how much of each budget an anchor may take, nano-epsilons.
     """
 
-    __slots__ = ("budgets", "cells_per_user", "level", "sensitivity", "sizes")
+    __slots__ = ("budgets", "cells_per_user", "level", "sensitivity", "sizes", "threshold_sizes")
 
     budgets: IntArray
     cells_per_user: int
     level: int
     sensitivity: int
     sizes: IntArray
+    threshold_sizes: IntArray
 
     def __init__(
         self,
@@ -318,6 +320,7 @@ class Permit(_Sealed):
         budgets: IntArray,
         sizes: IntArray,
         *,
+        threshold_sizes: IntArray,
         sensitivity: int,
         cells_per_user: int,
         level: int = 0,
@@ -325,6 +328,7 @@ class Permit(_Sealed):
         _Sealed.__init__(self, gate)
         _set(self, "budgets", budgets)
         _set(self, "sizes", sizes)
+        _set(self, "threshold_sizes", threshold_sizes)
         _set(self, "sensitivity", sensitivity)
         _set(self, "cells_per_user", cells_per_user)
         _set(self, "level", level)

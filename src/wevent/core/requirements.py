@@ -41,11 +41,28 @@ class Requirement:
     def __init__(self, window: int, epsilon: object) -> None:
         object.__setattr__(self, "window", _whole_window(window))
         object.__setattr__(self, "nano", _legal_nano(epsilon, self.window))
+        if not self.share:
+            raise InvalidRequirement(
+                f"an epsilon of at least {2 * self.window}e-9 for a window of {self.window} slots",
+                f"{epsilon!r}",
+                "It must split into 2·window whole nano-shares: raise epsilon or shorten the window.",
+                window=self.window,
+                epsilon=epsilon,
+            )
 
     @classmethod
     def from_nano(cls, window: int, nano: int) -> Requirement:
-        """Build from an exact number of nano-epsilons, as stored in states and journals."""
-        return cls(window, f"{nano}e-9")
+        """Build from an exact number of nano-epsilons, as stored in states and journals.
+
+        Accepts less than 2·window nano-epsilons: the corner class may be a requirement that no user can choose (spec 15.1).
+
+        Raises:
+            InvalidRequirement: for a window or nano-epsilons out of range.
+        """
+        requirement = cls.__new__(cls)
+        object.__setattr__(requirement, "window", _whole_window(window))
+        object.__setattr__(requirement, "nano", _legal_nano(f"{nano}e-9", requirement.window))
+        return requirement
 
     @property
     def key(self) -> tuple[int, int]:
@@ -108,14 +125,6 @@ def _legal_nano(epsilon: object, window: int) -> int:
             f"an epsilon above 0 and at most {MAX_EPSILON}",
             f"{epsilon!r}",
             "Common values lie between 0.1 (strong privacy) and 2 (weak).",
-            window=window,
-            epsilon=epsilon,
-        )
-    if nano < 2 * window:
-        raise InvalidRequirement(
-            f"an epsilon of at least {2 * window}e-9 for a window of {window} slots",
-            f"{epsilon!r}",
-            "It must split into 2·window whole nano-shares: raise epsilon or shorten the window.",
             window=window,
             epsilon=epsilon,
         )
@@ -226,21 +235,24 @@ class Population:
     """How many registered users hold each requirement: all a mechanism may know about people (spec 2).
 
     Users with the same requirement form a class. Classes are ascending by (window, epsilon): the row order of every
-    class × cell matrix. A class of size 0 is declared: nobody holds it yet.
+    class × cell matrix. A class of size 0 is declared: no user is counted in it.
 
     Args:
-        sizes: requirement → number of registered users.
+        sizes: requirement → number of registered users who are counted in the class.
+        own: requirement → number of them whose own requirement is the class, 0 for a requirement left out (default: all).
+            The others are in transition (spec 15.1). Only `threshold_sizes` reads it.
 
     >>> Population({Requirement(40, 1.0): 3000, Requirement(120, "0.6"): 7000}).sizes.tolist()
     [3000, 7000]
     """
 
-    __slots__ = ("_index", "classes", "sizes")
+    __slots__ = ("_index", "classes", "own", "sizes")
 
     classes: tuple[Requirement, ...]
+    own: IntArray
     sizes: IntArray
 
-    def __init__(self, sizes: Mapping[Requirement, int]) -> None:
+    def __init__(self, sizes: Mapping[Requirement, int], own: Mapping[Requirement, int] | None = None) -> None:
         if not isinstance(sizes, Mapping):
             raise InvalidPopulation(
                 "requirements and how many users hold each, as a mapping",
@@ -263,6 +275,7 @@ class Population:
             )
         self.classes = tuple(sorted(sizes))
         self.sizes = frozen_ints([int(sizes[requirement]) for requirement in self.classes])
+        self.own = self.sizes if own is None else _checked_own(own, sizes, self.classes)
         self._index = {requirement: row for row, requirement in enumerate(self.classes)}
 
     def index(self, requirement: Requirement) -> int:
@@ -286,6 +299,11 @@ class Population:
         """All registered users."""
         return int(self.sizes.sum())
 
+    @property
+    def threshold_sizes(self) -> IntArray:
+        """Sizes that OBS chooses θ with: `own`, or `sizes` where own users are under half of all (spec 15.3)."""
+        return self.sizes if 2 * int(self.own.sum()) < self.users else self.own
+
     def items(self) -> Iterator[tuple[Requirement, int]]:
         """Requirement and size, in class order."""
         return zip(self.classes, self.sizes.tolist(), strict=True)
@@ -299,13 +317,34 @@ class Population:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Population):
             return NotImplemented
-        return self.classes == other.classes and bool((self.sizes == other.sizes).all())
+        return self._values() == other._values()
 
     def __hash__(self) -> int:
-        return hash((self.classes, self.sizes.tobytes()))
+        return hash(self._values())
+
+    def _values(self) -> tuple[object, ...]:
+        return self.classes, self.sizes.tobytes(), self.own.tobytes()
 
     def __repr__(self) -> str:
         return f"Population({len(self.classes)} classes, {self.users} users)"
+
+
+def _checked_own(own: object, sizes: Mapping[Requirement, int], classes: tuple[Requirement, ...]) -> IntArray:
+    """Return the own users per class, each from 0 to the size of the class."""
+    if not isinstance(own, Mapping):
+        raise InvalidPopulation(
+            "own users of each class as a mapping", type(own).__name__, "Leave it out if no user is in transition."
+        )
+    for requirement, number in own.items():
+        _check_class(requirement, number)
+        if number > sizes.get(requirement, 0):
+            raise InvalidPopulation(
+                f"at most {sizes.get(requirement, 0)} own users of {requirement!r}, the size of its class",
+                f"{number}",
+                "Count those users of the class whose own requirement it is.",
+                requirement=requirement,
+            )
+    return frozen_ints([int(own.get(requirement, 0)) for requirement in classes])
 
 
 def _check_class(requirement: object, size: object) -> None:

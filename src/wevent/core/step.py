@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     Attributes:
         kind: published, repeated or nullified.
         reservation: what was set aside; None if the ledger refused.
-        charges: publication charges per ledger row; None without a publication.
+        charges: publication charges per ledger row, as the ledger stores them; None without a publication.
         plan: how the publication was measured, or would have been.
         measurement: the fresh measurement, if any.
         dissimilarity: the noisy distance to the last publication, if it was measured.
@@ -80,7 +80,8 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     """Publish a fresh measurement or repeat the last one (paper, Algorithm 2).
 
     Reserves e¹ + e² for every class before a count is read. Charges e¹ in every slot that could reserve it, and for a
-    publication e², or with `refund` what was really lost. Changes nothing: the caller commits the outcome.
+    publication e², or with `refund` what was really lost, raised by `Ledger.raise_charges`. Changes nothing: the caller
+    commits the outcome.
     """
     view = ledger.view()
     probe = pieces.policy.probe(view)  # None: this mechanism never looks first
@@ -105,7 +106,7 @@ def step(pieces: Pieces, ledger: Ledger, history: History, counts: IntArray, noi
     measurement = pieces.estimator.measure(reservation.publication, plan, counts, noise)
     charges = reservation.publication_budgets
     if pieces.refund:  # spec 8: class g really lost plan.losses[g] ≤ e²_g
-        charges = ledger.with_classes(charges, plan.losses)
+        charges = ledger.raise_charges(ledger.with_classes(charges, plan.losses))
     return Outcome("published", reservation, charges, plan, measurement, dissimilarity)
 
 

@@ -73,10 +73,13 @@ def _sums_before(values: FloatArray) -> FloatArray:
 def choose_threshold(permit: Permit) -> Threshold:
     """OBS: the threshold with the smallest reporting error, the smallest such if several (paper, Algorithm 1).
 
-    It reads the permit's budgets e_g and the registered class sizes n_g (never the number present), Δ and k. A budget so
-    small that its noise would be cut off (`least_threshold`) is no candidate.
+    It reads the permit's budgets e_g and the registered class sizes n_g (never the number present), Δ and k. The sizes are
+    those of users who are counted in their own class (spec 15.3): a user in transition does not move θ. A budget so small
+    that its noise would be cut off (`least_threshold`) is no candidate.
     """
-    return _choose(permit.budgets.tobytes(), permit.sizes.tobytes(), permit.sensitivity, permit.cells_per_user)
+    return _choose(
+        permit.budgets.tobytes(), permit.threshold_sizes.tobytes(), permit.sensitivity, permit.cells_per_user
+    )
 
 
 @lru_cache(maxsize=64)  # budgets stay the same in most slots: nothing was charged, nothing left a window

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray, any_true
+from wevent.core.arrays import BoolArray, IntArray, any_true
 from wevent.errors import InvalidCounts
 
 
@@ -18,12 +18,21 @@ class Rejected(NamedTuple):
     Attributes:
         unknown_cell: their cell is not declared, whoever they are of.
         unknown_user: nobody is registered under their id.
-        held_out: their user is registered and waits until old windows have passed.
     """
 
     unknown_cell: int = 0
     unknown_user: int = 0
-    held_out: int = 0
+
+    @classmethod
+    def of(cls, declared: BoolArray, counted: int) -> Rejected:
+        """Return the reasons for a batch of events.
+
+        Args:
+            declared: for each event, `True` if its cell is declared.
+            counted: number of events with a declared cell and a user who counts.
+        """
+        cells = int(np.count_nonzero(declared))
+        return cls(len(declared) - cells, cells - counted)
 
     def plus(self, other: Rejected) -> Rejected:
         """These and others."""

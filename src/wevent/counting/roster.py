@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,9 +17,6 @@ from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 
-UNKNOWN, WAITING = -1, -2
-"""What `Roster.find` says of ids that do not count: nobody has them, or somebody who is held out."""
-
 
 class Roster:
     """The registered users and their requirements.
@@ -32,12 +30,10 @@ class Roster:
         unknown_row: the class that unregistered users count in; None rejects their events.
         unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
         is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
-        waiting: ids of registered users who are held out; they never count, and are told from unknown ones.
 
     Attributes:
         population: the classes and how many users hold each.
         classes: the class row of each user.
-        waiting: the ids of those who are held out.
     """
 
     def __init__(
@@ -49,7 +45,6 @@ class Roster:
         unknown_row: int | None = None,
         unknown_limit: int = 0,
         is_stranger: Callable[[list[str]], BoolArray] | None = None,
-        waiting: Spelled | None = None,
     ) -> None:
         self.population = population
         self._ids = users
@@ -57,9 +52,7 @@ class Roster:
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
         self._is_stranger = is_stranger
-        self.waiting = waiting if waiting is not None and len(waiting) else None
         self._users = Lookup(users)
-        self._held_out = None if self.waiting is None else Lookup(self.waiting)
         self._starts: tuple[int, IntArray] | None = None
         self._scratch: IntArray | None = None
         if self._users.duplicates:
@@ -107,6 +100,16 @@ class Roster:
         rows = row_of[codes]
         sizes = np.bincount(rows, minlength=len(classes))
         return cls(columns[0], rows, Population(dict(zip(classes, sizes.tolist(), strict=True))))
+
+    def reclassify(
+        self, classes: IntArray, population: Population, *, unknown_row: int | None, unknown_limit: int
+    ) -> Roster:
+        """Return a roster of the same users in other classes; the look-up of ids is shared."""
+        other = copy.copy(self)
+        other.classes, other.population = classes, population
+        other.unknown_row, other.unknown_limit = unknown_row, unknown_limit
+        other._starts = other._scratch = None
+        return other
 
     @property
     def users(self) -> npt.NDArray[Any]:
@@ -194,9 +197,9 @@ class Roster:
             declared = cell_rows >= 0
             valid = (user_rows >= 0) & declared
             if self.unknown_row is not None and unknown is not None:
-                places = np.flatnonzero((user_rows == UNKNOWN) & declared)
+                places = np.flatnonzero((user_rows < 0) & declared)
                 strangers = unknown(places), cell_rows[places]
-            rejected = self.rejected(user_rows, declared, int(np.count_nonzero(valid)))
+            rejected = Rejected.of(declared, int(np.count_nonzero(valid)))
             user_rows, cell_rows = user_rows[valid], cell_rows[valid]
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
             if self._scratch is None:
@@ -206,44 +209,23 @@ class Roster:
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
     def find(self, users: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
-        """The position of each id in `users`, UNKNOWN if it is not registered, WAITING if it is and is held out."""
-        if self._held_out is None:
-            return self._users.find(users)
-        labels = Labels.of(users)
-        rows = self._users.find(labels)
-        missing = np.flatnonzero(rows < 0)
-        if len(missing):
-            rows = rows.copy()
-            rows[missing] = np.where(self._held_out.find(labels[missing]) >= 0, WAITING, UNKNOWN)
-        return rows
+        """Return the position of each id in `users`, -1 if it is not registered."""
+        return self._users.find(users)
 
     def turnover(self, earlier: Roster) -> int:
         """Return how many users joined plus how many left since an earlier roster; a change of class is neither."""
         stayed = int((earlier._users.find(self._ids) >= 0).sum())
         return len(self) + len(earlier) - 2 * stayed
 
-    def rejected(self, user_rows: IntArray, declared: BoolArray, valid: int) -> Rejected:
-        """Why events do not count.
-
-        Args:
-            user_rows: what `find` says per event.
-            declared: whether the event's cell is declared.
-            valid: how many of them have a declared cell and a user who counts.
-        """
-        cells = int(np.count_nonzero(declared))
-        held = 0 if self.waiting is None else int(np.count_nonzero((user_rows == WAITING) & declared))
-        return Rejected(len(declared) - cells, cells - valid - held, held)
-
     def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
         """Which of these ids can count in a slot, however many other events it will have.
 
         Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
         """
-        rows = self.find(users)
-        registered = rows >= 0
+        registered = self.find(users) >= 0
         if self.unknown_row is None:
             return registered
-        places = np.flatnonzero(rows == UNKNOWN)
+        places = np.flatnonzero(~registered)
         texts = [None if value is None else str(value) for value in users[places].values()]
         smallest = set(self.strangers(sorted({text for text in texts if text is not None})))
         registered[places] = [text in smallest for text in texts]

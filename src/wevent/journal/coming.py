@@ -6,13 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from wevent.core.budget import NANO
-from wevent.core.requirements import Levels, Requirement
+from wevent.core.requirements import Levels
 from wevent.errors import InvalidMembership, InvalidRequirement
 from wevent.journal.terms import Terms
-from wevent.people.holdout import Key
-from wevent.people.membership import Change, Changes, check_allowed
-from wevent.publisher.catalogue import find_mechanism
+from wevent.people.classes import Key
+from wevent.people.membership import Change, Changes, check_declared
 
 _log = logging.getLogger("wevent.journal.coming")
 
@@ -24,27 +22,6 @@ class Coming(NamedTuple):
     unsafe: tuple[str, ...]
     changes: Changes
     imported: bytes | None
-
-
-def check_requirement(terms: Terms, key: Key) -> None:
-    """Whether users may hold a requirement under these terms.
-
-    Raises:
-        InvalidMembership: if its window is larger than any declared, or a shared budget was not declared for it.
-    """
-    requirement = Requirement.from_nano(*key)
-    check_allowed(key, terms.requirements)
-    if key in {declared.key for declared in terms.requirements}:
-        return
-    strictest = min(declared.nano for declared in terms.requirements)
-    if find_mechanism(terms.mechanism).shared_budget and key[1] < strictest:
-        raise InvalidMembership(
-            f"an epsilon of at least {strictest / NANO:g}, the smallest that was declared: "
-            f"{terms.mechanism} has one budget for all",
-            f"{requirement.epsilon:g}",
-            "Start a new epoch that declares it, or use a personalised mechanism.",
-            requirement=key,
-        )
 
 
 def changes_to_queue(coming: Coming, since: Iterable[Change], words: Mapping[str, str | None] | None) -> list[Change]:
@@ -91,7 +68,7 @@ def _in_numbers(table: Levels | None, change: Change) -> Change:
 
 def _is_refused(terms: Terms, key: Key) -> bool:
     try:
-        check_requirement(terms, key)
+        check_declared(key, terms.declared)
     except InvalidMembership as error:
         _log.warning(
             "while an epoch began, a requirement was asked for that its terms do not allow: whoever asked is not counted "

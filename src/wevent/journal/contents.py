@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from wevent.core.arrays import IntArray
-from wevent.counting.spelling import Spelled
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
-from wevent.people.holdout import Key
-from wevent.people.membership import KeyColumn
+from wevent.people.classes import Key
 
 Hook = Callable[[str], None]
 """Called at each labelled step of the commit protocol; the kill tests hang in here."""
@@ -95,7 +92,7 @@ class Loaded(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A registered user: the requirement held, the words it came from, and from which slot it counts."""
+    """A registered user: the requirement held, the level it was chosen by, and the first slot of it."""
 
     user: str
     key: Key
@@ -103,23 +100,19 @@ class Member(NamedTuple):
     first: int
 
 
-class ClassSize(NamedTuple):
-    """How many people hold a requirement, and how many of them are held out yet; public."""
+class Revision(NamedTuple):
+    """A state of the registry.
 
-    registered: int
-    waiting: int
+    Attributes:
+        number: how often memberships have changed. −1: unknown.
+        chain: hash over all of these states, hexadecimal, so that two copies that went on separately differ.
+    """
+
+    number: int
+    chain: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemberColumns:
-    """Everybody who is registered: ids, requirements, and from which slot each counts."""
-
-    users: Spelled
-    keys: KeyColumn
-    firsts: IntArray
-
-    def __getitem__(self, chosen: IntArray | slice) -> MemberColumns:
-        return MemberColumns(self.users.where(chosen), self.keys.where(chosen), self.firsts[chosen])
+NO_REVISION = Revision(-1, "")
 
 
 class Marked(NamedTuple):
@@ -129,11 +122,15 @@ class Marked(NamedTuple):
         journal: the id of the journal that wrote it, empty if none did.
         committed: the last slot it committed.
         link: the end of its hash chain there, hexadecimal.
+        revision: state of the registry, as far as it was known then.
+        versions: hash over all configuration versions, hexadecimal.
     """
 
     journal: str
     committed: int
     link: str
+    revision: Revision = NO_REVISION
+    versions: str = ""
 
 
 class Writer(NamedTuple):

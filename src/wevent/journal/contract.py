@@ -18,23 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from wevent.journal.contents import (
-    Batch,
-    ClassSize,
-    Head,
-    Hook,
-    Loaded,
-    Marked,
-    Member,
-    MemberColumns,
-    Writer,
-    no_hook,
-)
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Member, Revision, Writer, no_hook
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
-from wevent.people.histories import History
-from wevent.people.holdout import HoldOut, Key, Restore
+from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, Changes
+from wevent.people.membership_history import History
+from wevent.people.rosters import MemberColumns, TailColumns
 
 
 class Slots(Protocol):
@@ -97,22 +87,22 @@ class Registry(Protocol):
         """The key of digests of ids; it stays in the journal and its copies."""
 
     def members(self) -> list[Member]:
-        """Everybody who is registered, those held out included (their `first` lies ahead)."""
+        """Return every member."""
 
     def rows(self) -> MemberColumns:
-        """`members` for rosters of millions: ids, requirements and first slots as columns."""
+        """Return every member as columns, for rosters of millions."""
 
-    def apart(self, slot: int) -> list[str]:
-        """The ids that the registry knows, erased ones as digests, and does not count in a slot: no strangers either."""
+    def tails(self, slot: int) -> TailColumns:
+        """Return the requirements that ended and are still in force in a slot."""
 
-    def counts_from(self, user: str) -> int | None:
-        """The slot from which a registered user counts; None for anybody else."""
+    def former_ids(self) -> list[str]:
+        """Return the ids that have rows and are no members, erased ones as digests: they are never unregistered users."""
 
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
 
     def remembers(self, user: str) -> bool:
-        """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
+        """Whether the registry has rows of the id: a member, or a user who left and whose requirement is still in force."""
 
     def histories(self, users: Iterable[str]) -> Iterator[History]:
         """Every membership of each of these ids, in their order, under the id or the digest of it; none: an empty one."""
@@ -120,8 +110,8 @@ class Registry(Protocol):
     def turnover(self, slot: int) -> int:
         """Return how many users joined plus how many left at the boundary before a slot; a change of class is neither."""
 
-    def sizes(self, slot: int) -> dict[Key, ClassSize]:
-        """How many hold each requirement; queued changes are not counted in."""
+    def sizes(self) -> dict[Key, int]:
+        """Return the number of members that hold each requirement, without queued changes."""
 
     def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         """Queue changes; they take effect at the next slot boundary. Returns how many.
@@ -145,14 +135,17 @@ class Registry(Protocol):
     def queued(self) -> list[Change]:
         """The queued changes, in order."""
 
-    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
-        """Put queued changes in force from `slot` on, the first `most`, and forget what no longer holds anyone out."""
+    def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
+        """Apply the first `most` queued changes at the boundary before `slot`, and drop rows that are no longer kept."""
 
-    def first_forgotten(self, holdout: HoldOut) -> int | None:
-        """The first slot in which some past membership holds nobody out any more; None without any."""
+    def next_expiry(self, classes: ClassHistory) -> int | None:
+        """Return the first slot in which some row is no longer kept, None without such rows."""
 
     def restores(self) -> tuple[Restore, ...]:
-        """Every restore of this journal, in slot order."""
+        """Return every restore that left something in doubt, in slot order."""
+
+    def revision(self) -> Revision:
+        """Return the state of the registry that the next change builds on."""
 
     def check(self) -> None:
         """Refuse memberships that are not those that were stored.
@@ -230,19 +223,25 @@ class Marks(Protocol):
     def marked(self) -> Marked:
         """What was written outside before this journal was opened."""
 
-    def proof(self, through: int) -> Restore | None:
-        """What is proven outside about memberships through a slot that another copy released; None: nothing."""
-
-    def take_over(self, batch: Batch, restore: Restore | None = None) -> int:
-        """A backup was told through which slot releases went out: from now on it is the journal. One transaction.
+    def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
+        """Make a backup the journal, after the operator stated through which slot releases went out. One transaction.
 
         Args:
             batch: the slots released elsewhere, charged; none if nothing was.
-            restore: what is known of memberships in these slots; needed if there are any.
-
-        Returns:
-            How many members have to wait.
+            restore: what these slots leave in doubt; None: nothing.
+            changes_lost: whether changes of the registry may have been lost; see `changes_lost`.
         """
+
+    @property
+    def changes_lost(self) -> bool:
+        """Whether changes of the registry may have been lost with slots released elsewhere.
+
+        Users who left, were erased or chose a stricter level would be counted as before. So no slot is published until the
+        operator imports the registry again, which clears this, or accepts the loss (`accept_lost_changes`).
+        """
+
+    def accept_lost_changes(self) -> None:
+        """Store that the operator accepts the loss."""
 
 
 class Notes(Protocol):

@@ -5,25 +5,32 @@ Nothing random is stored and nothing is drawn: charges and measurements of commi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import NoiseSource
 from wevent.core.requirements import Population
 from wevent.core.settings import option_values
 from wevent.journal.contents import Loaded
 from wevent.journal.record import Record
-from wevent.journal.terms import Epoch, Terms
+from wevent.journal.terms import Epoch
 from wevent.noise import SecureNoise
-from wevent.people.declaring import declared_classes
+from wevent.people.classes import ClassHistory, to_requirements
 from wevent.publisher.publisher import Publisher
 
 
-def new_publisher(terms: Terms, noise: NoiseSource | None) -> Publisher:
-    """A publisher under these terms, before its first slot and without members."""
+def new_publisher(versions: Sequence[Epoch], noise: NoiseSource | None) -> Publisher:
+    """Return a publisher under the last of these versions, before its first slot and without members.
+
+    A shared budget covers the classes that are live when the version starts, retained ones included (spec 15.3).
+    """
+    version = versions[-1]
+    live = ClassHistory(versions).live(version.first)
     return Publisher(
-        Population(dict.fromkeys(declared_classes(terms), 0)),
-        terms.cells,
+        Population(dict.fromkeys(to_requirements(live), 0)),
+        version.terms.cells,
         noise=noise,
-        **option_values(terms),
+        **option_values(version.terms),
     )
 
 
@@ -40,14 +47,14 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     noise = SecureNoise() if noise is None else noise
     if loaded.state is None:
         epoch = epochs[0]
-        publisher = new_publisher(epoch.terms, noise)
+        publisher = new_publisher([epoch], noise)
     else:
         publisher = Publisher.restore(loaded.state, noise)
         epoch = max((known for known in epochs if known.first < publisher.slot), key=lambda known: known.number)
     for record in loaded.since:
         if record.epoch.number != epoch.number:
             epoch = record.epoch
-            publisher = _successor(publisher, epoch.terms, noise)
+            publisher = _successor(publisher, _through(epochs, epoch), noise)
         group = record.group
         if group.population != publisher.population or group.turnover != publisher.turnover:
             publisher.update(group.population, turnover=group.turnover - publisher.turnover)
@@ -55,7 +62,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
         measured = shown.measured if record.kind == "published" and shown is not None else None
         publisher.replay(record.probe, record.publication, measured)
     if loaded.head.epoch.number != epoch.number:
-        publisher = _successor(publisher, loaded.head.epoch.terms, noise)
+        publisher = _successor(publisher, _through(epochs, loaded.head.epoch), noise)
     return publisher
 
 
@@ -65,7 +72,7 @@ def rebuild_ledger(loaded: Loaded, epochs: list[Epoch]) -> tuple[Ledger, Populat
     Much quicker than a whole publisher: nothing is smoothed.
     """
     if loaded.state is None:
-        publisher = new_publisher(epochs[0].terms, SecureNoise())
+        publisher = new_publisher(epochs[:1], SecureNoise())
     else:
         publisher = Publisher.restore(loaded.state, SecureNoise())
     ledger, population = publisher._ledger, publisher.population
@@ -97,7 +104,11 @@ def state_interval(publisher: Publisher) -> int:
     return max(512, sum(row.window for row in publisher.ledger.rows) // 8)
 
 
-def _successor(earlier: Publisher, terms: Terms, noise: NoiseSource | None) -> Publisher:
-    publisher = new_publisher(terms, noise)
+def _through(epochs: list[Epoch], last: Epoch) -> list[Epoch]:
+    return [*(epoch for epoch in epochs if epoch.number < last.number), last]
+
+
+def _successor(earlier: Publisher, versions: list[Epoch], noise: NoiseSource | None) -> Publisher:
+    publisher = new_publisher(versions, noise)
     publisher.inherit(earlier)
     return publisher

@@ -77,8 +77,8 @@ class Group:
     Attributes:
         population: the classes and their sizes.
         turnover: users who joined plus users who left since slot 1 (`Publisher.turnover`).
-        data: as JSON, `turnover` and `classes`: a row [window, nano-epsilons, size] per class. Where strangers are counted,
-            the row of their class has a fourth number: how many ids the registry kept from being counted among them.
+        data: as JSON, `turnover`, `classes` (window, nano-epsilons, size, users counted in their own class) and
+            `unregistered` (see `of`).
         digest: of the data.
     """
 
@@ -89,27 +89,35 @@ class Group:
     text: dict[str, bytes] = field(default_factory=dict)  # rendered parts, made once
 
     @classmethod
-    def of(cls, population: Population, turnover: int, unknown: int | None = None, barred: int | None = None) -> Group:
-        """From a population, the row of the class that strangers are counted in, and how many ids are kept from it."""
-        rows = [[held.window, held.nano, size] for held, size in population.items()]
-        if unknown is not None and barred is not None:
-            rows[unknown].append(barred)
-        data = msgspec.json.encode({"turnover": turnover, "classes": rows})
+    def of(cls, population: Population, turnover: int, unregistered: tuple[int, int, int, int] | None = None) -> Group:
+        """Return the group of a population.
+
+        Args:
+            population: the classes and their sizes.
+            turnover: users who joined plus users who left since slot 1.
+            unregistered: window and nano-epsilons of the class that unregistered users are counted in, how many at most,
+                and how many known ids were kept out of it. None if unregistered users are not counted.
+        """
+        rows = [
+            (held.window, held.nano, size, own)
+            for (held, size), own in zip(population.items(), population.own.tolist(), strict=True)
+        ]
+        data = msgspec.json.encode({"turnover": turnover, "classes": rows, "unregistered": unregistered})
         return cls(population, turnover, data, hashlib.sha256(data).digest())
 
     @classmethod
     def from_data(cls, data: bytes) -> Group:
         """From stored bytes."""
         stored = msgspec.json.decode(data, type=_StoredGroup)
-        population = Population(
-            {Requirement.from_nano(window, nano): size for window, nano, size, *_ in stored.classes}
-        )
+        requirements = [Requirement.from_nano(window, nano) for window, nano, _, _ in stored.classes]
+        sizes, own = ([row[column] for row in stored.classes] for column in (2, 3))
+        population = Population(dict(zip(requirements, sizes, strict=True)), dict(zip(requirements, own, strict=True)))
         return cls(population, stored.turnover, data, hashlib.sha256(data).digest())
 
 
 class _StoredGroup(msgspec.Struct):
     turnover: int
-    classes: list[list[int]]
+    classes: list[tuple[int, int, int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

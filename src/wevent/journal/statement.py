@@ -6,10 +6,11 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from wevent.core.budget import NANO
 from wevent.core.settings import option_values
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, time_text
-from wevent.people.declaring import strangers_class
+from wevent.people.classes import find_unregistered_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
@@ -48,7 +49,7 @@ def versions() -> dict[str, str]:
 
 def _epoch(epoch: Epoch) -> dict[str, Any]:
     terms = epoch.terms
-    unknown = strangers_class(terms)
+    unknown = find_unregistered_class(terms)
     return {
         "number": epoch.number,
         "first_slot": epoch.first,
@@ -57,7 +58,7 @@ def _epoch(epoch: Epoch) -> dict[str, Any]:
         "classes": [{"window": held.window, "epsilon": held.epsilon} for held in terms.requirements],
         "unknown_users": None
         if unknown is None
-        else {"number": unknown.number, "window": unknown.requirement.window, "epsilon": unknown.requirement.epsilon},
+        else {"number": terms.unknown_users, "window": unknown[0], "epsilon": unknown[1] / NANO},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import Options, option_kinds, option_text
 from wevent.errors import InvalidJournal, SettingsDiffer
+from wevent.people.classes import Restore
 
 SEEDED = "seeded noise"
 """What the privacy statement says of a journal that drew noise which can be repeated."""
@@ -137,6 +139,13 @@ class Epoch(msgspec.Struct, frozen=True, dict=True):
     def digest(self) -> bytes:
         """What the hash chain knows of it."""
         return hashlib.sha256(self.text or encode_terms(self.terms)).digest()
+
+
+def hash_versions(epochs: Iterable[Epoch], restores: Iterable[Restore] = ()) -> str:
+    """Return a hash over configuration versions and over restores that may have lost one, hexadecimal."""
+    parts = [epoch.first.to_bytes(8, "little") + epoch.digest for epoch in epochs]
+    parts += [f"{restore.slot},{restore.silent_through};".encode() for restore in restores if restore.silent_through]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def encode_terms(terms: Terms) -> bytes:

@@ -1,1 +1,1 @@
-"""Who holds which requirement since when: memberships, the hold-out, restores. Pure: no input, no output, no clock."""
+"""Requirements that users hold and held, and the class each is counted in. Pure: no input, no output, no clock."""

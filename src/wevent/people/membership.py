@@ -1,10 +1,8 @@
-"""What people may ask of the registry, and the roster that a slot is counted with; pure (spec 10).
-
-From which slot on someone counts is decided in `wevent.people.holdout`.
-"""
+"""Changes that users may ask for, and columns of many users. Pure (spec 10)."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -12,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.budget import NANO
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.core.requirements import Population, Requirement
-from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled, whole_numbers
 from wevent.errors import InvalidMembership
-from wevent.people.holdout import ERASED, Key, Restore, bucket_of, erased_id
+from wevent.people.classes import Key
+
+ERASED = "erased:"
+"""Prefix of the digests of erased ids. No user may register such an id."""
 
 _AT_ONCE = 1 << 14
 Portion = tuple[list[str], list[int], Sequence[str | None]]
@@ -37,6 +37,19 @@ class Change(NamedTuple):
     user: str
     key: Key | None = None
     level: str | None = None
+
+
+def find_used(numbers: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntArray]:
+    """Return the distinct numbers from 0 on, ascending, and for each number its place among them.
+
+    Like `np.unique`, without sorting millions of small numbers.
+    """
+    size = int(numbers.max(initial=0)) + 1
+    if size > len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    is_used = np.zeros(size, dtype=np.bool_)
+    is_used[numbers] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
 
 
 class KeyColumn(Sequence[Key]):
@@ -72,7 +85,7 @@ class KeyColumn(Sequence[Key]):
 
     def where(self, chosen: IntArray | slice) -> KeyColumn:
         """Those of some users; what nobody of them holds is not among the distinct ones."""
-        used, codes = np.unique(self.codes[chosen], return_inverse=True)
+        used, codes = find_used(self.codes[chosen])
         return KeyColumn([self.distinct[code] for code in used.tolist()], codes)
 
     def __len__(self) -> int:
@@ -132,62 +145,37 @@ def _text_order(numbers: npt.NDArray[np.int64]) -> IntArray:
     return np.lexsort((digits, sizes * 10 ** (18 - digits)))
 
 
-class Unknown(NamedTuple):
-    """Where unregistered users are counted: the class, and the declared public number of them."""
-
-    requirement: Requirement
-    number: int
+def erased_id(user: str, salt: bytes) -> str:
+    """Return the keyed digest under which the rows of an erased id are kept."""
+    return ERASED + hashlib.blake2b(user.encode(), key=salt[:64], digest_size=20).hexdigest()
 
 
-class Barred:
-    """Ids that are never strangers although they are not counted: the registry knows them, or may have known them.
+class KnownIds:
+    """Ids that are never counted as unregistered although they are no members: they left, or were erased.
 
-    Held out, gone or erased, they have a requirement of their own; as strangers they would escape their hold-out. After
-    slots released elsewhere this goes for every id whose membership there is in doubt.
+    A requirement of theirs may still be in force, which the class of unregistered users does not cover (spec 15.1).
 
     Args:
-        ids: what the registry knows and does not count, erased ids as their digests.
-        salt: the key of these digests.
-        restores: whose doubts still matter.
+        ids: ids with rows in the registry and no current membership, erased ids as digests.
+        salt: key of the digests.
     """
 
-    def __init__(self, ids: Iterable[str] = (), salt: bytes = b"", restores: Iterable[Restore] = ()) -> None:
+    def __init__(self, ids: Iterable[str] = (), salt: bytes = b"") -> None:
         self._ids = frozenset(ids)
         self._salt = salt
-        self._restores = tuple(restores)
         self._erased = any(name.startswith(ERASED) for name in self._ids)
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def admits(self, names: list[str]) -> BoolArray:
-        """For each id that is not on the roster: whether it is a stranger."""
-        return np.array([self._admits(name) for name in names], dtype=np.bool_)
+    def excludes(self, names: list[str]) -> BoolArray:
+        """Return for each id that is not on the roster whether it may not be counted as unregistered."""
+        return np.array([self._excludes(name) for name in names], dtype=np.bool_)
 
-    def _admits(self, name: str) -> bool:
+    def _excludes(self, name: str) -> bool:
         if name in self._ids or name.startswith(ERASED):
-            return False
-        if self._erased and erased_id(name, self._salt) in self._ids:
-            return False
-        return not any(restore.doubts(bucket_of(name, self._salt)) for restore in self._restores)
-
-
-def unknown_class(declared: Iterable[Requirement], number: int, neighbours: str) -> Unknown | None:
-    """The class in which unregistered users are counted: the strictest declared window and epsilon.
-
-    ▲ Of more than `number` unknown users in a slot some are rejected, so one more arrival may push another user's
-    record out: two records change, not one. `replace` pays for two already (Δ = 2k). Under `add_remove` their class has
-    half the strictest epsilon, so that the loss of two stays within the strictest requirement.
-
-    Raises:
-        InvalidRequirement: if half of the strictest epsilon no longer splits over the window.
-    """
-    if number == 0:
-        return None
-    declared = tuple(declared)
-    nano = min(held.nano for held in declared)
-    widest = max(held.window for held in declared)
-    return Unknown(Requirement.from_nano(widest, nano if neighbours == "replace" else nano // 2), number)
+            return True
+        return self._erased and erased_id(name, self._salt) in self._ids
 
 
 def check_id(user: str) -> None:
@@ -250,62 +238,20 @@ def check_epoch(checked: int | None, stored: int) -> None:
         )
 
 
-def check_allowed(key: Key, declared: Iterable[Requirement]) -> None:
-    """Refuse a requirement that history was not kept for: past memberships live for the largest declared window.
+def check_declared(key: Key, declared: Iterable[Key]) -> None:
+    """Refuse a requirement that was not declared: users choose declared classes only (spec 15.1, rule 2).
 
     Raises:
-        InvalidMembership: if its window is larger than every declared one.
+        InvalidMembership: if it was not declared.
     """
-    widest = max(held.window for held in declared)
-    if key[0] > widest:
+    if key not in declared:
+        shown = f"{key[0]},{key[1] / NANO:g}"
         raise InvalidMembership(
-            f"a window of at most {widest} slots, the largest declared at the start",
-            f"{key[0]}",
-            "Start a new epoch that declares it (publish --new-epoch --declare WINDOW,EPSILON).",
+            "a requirement that was declared",
+            f"{shown} (window, epsilon)",
+            f"Choose a declared one, or start a new epoch that declares it (publish --new-epoch --declare {shown}).",
             requirement=key,
         )
-
-
-def make_roster(
-    users: list[str] | Spelled,
-    keys: Iterable[Key] | KeyColumn,
-    declared: Iterable[Requirement],
-    unknown: Unknown | None = None,
-    barred: Barred | None = None,
-    waiting: Spelled | None = None,
-) -> Roster:
-    """The roster of one slot: its members, and a population in which every declared class stays, empty or not.
-
-    Args:
-        users: ids of the members.
-        keys: the requirement of each.
-        declared: classes that stay with size 0.
-        unknown: where unregistered users are counted; None: nowhere.
-        barred: who is never one of them.
-        waiting: members who are held out in this slot.
-    """
-    column = keys if isinstance(keys, KeyColumn) else KeyColumn.of(keys)
-    rows = column.codes
-    requirements = [Requirement.from_nano(*key) for key in column.distinct]
-    sizes = np.bincount(rows, minlength=len(requirements)).tolist()
-    population = dict.fromkeys(declared, 0)
-    for requirement, size in zip(requirements, sizes, strict=True):
-        population[requirement] = size
-    if unknown is not None:
-        population[unknown.requirement] = population.get(unknown.requirement, 0) + unknown.number
-    whole = Population(population)
-    order = np.array([whole.index(requirement) for requirement in requirements], dtype=np.int64)
-    classes = order[rows] if len(rows) else np.zeros(0, dtype=np.int64)
-    row = None if unknown is None else whole.index(unknown.requirement)
-    return Roster(
-        id_column(users),
-        classes,
-        whole,
-        unknown_row=row,
-        unknown_limit=unknown.number if unknown else 0,
-        is_stranger=None if barred is None else barred.admits,
-        waiting=waiting,
-    )
 
 
 def id_column(users: list[str] | Spelled) -> npt.NDArray[np.int64] | Spelled:

@@ -239,8 +239,9 @@ class Publisher:
     def update(self, population: Population, *, turnover: int) -> None:
         """Put a new population in force from the next slot on; old charges stay with their classes (spec 4).
 
-        A class whose last members left keeps its charges for w − 1 slots; a joiner inherits those of the class. Users
-        who change their requirement must sit out in between (spec 10): the publisher cannot see who moved.
+        A class whose last members left keeps its charges for w − 1 slots; a joiner inherits those of the class. The caller
+        counts each user in a class that is at least as strict as every requirement in force for the user (spec 15.1), as
+        `wevent.people` does. The publisher does not see users.
 
         Args:
             population: the new classes and sizes.
@@ -276,7 +277,10 @@ class Publisher:
                 cells=self.cells.declaration(),
                 declared=[requirement.key for requirement in self._declared],
                 population=[
-                    (requirement.window, requirement.nano, size) for requirement, size in self.population.items()
+                    (*requirement.key, size, own)
+                    for (requirement, size), own in zip(
+                        self.population.items(), self.population.own.tolist(), strict=True
+                    )
                 ],
                 slot=self._ledger.slot,
                 ledger=self._ledger.export(),
@@ -322,7 +326,7 @@ class Publisher:
         if noise is None and saved.noise is not None:
             noise = SeededNoise.at(saved.noise)
         publisher = cls(
-            state_format.population_of([(*key, 0) for key in saved.declared]),
+            state_format.population_of([(*key, 0, 0) for key in saved.declared]),
             saved.cells,
             noise=noise,
             **option_values(saved),

@@ -25,7 +25,7 @@ class State(Options):
 
     cells: int | list[Any]
     declared: list[tuple[int, int]]
-    population: list[tuple[int, int, int]]
+    population: list[tuple[int, int, int, int]]
     slot: int
     ledger: tuple[list[tuple[int, int]], bytes]
     last_fresh: int
@@ -64,9 +64,10 @@ def load(data: bytes) -> State:
         raise _invalid("damaged bytes") from None
 
 
-def population_of(rows: Iterable[tuple[int, int, int]]) -> Population:
-    """A population from stored (window, nano-epsilon, size) rows."""
-    return Population({Requirement.from_nano(window, nano): size for window, nano, size in rows})
+def population_of(rows: Iterable[tuple[int, int, int, int]]) -> Population:
+    """Return the population of stored (window, nano-epsilons, size, own) rows."""
+    classes = [(Requirement.from_nano(window, nano), size, own) for window, nano, size, own in rows]
+    return Population({one: size for one, size, _ in classes}, {one: own for one, _, own in classes})
 
 
 def _invalid(received: str, **facts: Any) -> InvalidState:

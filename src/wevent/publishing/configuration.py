@@ -49,6 +49,8 @@ _OF_THE_COMMAND = (
     "allow_removals",
     "released_through",
     "widest_window",
+    "same_settings",
+    "accept_lost_changes",
     "start_over",
     "keep",
 )

@@ -1,10 +1,10 @@
-"""What changes of the registry will mean, in public numbers, before they are stored: who waits until when, who is alone."""
+"""Effect of registry changes in public numbers, before they are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,65 +13,53 @@ from wevent.core.ledger import count_typical
 from wevent.core.settings import Options
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch
-from wevent.people.declaring import holdout_of
-from wevent.people.foresight import Foresight
-from wevent.people.holdout import Key
+from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Change, Changes, Enrolment
+from wevent.people.preview import preview_changes
 from wevent.publisher.catalogue import find_mechanism
 
 _SHOWN = 3  # classes of one in a sentence
 
 
-class Wait(NamedTuple):
-    """How many people wait until a slot, the first in which they count, and when it starts (None without a clock)."""
-
-    slot: int
-    start: str | None
-    people: int
-
-    def __str__(self) -> str:
-        return f"slot {self.slot}" + ("" if self.start is None else f" ({self.start})")
-
-
 @dataclass(frozen=True)
 class Consequences:
-    """What changes mean; public numbers.
+    """Effect of changes of the registry; public numbers.
 
     Attributes:
-        registered: how many people are registered after them.
-        waits: how many of those who change wait until which slot, in slot order.
-        returning: how many join whom the registry knows from before: they had left or were erased.
-        alone: the requirements that change hands and are then held by one person.
+        registered: number of users who are registered afterwards.
+        in_transition: number of changed users who are counted in a stricter class than the one they chose, for a while.
+        until: first slot in which all of these are counted in the class they chose, None without such users.
+        until_time: start of that slot, None without a clock.
+        returning: number of users who join and had left or were erased before.
+        alone: requirements that change hands and are then held by one user.
     """
 
     registered: int = 0
-    waits: tuple[Wait, ...] = ()
+    in_transition: int = 0
+    until: int | None = None
+    until_time: str | None = None
     returning: int = 0
     alone: tuple[Key, ...] = ()
 
-    @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return sum(wait.people for wait in self.waits)
-
     def sentences(self) -> list[str]:
-        """The same in words."""
-        said = []
+        """Return the effect in words."""
+        sentences = []
         if self.returning:
-            said.append(f"{_people(self.returning, 'who had left joins', 'who had left join')} again.")
-        if self.waits:
-            waits = f"{self.waiting} of {_people(self.registered)} {'waits' if self.waiting == 1 else 'wait'}"
-            first, last = self.waits[0], self.waits[-1]
-            until = f" until {last}" if first is last else f", the first until {first}, the last until {last}"
-            said.append(f"{waits}{until}.")
-        return [*said, *alone_sentences(self.alone)]
+            sentences.append(f"{_users(self.returning, 'returns', 'return')} after leaving.")
+        if self.in_transition:
+            until = f"slot {self.until}" + ("" if self.until_time is None else f" ({self.until_time})")
+            sentences.append(
+                f"{_users(self.in_transition, 'is', 'are')} counted in a stricter class until {until} at the latest."
+            )
+        return [*sentences, *alone_sentences(self.alone)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the effect in plain types."""
         return {
             "registered": self.registered,
-            "waiting": self.waiting,
-            "waits": [wait._asdict() for wait in self.waits],
+            "in_transition": self.in_transition,
+            "until": self.until,
+            "until_time": self.until_time,
             "returning": self.returning,
             "alone": [{"window": window, "epsilon": nano / NANO} for window, nano in self.alone],
         }
@@ -80,29 +68,27 @@ class Consequences:
 def foresee(
     journal: Journal, changes: Changes, epochs: Iterable[Epoch] | None = None, slot: int | None = None
 ) -> Consequences:
-    """What these changes and those that are queued mean when they take effect together; nothing is stored.
+    """Return the effect of these changes together with the queued ones. Store nothing.
 
     Args:
         journal: the journal; it may be new.
         changes: in order.
-        epochs: every epoch, that of the changes included; None: as the journal has it.
-        slot: the slot from which on they are in force; None: the next one.
+        epochs: every configuration version, that of the changes included; None: as the journal has them.
+        slot: first slot in which the changes are active; None: the next one.
     """
     following = 1 if journal.is_new else journal.head().next_slot
-    if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet: nobody waits
+    if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet
         alone = [key for key, size in changes.keys.sizes().items() if size == 1]
         return Consequences(len(changes), alone=tuple(sorted(alone)))
     registry, slot = journal.registry, slot or following
     known = journal.epochs() if epochs is None else list(epochs)
-    held = {key: size.registered for key, size in registry.sizes(slot).items()}
-    foresight = Foresight(holdout_of(known, registry.restores()), slot, registry.salt, held)
     asked: dict[str, list[Change]] = {}
     for change in (*registry.queued(), *changes):
         asked.setdefault(change.user, []).append(change)
-    foresight.add(registry.histories(asked), asked.values())
-    seen = foresight.seen()
-    waits = tuple(Wait(first, known[-1].terms.slot_span(first)[0], people) for first, people in seen.waits.items())
-    return Consequences(seen.registered, waits, seen.returning, seen.alone)
+    requests = zip(registry.histories(asked), asked.values(), strict=True)
+    found = preview_changes(ClassHistory(known, registry.restores()), slot, registry.salt, registry.sizes(), requests)
+    until_time = None if found.until is None else known[-1].terms.slot_span(found.until)[0]
+    return Consequences(found.registered, found.in_transition, found.until, until_time, found.returning, found.alone)
 
 
 def alone_sentences(alone: tuple[Key, ...]) -> list[str]:
@@ -147,6 +133,5 @@ def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]
     ]
 
 
-def _people(number: int, one: str = "", many: str = "") -> str:
-    text = f"1 person {one}" if number == 1 else f"{number} people {many}"
-    return text.rstrip()
+def _users(count: int, one: str, many: str) -> str:
+    return f"1 user {one}" if count == 1 else f"{count:,} users {many}"

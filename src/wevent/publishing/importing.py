@@ -16,12 +16,10 @@ import numpy.typing as npt
 from wevent.core.requirements import Levels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidMembership
-from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
-from wevent.people.declaring import declared_classes
-from wevent.people.holdout import Key, erased_id
-from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, differences
+from wevent.people.classes import Key
+from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_declared, differences, erased_id
 from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
@@ -79,7 +77,7 @@ class Difference:
         requested: how many of those who leave had joined by request (`users add`), not with a file.
         relevelled: how many have new numbers because the level table changed.
         unchanged: how many of those in the file stay as they are.
-        consequences: who waits until when.
+        consequences: effect on users in transition and classes of one.
         notes: what was made of the file and is not obvious.
     """
 
@@ -108,8 +106,6 @@ class Difference:
             said.append("1 person added by `users` is not in the file and leaves.")
         elif self.requested:
             said.append(f"{self.requested} people added by `users` are not in the file and leave.")
-        if self.total and not self.consequences.waits:
-            said.append("Nobody has to wait.")
         return [*said, *self.consequences.sentences()] if self.total else said
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +169,7 @@ def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
 
     ▲ Its windows may be durations: before the first slot the length of slots may change, and a window of 24h with it.
     """
-    if journal.is_new or journal.imported() != wanted.digest:
+    if journal.is_new or journal.changes_lost or journal.imported() != wanted.digest:
         return False
     return journal.head().epoch.terms.length_us == slot_us
 
@@ -201,7 +197,7 @@ def import_users(
     epoch = journal.head().epoch
     if partial:
         return _add_users(journal, wanted, epoch, dry_run=dry_run)
-    if journal.imported() == wanted.digest:
+    if journal.imported() == wanted.digest and not journal.changes_lost:
         return Difference(unchanged=len(wanted.keys), consequences=foresee(journal, ()))
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
     done = replace(done, consequences=foresee(journal, changes))
@@ -278,16 +274,16 @@ def _sizes(everybody: Enrolment, terms: Terms) -> dict[Key, int]:
     keys = everybody.keys
     held = np.bincount(keys.codes, minlength=len(keys.distinct)).tolist()
     return {
-        **{requirement.key: 0 for requirement in declared_classes(terms)},
+        **dict.fromkeys(terms.declared, 0),
         **dict(zip(keys.distinct, held, strict=True)),
     }
 
 
 def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:
-    """Everybody in a file; raises as `check_requirement`."""
+    """Everybody in a file; raises as `check_declared`."""
     keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
     for key in sorted(keys.distinct):
-        check_requirement(terms, key)
+        check_declared(key, terms.declared)
     users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
     return Enrolment(users, keys, wanted.words)
 

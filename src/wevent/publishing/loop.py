@@ -238,14 +238,14 @@ class Publication:
         found: list[SlotRoster] = []
         if not self._outlast(lambda: found.append(self._members.at(slot, self._portion()))):
             return
-        roster, most, joined_or_left, barred = found[0]
+        roster, most, joined_or_left, unregistered_class = found[0]
         if roster is not self._roster:
             unregistered = 0 if self._roster is None else abs(roster.unknown_limit - self._roster.unknown_limit)
             turnover = max(0, self._turnover + joined_or_left + unregistered - self.publisher.turnover)
             if turnover or roster.population != self.publisher.population:
                 self.publisher.update(roster.population, turnover=turnover)
             self._roster = roster
-            self._group = Group.of(roster.population, self.publisher.turnover, roster.unknown_row, barred)
+            self._group = Group.of(roster.population, self.publisher.turnover, unregistered_class)
         most = min(self._wanted(), most)
         gathering, number = _Gathering(self._running.due, slot, most), 0
         counting = self._source.count(roster, slot, most)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wevent.core.requirements import Levels
-from wevent.journal.contents import ClassSize
 from wevent.journal.contract import Journal
-from wevent.people.holdout import Key
+from wevent.people.classes import Key
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import AskingFile
 from wevent.streams.windows import span_text
@@ -28,7 +27,7 @@ class Offered(NamedTuple):
     level: str | None
     requirement: Key
     span: str | None
-    size: ClassSize | None
+    size: int | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def offer_of_journal(journal: Journal, *, checked: bool = True) -> Offer:
     if checked:
         journal.registry.check()
     head = journal.head()
-    terms, sizes = head.epoch.terms, journal.registry.sizes(head.next_slot)
+    terms, sizes = head.epoch.terms, journal.registry.sizes()
     return _offer(terms.level_table, terms.slot_length_us, sizes)
 
 
@@ -72,18 +71,18 @@ def offer_of_settings(settings: Settings) -> Offer:
     Raises:
         WeventError: as of `read_requirements`.
     """
-    sizes: Mapping[Key, ClassSize] | None = None
+    sizes: Mapping[Key, int] | None = None
     notes = settings.notes
     file = AskingFile.of(settings)
     if file is not None:
         asked = file.read()
-        sizes = {key: ClassSize(number, 0) for key, number in asked.keys.sizes().items()}
+        sizes = asked.keys.sizes()
         notes = (*notes, *asked.notes)
     return _offer(settings.levels, settings.slot_length_us, sizes, notes)
 
 
 def _offer(
-    levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, ClassSize] | None, notes: tuple[str, ...] = ()
+    levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, int] | None, notes: tuple[str, ...] = ()
 ) -> Offer:
     table = levels or Levels.default()
     offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
@@ -95,7 +94,7 @@ def _offer(
             level,
             key,
             None if slot_us is None else span_text(key[0] * slot_us),
-            None if sizes is None else sizes.get(key, ClassSize(0, 0)),
+            None if sizes is None else sizes.get(key, 0),
         )
         for level, key in words
     ]

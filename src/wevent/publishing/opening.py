@@ -9,11 +9,10 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import Options, option_kinds, option_values
 from wevent.core.suitability import complete
 from wevent.errors import InvalidJournal, InvalidMembership
-from wevent.journal.coming import check_requirement
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
-from wevent.people.membership import Change, Changes
+from wevent.people.membership import Change, Changes, check_declared
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import Consequences, foresee
@@ -127,7 +126,7 @@ def must_begin(journal: Journal, terms: Terms, *, new_epoch: bool) -> bool:
         if not new_epoch or not names or any(name in PERMANENT for name in names):
             pinned.check_same(terms)
             return False
-    new_publisher(terms, None)  # refuses options that do not fit
+    new_publisher(with_version(journal, terms), None)  # refuses options that do not fit
     if pinned is not None:
         _refuse_unlivable(journal, terms)
     return True
@@ -141,13 +140,13 @@ def _refuse_unlivable(journal: Journal, terms: Terms) -> None:
     """
     for key in sorted({key for key, _ in registered(journal).values()}):
         try:
-            check_requirement(terms, key)
+            check_declared(key, terms.declared)
         except InvalidMembership as error:
             held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
             raise InvalidMembership(
                 "an epoch whose terms allow every requirement that registered people hold",
                 f"one that does not allow {held} (window, epsilon)",
-                f"Nothing was changed. Declare it with the epoch (--declare {held}), or use a personalised mechanism.",
+                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
                 requirement=key,
             ) from error
 
@@ -221,11 +220,16 @@ def coming_changes(
 
 def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Consequences:
     """What comes with an epoch is in force from the slot after its first one on."""
+    versions = with_version(journal, terms)
+    return foresee(journal, changes, versions, None if len(versions) == 1 else versions[-1].first + 1)
+
+
+def with_version(journal: Journal, terms: Terms) -> list[Epoch]:
+    """Return the versions of a journal with one more under these terms."""
     if pinned_terms(journal) is None:
-        return foresee(journal, changes, [Epoch(1, 1, terms)])
-    first, epochs = journal.head().next_slot, journal.epochs()
-    coming = Epoch(len(epochs) + 1, first, terms)
-    return foresee(journal, changes, [*epochs, coming], first + 1)
+        return [Epoch(1, 1, terms)]
+    epochs = journal.epochs()
+    return [*epochs, Epoch(len(epochs) + 1, journal.head().next_slot, terms)]
 
 
 def _relevelled(journal: Journal, table: Levels) -> Iterable[Change]:

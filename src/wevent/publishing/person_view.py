@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from wevent.journal.contract import Journal
-from wevent.people.declaring import holdout_of
-from wevent.people.histories import Boundary, Membership, current_of
-from wevent.people.holdout import HoldOut, erased_id
-from wevent.people.membership import Change
+from wevent.people.classes import ClassHistory
+from wevent.people.membership import Change, erased_id
+from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,13 @@ class PersonView:
         queued: what was asked for and waits for the next slot boundary, in order.
         by_request: whether it is noted that they joined by themselves and not with a requirements file; False if that was
             not looked for.
-        holdout: the rule that says how long past memberships are kept.
+        classes: classes of the journal.
     """
 
     memberships: tuple[Membership, ...] = field(repr=False)
     queued: tuple[Change, ...] = field(repr=False)
     by_request: bool
-    holdout: HoldOut = field(repr=False)
+    classes: ClassHistory = field(repr=False)
 
     @property
     def is_empty(self) -> bool:
@@ -36,17 +35,22 @@ class PersonView:
 
     @property
     def current(self) -> Membership | None:
-        """The membership that lasts, counted or held out; None without one."""
-        return current_of(self.memberships)
+        """Requirement that the user holds, None without one."""
+        return find_current(self.memberships)
 
     @property
     def past(self) -> tuple[Membership, ...]:
-        """Memberships that are over and may still hold the person out."""
+        """Requirements that ended and are still kept."""
         return tuple(row for row in self.memberships if row.last is not None)
 
     def kept_until(self, row: Membership) -> int | None:
-        """The last slot through which a membership that is over is kept: after it, it holds nobody out."""
-        return None if row.last is None else self.holdout.forgotten_from(row.last) - 1
+        """Return the last slot through which a requirement that ended is kept."""
+        return None if row.last is None else self.classes.kept_through(row.window, row.last)
+
+    def earlier_until(self, slot: int) -> int | None:
+        """Return the first slot in which no earlier choice is in force any more, None if none is in a slot."""
+        ends = [row.last + row.window for row in self.past if row.last is not None and not row.is_note]
+        return max((end for end in ends if end > slot), default=None)
 
 
 def view_person(journal: Journal, user: str, *, whole: bool = False) -> PersonView:
@@ -61,14 +65,13 @@ def view_person(journal: Journal, user: str, *, whole: bool = False) -> PersonVi
     memberships = tuple(next(iter(registry.histories([user]))))
     queued = tuple(change for change in registry.queued() if change.user == user)
     by_request = whole and erased_id(user, registry.salt) in registry.joined_by_request()
-    return PersonView(memberships, queued, by_request, holdout_of(journal.epochs(), registry.restores()))
+    return PersonView(memberships, queued, by_request, ClassHistory(journal.epochs(), registry.restores()))
 
 
 def after_wishes(view: PersonView, wishes: Iterable[Change], slot: int, salt: bytes) -> PersonView:
     """What is held about a person when all that is queued, and then these wishes, take effect at a slot boundary."""
-    boundary = Boundary(view.holdout, slot, salt)
-    forgotten = view.holdout.forgotten_through(slot)
-    rows = [row for row in view.memberships if row.last is None or row.last > forgotten]
+    boundary = Boundary(view.classes, slot, salt)
+    rows = drop_expired(view.memberships, view.classes, slot)
     for change in (*view.queued, *wishes):
-        rows = boundary.after(rows, change)
-    return PersonView(tuple(rows), (), view.by_request, view.holdout)
+        rows = boundary.apply(rows, change)
+    return PersonView(tuple(rows), (), view.by_request, view.classes)

@@ -15,12 +15,9 @@ from typing import NamedTuple
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
 from wevent.journal import Journal, JournalPlace, Registry, Terms, open_journal
-from wevent.journal.coming import check_requirement
 from wevent.journal.contents import Head
-from wevent.people.declaring import holdout_of
-from wevent.people.histories import current_of
-from wevent.people.holdout import Key
-from wevent.people.membership import Change, check_countable, check_id
+from wevent.people.classes import ClassHistory, Key
+from wevent.people.membership import Change, check_countable, check_declared, check_id
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.person_view import PersonView, after_wishes, view_person
@@ -61,20 +58,20 @@ class InForce(NamedTuple):
     Attributes:
         slot: the slot; None: the publisher's next one.
         user: of whom a requirement was set, None otherwise.
-        counted: the slot from which the user is counted, if that is later and known.
+        earlier_until: first slot in which no earlier choice of the user is in force any more; None without one.
         consequences: what the change means, if it takes effect at the next slot; None if that was not asked.
         notes: what was made of the wish and is not obvious.
         person: what will be held about the person then; None if that was not asked.
-        slot_us: how long a slot is, None without a clock or if that was not asked.
+        terms: settings of the stream, None if that was not asked.
     """
 
     slot: int | None
     user: str | None = None
-    counted: int | None = None
+    earlier_until: int | None = None
     consequences: Consequences | None = None
     notes: tuple[str, ...] = ()
     person: PersonView | None = None
-    slot_us: int | None = None
+    terms: Terms | None = None
 
 
 def register(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
@@ -99,12 +96,12 @@ def change(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = Fals
 
 
 def remove(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
-    """Let somebody leave; the id is kept as long as a hold-out may need it. Returns and raises as `register`."""
+    """Let a user leave; the id is kept while the requirement is in force. Returns and raises as `register`."""
     return _leave(place, Change("remove", user), dry_run=dry_run)
 
 
 def erase(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
-    """Let somebody leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
+    """Let a user leave and erase the id; a keyed digest of it is kept while the requirement is in force."""
     return _leave(place, Change("erase", user), dry_run=dry_run)
 
 
@@ -189,15 +186,14 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
 
     Args:
         place: the journal.
-        user: of whom it is to be said from when on they are counted.
+        user: whose earlier choices the answer mentions.
     """
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
         _refuse_stale(journal)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
-        journal.registry.apply(slot, holdout_of(journal.epochs(), journal.registry.restores()))
+        journal.registry.apply(slot, ClassHistory(journal.epochs(), journal.registry.restores()))
         journal.mark()
-        counted = None if user is None else journal.registry.counts_from(user)
-        return InForce(slot, user, counted if counted is not None and counted > slot else None)
+        return InForce(slot, user, None if user is None else view_person(journal, user).earlier_until(slot))
     return InForce(None, user)
 
 
@@ -233,7 +229,8 @@ def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: 
         if dry_run:
             return foreseen
         journal.registry.ask([wish], epoch, by_request=not known)
-    return put_in_force(place, user)._replace(consequences=foreseen.consequences, notes=foreseen.notes)
+    done = put_in_force(place, user)
+    return foreseen._replace(slot=done.slot, earlier_until=done.earlier_until)
 
 
 def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple[str, ...]]:
@@ -241,7 +238,7 @@ def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple
     epoch = journal.head().epoch
     windows = WindowReader(epoch.terms.slot_length_us)
     key, level = _requirement(epoch.terms, asked, windows)
-    check_requirement(epoch.terms, key)
+    check_declared(key, epoch.terms.declared)
     return Change("set", user, key, level), epoch.number, windows.notes
 
 
@@ -282,26 +279,19 @@ def _left_to_publisher(
     head = journal.head()
     slot = boundary_ahead(head, due_through())
     person = after_wishes(view, [wish], slot, journal.registry.salt)
-    held = person.current
-    counted = held.first if held is not None and held.first > slot else None
-    return InForce(slot, wish.user, counted, consequences, (), person, head.epoch.terms.slot_length_us)
+    earlier = person.earlier_until(slot)
+    return InForce(slot, wish.user, earlier, consequences, (), person, head.epoch.terms)
 
 
 def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
     """What a wish means if it takes effect at the next slot."""
     slot = journal.head().next_slot
     consequences = foresee(journal, [wish])
-    alone = not journal.registry.pending()  # otherwise who waits may be somebody whose change is queued
-    counted = None
-    if wish.action == "set" and alone:
-        counted = consequences.waits[0].slot if consequences.waits else _still_waits(journal.registry, wish, slot)
-    return InForce(slot, wish.user if wish.action == "set" else None, counted, consequences, notes)
-
-
-def _still_waits(registry: Registry, wish: Change, slot: int) -> int | None:
-    """Until when somebody waits who asks for what they hold already: that changes nothing, so they wait on."""
-    held = current_of(next(iter(registry.histories([wish.user]))))
-    return held.first if held is not None and held.key == wish.key and held.first > slot else None
+    if wish.action != "set":
+        return InForce(slot, None, None, consequences, notes)
+    after = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
+    terms = journal.head().epoch.terms
+    return InForce(slot, wish.user, after.earlier_until(slot), consequences, notes, after, terms)
 
 
 def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:

@@ -5,36 +5,33 @@ A journal is only read. What comes of it is for the operator: it depends on even
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-import numpy as np
-
-from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal
 from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.rebuild import new_publisher
-from wevent.people.declaring import declared_classes, holdout_of, strangers_class
-from wevent.people.membership import Barred, KeyColumn, make_roster
+from wevent.journal.terms import Epoch
+from wevent.people.classes import ClassHistory
+from wevent.people.membership import KeyColumn, KnownIds
+from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.agreeing import asked_terms, pinned_clock
 from wevent.publishing.configuration import Settings
 from wevent.publishing.foreseeing import strictest_sentences
 from wevent.publishing.hints import Met, hints_for
 from wevent.publishing.importing import Difference, WantedRegistry, import_users, registered
 from wevent.publishing.intent import Intent
-from wevent.publishing.opening import coming_changes, keep_pinned, must_begin, pinned_terms, refuse_seeded
+from wevent.publishing.opening import coming_changes, keep_pinned, must_begin, pinned_terms, refuse_seeded, with_version
 from wevent.publishing.session import plan_settlement
 from wevent.streams import FileSource, SlotClock, declared_clock
 from wevent.streams.files.file_source import span_of
 from wevent.streams.files.inspection import Inspection, inspect_files
 from wevent.streams.records.outlines import outline
 from wevent.streams.records.times import UNITS
-
-_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,6 @@ class Rehearsal:
         clock: when slots begin.
         first, last: the slots that would be published; last is None without an end.
         population: the classes of slot `first`, and how many hold each.
-        waiting: registered people who would not count in slot `first`.
         imported: what the requirements file, or an edited level table, would change in a journal with slots; None otherwise.
         inspection: what is in the files; None of live lines, which cannot be looked at before they come.
         totals: why events would not count, by reason, as `publish` says at its end; None of live lines.
@@ -61,7 +57,6 @@ class Rehearsal:
     first: int
     last: int | None
     population: Population
-    waiting: int
     imported: Difference | None
     inspection: Inspection | None
     totals: dict[str, int] | None
@@ -90,26 +85,24 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
         clock, last = declared_clock(settings, None if journal is None else pinned_clock(journal))
         wanted, terms = asked_terms(journal, settings, clock, intent)
         if journal is None:
-            new_publisher(terms, None)  # refuses options that do not fit
+            new_publisher([Epoch(1, 1, terms)], None)  # refuses options that do not fit
         first = 1 if journal is None else journal.head().next_slot
         difference = None if journal is None else _difference(journal, wanted, terms, intent)
-        people = _people(journal, wanted, first)
-        rosters = _Rosters(journal, terms, people)
+        versions = [Epoch(1, 1, terms)] if journal is None else with_version(journal, terms)
+        rosters = _rosters(journal, wanted, versions, first)
         roster = rosters.at(first)
-        everybody = _Rosters(journal, terms, people._replace(firsts=np.zeros_like(people.firsts))).at(first)
         inspection, totals, malformed, hints = None, None, [], []
         if settings.inputs != ("-",) and last is not None:
             source = FileSource(replace(settings, strict=False), clock, last)
-            rosters.count(source, first, last)
+            _count(rosters, source, first, last)
             totals, malformed = source.totals(), source.first_malformed()
-            inspection = inspect_files(settings, clock, everybody)
-            met = Met(settings, clock, last, inspection, totals, _requirements_outline(people.users))
+            inspection = inspect_files(settings, clock, roster)
+            met = Met(settings, clock, last, inspection, totals, _requirements_outline(roster))
             hints = hints_for(met, lambda unit: span_of(replace(settings, time_unit=unit)), tuple(UNITS))
-        sizes = {requirement.key: size for requirement, size in everybody.population.items()}
+        sizes = {requirement.key: size for requirement, size in roster.population.items()}
         hints += strictest_sentences(terms, sizes)
         if settings.days is not None and settings.cycle and not terms.calendar:
             hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
-    waiting = int(np.count_nonzero(people.firsts > first))
     return Rehearsal(
         settings,
         terms,
@@ -117,57 +110,12 @@ def rehearse(settings: Settings, intent: Intent | None = None) -> Rehearsal:
         first,
         last,
         roster.population,
-        waiting,
         difference,
         inspection,
         totals,
         malformed,
         hints,
     )
-
-
-class _People(NamedTuple):
-    """Who would be registered: ids, requirements, and from which slot each counts."""
-
-    users: Spelled
-    keys: KeyColumn
-    firsts: IntArray
-
-
-class _Rosters:
-    """The rosters of consecutive slots if nobody asks for anything."""
-
-    def __init__(self, journal: Journal | None, terms: Terms, people: _People) -> None:
-        self._journal, self._terms, self._people = journal, terms, people
-        epochs = [] if journal is None or journal.is_new else journal.epochs()
-        self._holdout = holdout_of(epochs, journal.registry.restores()) if journal is not None and epochs else None
-
-    def at(self, slot: int) -> Roster:
-        """Who would count in a slot."""
-        users, keys, firsts = self._people
-        there, ahead = np.flatnonzero(firsts <= slot), np.flatnonzero(firsts > slot)
-        unknown, barred = strangers_class(self._terms), None
-        if unknown is not None and self._journal is not None and self._holdout is not None:
-            registry = self._journal.registry
-            barred = Barred(registry.apart(slot), registry.salt, self._holdout.doubts_about_strangers(slot))
-        return make_roster(
-            users.where(there),
-            keys.where(there),
-            declared_classes(self._terms),
-            unknown,
-            barred,
-            users.where(ahead) if len(ahead) else None,
-        )
-
-    def count(self, source: FileSource, first: int, last: int) -> None:
-        """Count slot after slot as publishing would; what is counted is forgotten at once."""
-        firsts = self._people.firsts
-        starts = [first, *sorted(set(firsts[(firsts > first) & (firsts <= last)].tolist()))]
-        for start, following in zip(starts, [*starts[1:], last + 1], strict=True):
-            for _ in source.count(self.at(start), start, following - start):
-                pass
-        if first > last:
-            source.look()
 
 
 def _opened(settings: Settings, intent: Intent) -> Journal | None:
@@ -199,24 +147,40 @@ def _difference(journal: Journal, wanted: WantedRegistry | None, terms: Terms, i
     return import_users(journal, wanted, allow_removals=intent.allow_removals, dry_run=True)
 
 
-def _people(journal: Journal | None, wanted: WantedRegistry | None, slot: int) -> _People:
-    """Whom the file wants, or who is registered; those who change have to wait, for how long only the registry knows."""
+def _rosters(journal: Journal | None, wanted: WantedRegistry | None, versions: Sequence[Epoch], slot: int) -> Rosters:
+    """Return the rosters if the file is imported, or if no user changes."""
+    terms = versions[-1].terms
     if journal is None or journal.is_new:
         assert wanted is not None, "asked_terms refuses a new journal without requirements"
         keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
         users = wanted.users if isinstance(wanted.users, Spelled) else Spelled.of([str(user) for user in wanted.users])
-        return _People(users, keys, np.zeros(len(users), dtype=np.int64))
-    held = {member.user: member for member in journal.registry.members()}
+        return Rosters(MemberColumns(users, keys), classes=ClassHistory(versions), limit=terms.unknown_users)
+    registry = journal.registry
     asked = (
         {user: key for user, (key, _) in registered(journal).items()}
         if wanted is None
         else dict(zip(map(str, wanted.users), wanted.keys, strict=True))
     )
-    firsts = [
-        slot if user not in held else held[user].first if held[user].key == key else _FAR for user, key in asked.items()
-    ]
-    return _People(Spelled.of(list(asked)), KeyColumn.of(asked.values()), np.array(firsts, dtype=np.int64))
+    return Rosters(
+        MemberColumns(Spelled.of(list(asked)), KeyColumn.of(asked.values())),
+        registry.tails(slot),
+        classes=ClassHistory(versions, registry.restores()),
+        limit=terms.unknown_users,
+        known=KnownIds(registry.former_ids(), registry.salt),
+    )
 
 
-def _requirements_outline(users: Spelled) -> str:
-    return outline(users.where(slice(0, 1)).texts()[0]) if len(users) else ""
+def _count(rosters: Rosters, source: FileSource, first: int, last: int) -> None:
+    """Count slot after slot as publishing would; what is counted is forgotten at once."""
+    slot = first
+    while slot <= last:
+        following = min(rosters.next_change(slot) or last + 1, last + 1)
+        for _ in source.count(rosters.at(slot), slot, following - slot):
+            pass
+        slot = following
+    if first > last:
+        source.look()
+
+
+def _requirements_outline(roster: Roster) -> str:
+    return outline(str(roster.users[0])) if len(roster) else ""

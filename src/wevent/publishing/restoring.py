@@ -17,15 +17,8 @@ from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import WriterLock, lock_path
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.tables.side_mark import read_mark
-from wevent.publishing.staleness import plan_settling, settle_stale
+from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.live.spool import spool_folder, sweep
-
-
-class Stated(NamedTuple):
-    """What the operator says: the last slot that ever went out, and the widest window ever declared."""
-
-    released_through: int | None
-    widest_window: int | None = None
 
 
 class Restored(NamedTuple):
@@ -34,17 +27,19 @@ class Restored(NamedTuple):
     Attributes:
         backup_through: the last slot of the backup.
         released_through: the last slot that is known or charged now.
-        members: how many people are registered.
-        waiting: how many of them are not counted in the next slot.
-        waiting_until: the last of the slots from which one of them counts again; None if nobody waits.
+        members: number of registered users.
+        in_doubt_through: last slot in which users are counted in stricter classes because of the restore. None: no such slot.
+        silent_through: last slot in which nobody is counted, because settings may be lost. None: no such slot.
+        changes_lost: whether changes of the registry may be lost, and the loss was not accepted.
         put_aside: where the old files are.
     """
 
     backup_through: int
     released_through: int
     members: int
-    waiting: int
-    waiting_until: int | None
+    in_doubt_through: int | None
+    silent_through: int | None
+    changes_lost: bool
     put_aside: list[Path]
 
 
@@ -87,7 +82,9 @@ def restore(backup: Path, journal: JournalPlace, stated: Stated, at: Hook = no_h
         at("put aside")
         move_in(copy, journal)  # 6. the backup is in its place, and knows that it is a copy
         at("moved in")
-        return _settle(journal, lock, through, stated.widest_window, end, moved, at)  # 7. charged, and open again
+        return _settle(
+            journal, lock, stated._replace(released_through=through), end, moved, at
+        )  # 7. charged, and open again
     finally:
         remove_partial(journal)
         lock.forget()
@@ -123,7 +120,7 @@ def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:
         "--released-through SLOT, the last slot that ever went out",
         "none",
         "It is the last one in your output, or what whoever received the releases has" + hint + ". A later one costs "
-        "accuracy, and everybody waits if the side file does not know it; never privacy.",
+        "accuracy, never privacy.",
         committed=0,
         released=known or None,
     )
@@ -193,23 +190,25 @@ def _check_stated(copy: Path, lock: WriterLock, stated: Stated, end: int) -> Non
             released=None,
         )
     with SqliteJournal(copy, held=lock) as source:
-        plan_settling(source, through, stated.widest_window)
+        plan_settling(source, through, stated)
 
 
 def _announce(lock: WriterLock, identity: str, through: int, link: str) -> None:
-    """Write the stated slot into the side file, on disk, unless it says it already; that proves nothing of members."""
+    """Write the stated slot into the side file, on disk, unless it says it already; it shows nothing of the registry then."""
     if lock.before.committed != through or lock.before.journal != identity:
-        lock.mark(journal=identity, committed=through, link=link, incarnation="")
+        versions = lock.before.versions if lock.before.journal == identity else ""
+        lock.mark(journal=identity, committed=through, link=link, revision=-1, chain="", versions=versions)
     lock.sync()
 
 
-def _settle(
-    journal: Path, lock: WriterLock, through: int, widest: int | None, end: int, moved: list[Path], at: Hook
-) -> Restored:
+def _settle(journal: Path, lock: WriterLock, stated: Stated, end: int, moved: list[Path], at: Hook) -> Restored:
+    through = stated.released_through or 0
     with SqliteJournal(journal, held=lock) as restored:
-        settle_stale(restored, through, widest)
+        settle_stale(restored, stated)
         at("settled")
         sweep(spool_folder(journal), through)
-        members = restored.registry.members()
-        waiting = [member.first for member in members if member.first > through + 1]
-        return Restored(end, through, len(members), len(waiting), max(waiting, default=None), moved)
+        doubts = [restore for restore in restored.registry.restores() if restore.slot == through]
+        in_doubt = max((through + key[0] - 1 for restore in doubts for key in restore.doubted), default=None)
+        silent = max((restore.silent_through for restore in doubts), default=0) or None
+        members = len(restored.registry.members())
+        return Restored(end, through, members, in_doubt, silent, restored.changes_lost, moved)

@@ -25,7 +25,7 @@ from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, pinned_terms, refuse_seeded
-from wevent.publishing.staleness import Settlement, plan_or_refuse, store_settlement
+from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes, store_settlement
 from wevent.publishing.stopping import Stop, Stopped, forbid_core_dumps
 from wevent.publishing.sweeping import sweeping
 from wevent.streams import SlotClock, Source, open_source
@@ -147,6 +147,10 @@ def run(
             if wanted is not None:  # a file that was cut is refused before anything is charged
                 import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
             store_settlement(journal, plan)
+        if not journal.is_new:
+            if intent.accept_lost_changes:
+                journal.accept_lost_changes()
+            refuse_lost_changes(journal)
         resumed = pinned_terms(journal) is not None
         difference = begin(
             journal,
@@ -234,7 +238,10 @@ def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
         StaleJournal: if it may be one and nobody says what went out.
     """
     if not journal.is_new:
-        return plan_or_refuse(journal, intent.released_through, intent.widest_window)
+        plan = plan_or_refuse(journal, intent.stated)
+        if not intent.accept_lost_changes and (plan is None or not plan.changes_lost):
+            refuse_lost_changes(journal)
+        return plan
     if intent.released_through is not None:
         raise InvalidSettings(
             "a restored backup for --released-through",

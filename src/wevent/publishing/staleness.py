@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,73 +21,108 @@ from wevent.journal.contract import Journal
 from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Group, Record
-from wevent.people.holdout import Restore
+from wevent.journal.terms import hash_versions
+from wevent.people.classes import ClassHistory, Restore, to_requirements
 from wevent.publisher.publisher import Publisher
 
 _log = logging.getLogger("wevent.publishing.staleness")
 
 
-class Settled(NamedTuple):
-    """What settling came to: slots charged that were released elsewhere, and members who have to wait."""
+class Stated(NamedTuple):
+    """Statements of the operator about slots that another copy of the journal released.
 
-    slots: int
-    held_out: int
+    Attributes:
+        released_through: last slot that was ever released.
+        widest_window: widest window ever declared, in slots; needed where the witness does not show the versions.
+        same_settings: whether the settings did not change after the backup.
+        accept_lost_changes: whether to go on although changes of the registry may be lost.
+    """
+
+    released_through: int | None = None
+    widest_window: int | None = None
+    same_settings: bool = False
+    accept_lost_changes: bool = False
 
 
 class Settlement(NamedTuple):
-    """What settling would store: the slots released elsewhere, charged, and what is known of memberships there."""
+    """Effect of slots that were released elsewhere.
+
+    Attributes:
+        batch: these slots, charged.
+        restore: what they leave in doubt, None: nothing.
+        changes_lost: whether changes of the registry may be lost.
+    """
 
     batch: Batch
-    restore: Restore | None
+    restore: Restore | None = None
+    changes_lost: bool = False
 
 
-def settle_stale(journal: Journal, released_through: int | None, widest_window: int | None = None) -> Settled:
-    """Refuse a stale journal, or settle it as the operator says.
+def settle_stale(journal: Journal, stated: Stated) -> int:
+    """Refuse a stale journal, or settle it as the operator states.
 
     Args:
         journal: opened for writing.
-        released_through: the last slot that ever went out, as the operator states it.
-        widest_window: the widest window that was ever declared, epochs after the backup included; needed where the side
-            file does not reach that slot.
+        stated: statements of the operator.
+
+    Returns:
+        The number of slots that were charged because they were released elsewhere.
 
     Raises:
         StaleJournal: if the journal is, or may be, behind what was released and nothing (or too little) is stated.
     """
-    plan = plan_or_refuse(journal, released_through, widest_window)
-    return Settled(0, 0) if plan is None else store_settlement(journal, plan)
+    plan = plan_or_refuse(journal, stated)
+    slots = 0 if plan is None else store_settlement(journal, plan)
+    if stated.accept_lost_changes:
+        journal.accept_lost_changes()
+    return slots
 
 
-def plan_or_refuse(journal: Journal, released_through: int | None, widest_window: int | None) -> Settlement | None:
-    """What is to be stored before a journal may go on, None if nothing is; stores nothing.
+def plan_or_refuse(journal: Journal, stated: Stated) -> Settlement | None:
+    """Return what is to be stored before a journal may go on, None if nothing is. Store nothing.
 
     Raises:
         StaleJournal: as of `settle_stale`.
     """
-    if released_through is not None:
-        return plan_settling(journal, released_through, widest_window)
+    if stated.released_through is not None:
+        return plan_settling(journal, stated.released_through, stated)
     head = journal.load().head  # a damaged journal is said to be damaged, not stale
     known = known_released(journal, head.committed, stated=head.copied)
     refuse_stale(journal, head.committed, known, copied=head.copied)
     return None
 
 
-def store_settlement(journal: Journal, plan: Settlement) -> Settled:
-    """Store what was planned."""
-    batch, restore = plan
-    held = 0
+def refuse_lost_changes(journal: Journal) -> None:
+    """Refuse to publish while changes of the registry may be lost (spec 15.1, table).
+
+    Raises:
+        StaleJournal: with both ways out.
+    """
+    if journal.changes_lost:
+        raise StaleJournal(
+            "the registry as it was after the last release",
+            "a backup that may lack changes of it",
+            "Users who left, were erased or chose a stricter level after the backup would be counted as before. Import the "
+            "registry again (wevent users JOURNAL import FILE), or go on without these changes (--accept-lost-changes).",
+            committed=journal.head().committed,
+            released=None,
+        )
+
+
+def store_settlement(journal: Journal, plan: Settlement) -> int:
+    """Store what was planned; return the number of slots charged."""
+    batch = plan.batch
     if journal.head().copied or batch.records:
-        held = journal.take_over(batch, restore)
+        journal.take_over(batch, plan.restore, changes_lost=plan.changes_lost)
     journal.mark(forced=True)
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
-        _log.warning(
-            "slots %d to %d were released elsewhere: charged, not drawn; %d members wait for that", first, last, held
-        )
-    return Settled(len(batch.records), held)
+        _log.warning("slots %d to %d were released elsewhere: charged, not drawn", first, last)
+    return len(batch.records)
 
 
-def plan_settling(journal: Journal, released_through: int, widest_window: int | None = None) -> Settlement:
-    """What `settle_stale` would store; stores nothing.
+def plan_settling(journal: Journal, released_through: int, stated: Stated) -> Settlement:
+    """Return what `settle_stale` would store. Store nothing.
 
     Raises:
         StaleJournal: if too little is stated.
@@ -105,8 +139,7 @@ def plan_settling(journal: Journal, released_through: int, widest_window: int | 
         )
     if released_through < known:
         raise _stale(journal, f"--released-through {known} or later", f"{released_through}", head.committed, known)
-    batch = _charge_elsewhere(journal, released_through)
-    return Settlement(batch, _restore(journal, batch, widest_window) if batch.records else None)
+    return _find_doubts(journal, _charge_elsewhere(journal, released_through), stated)
 
 
 def refuse_stale(journal: Journal, committed: int, known: int, *, copied: bool) -> None:
@@ -121,28 +154,42 @@ def refuse_stale(journal: Journal, committed: int, known: int, *, copied: bool) 
         raise _stale(journal, f"a journal that knows slot {known}", f"one that ends with {committed}", committed, known)
 
 
-def _restore(journal: Journal, batch: Batch, widest_window: int | None) -> Restore:
-    """What is known of memberships in slots released elsewhere, and which classes are charged for them.
+def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
+    """Return a settlement with what the slots of a batch leave in doubt (spec 15.1, table).
+
+    If the witness has the last of these slots with the versions and the registry of the backup, nothing is in doubt.
+    Otherwise every class that users could hold may have been held by any id. If versions may be lost too, nobody is counted
+    for the widest window.
 
     Raises:
-        StaleJournal: if nobody says how wide windows were there.
+        StaleJournal: if the witness does not show the versions, and the operator states nothing about them.
     """
-    through, widest = batch.records[-1].slot, max(epoch.terms.widest for epoch in journal.epochs())
-    classes = batch.records[-1].group.population.classes
-    charged = frozenset(held.key for held in classes)
-    proof = journal.proof(through)
-    if proof is not None:
-        return replace(proof, widest=max(proof.widest, widest, widest_window or 0), charged=charged)
-    if widest_window is None:
-        raise StaleJournal(
-            f"a side file of this journal that reaches slot {through}, or --widest-window",
-            "neither",
-            "Memberships decided after the backup are lost, so everybody waits the widest window that was ever declared: "
-            "state it in slots (--widest-window SLOTS), epochs after the backup included.",
-            committed=journal.head().committed,
-            released=through,
-        )
-    return Restore(through, max(widest, widest_window), 0, False, None, charged)
+    marked, versions = journal.marked(), journal.epochs()
+    through = batch.records[-1].slot if batch.records else journal.head().committed
+    is_ours = marked.journal == journal.identity
+    is_witnessed = is_ours and marked.committed == through and marked.revision.number >= 0  # not only announced
+    known = hash_versions(versions, journal.registry.restores())
+    same_versions = is_witnessed and marked.versions == known
+    if same_versions and marked.revision == journal.registry.revision():
+        return Settlement(batch)
+    if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
+        return Settlement(batch, changes_lost=True)
+    classes = ClassHistory(versions, journal.registry.restores())
+    silent_through = 0
+    has_others = is_ours and marked.versions not in ("", known)
+    if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
+        if stated.widest_window is None:
+            raise StaleJournal(
+                f"a side file of this journal that reaches slot {through}, or a statement about its settings",
+                "neither",
+                "If settings did not change after the backup, say --same-settings. Otherwise nobody is counted for the "
+                "widest window ever declared: state it (--widest-window SLOTS), epochs after the backup included.",
+                committed=journal.head().committed,
+                released=through,
+            )
+        silent_through = through + max(classes.max_window, stated.widest_window)
+    doubted = tuple(sorted(classes.version_at(through).classes))
+    return Settlement(batch, Restore(through, silent_through, doubted), changes_lost=True)
 
 
 def known_released(journal: Journal, committed: int, *, stated: bool = False) -> int:
@@ -215,8 +262,8 @@ def _charge_elsewhere(journal: Journal, through: int) -> Batch:
     if through < first:
         return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
-    held = (Requirement.from_nano(*member.key) for member in journal.registry.members())
-    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, held), 0), **sizes}), turnover=0)
+    live = to_requirements(ClassHistory(journal.epochs(), journal.registry.restores()).live(through))
+    publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, live), 0), **sizes}), turnover=0)
     group = Group.of(publisher.population, publisher.turnover)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)
     epoch, last = loaded.head.epoch, loaded.last
@@ -229,13 +276,13 @@ def _charge_elsewhere(journal: Journal, through: int) -> Batch:
     return Batch(records, None, publisher.state(), through)
 
 
-def _charged_rows(publisher: Publisher, held: Iterable[Requirement]) -> list[Requirement]:
-    """Classes that may have had members elsewhere: all the ledger knows and all that people hold or wait for.
+def _charged_rows(publisher: Publisher, live: Iterable[Requirement]) -> list[Requirement]:
+    """Return the classes that may have had members elsewhere: the live ones, and all rows of the ledger.
 
-    As far as the mechanism can take them: a class that it cannot waits a window (`Restore.charged`).
+    A row of an earlier version that a shared budget does not cover is left out: it is no longer live.
     """
     known = []
-    for row in sorted({*publisher.ledger.rows, *held}):
+    for row in sorted({*publisher.ledger.rows, *live}):
         try:
             publisher.check_population(Population({row: 0}))
         except InvalidPopulation:

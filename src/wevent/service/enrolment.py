@@ -14,9 +14,9 @@ import msgspec
 from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace
-from wevent.people.histories import Membership
-from wevent.people.holdout import Key
+from wevent.people.classes import Key
 from wevent.people.membership import Change, check_id
+from wevent.people.membership_history import Membership
 from wevent.publishing import registrations
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.person_view import after_wishes, view_person
@@ -24,9 +24,9 @@ from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.service.bodies import CSV
 from wevent.service.replies import (
     ChosenReply,
+    EarlierRow,
     ExportReply,
     HeldRequirement,
-    HoldoutRow,
     ImportReply,
     LeftReply,
     LevelBody,
@@ -35,15 +35,22 @@ from wevent.service.replies import (
     RequirementBody,
     RequirementReply,
 )
+from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.windows import span_text
 
 _NOBODY = "Check the id, letter by letter."
 
 
 def choose(
-    place: JournalPlace, user: str, body: LevelBody | RequirementBody, *, dry_run: bool, due_through: DueThrough
+    place: JournalPlace,
+    user: str,
+    body: LevelBody | RequirementBody,
+    *,
+    dry_run: bool,
+    due_through: DueThrough,
+    clock: SlotClock | None,
 ) -> ChosenReply:
-    """Let somebody hold what they ask for, new or known; raises as `registrations.choose`."""
+    """Queue the requirement that a user asks for; raises as `registrations.choose`."""
     asked = Asked(**{name: str(value) for name, value in msgspec.structs.asdict(body).items() if value is not None})
     if not asked.is_one_way:  # the registry's own sentence has the options of the command
         numbers = isinstance(body, RequirementBody)
@@ -57,13 +64,15 @@ def choose(
     force = registrations.choose(place, user, asked, dry_run=dry_run, due_through=due_through)
     assert force.slot is not None
     assert force.person is not None
+    assert force.terms is not None
     held = force.person.current
     assert held is not None, "who chose holds what they chose"
     return ChosenReply(
-        requirement=_held(held.key, held.level, force.slot_us),
+        requirement=_held(held.key, held.level, force.terms.slot_length_us),
         in_force_from=force.slot,
-        counted_from=force.counted,
-        waits=force.counted is not None,
+        in_force_time=_time(clock, force.slot),
+        earlier_until=force.earlier_until,
+        earlier_until_time=_time(clock, force.earlier_until),
         notes=_notes(force),
     )
 
@@ -81,7 +90,7 @@ def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrou
     notes = _notes(force)
     if ends:
         what = "A keyed digest of the id" if erased else "The id"
-        notes.append(f"{what} is kept through slot {max(ends)}: until then it may have to hold the person out.")
+        notes.append(f"{what} is kept through slot {max(ends)}, so that the earlier choice stays in force until then.")
     return LeftReply(in_force_from=force.slot, kept_until=max(ends, default=None), notes=notes)
 
 
@@ -93,17 +102,21 @@ def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> Requ
     """
     check_id(user)
     head = journal.head()
-    view = view_person(journal, user)
+    view, slot = view_person(journal, user), head.next_slot
     queued = bool(view.queued)
     if queued:
-        view = after_wishes(view, (), registrations.boundary_ahead(head, due_through()), journal.registry.salt)
+        slot = registrations.boundary_ahead(head, due_through())
+        view = after_wishes(view, (), slot, journal.registry.salt)
     held = view.current
     if held is None:
         raise NotRegistered("a registered user", "one who is not", _NOBODY)
+    terms, earlier_until = head.epoch.terms, view.earlier_until(slot)
     return RequirementReply(
-        requirement=_held(held.key, held.level, head.epoch.terms.slot_length_us),
-        counted_from=held.first,
-        waits=held.first > head.next_slot,
+        requirement=_held(held.key, held.level, terms.slot_length_us),
+        in_force_from=held.first,
+        in_force_time=terms.slot_span(held.first)[0],
+        earlier_until=earlier_until,
+        earlier_until_time=None if earlier_until is None else terms.slot_span(earlier_until)[0],
         queued=queued,
     )
 
@@ -122,7 +135,7 @@ def export_of(journal: Journal, user: str) -> ExportReply:
     current = [] if view.current is None else [view.current]
     return ExportReply(
         memberships=[_membership(row, slot_us) for row in current],
-        holdouts=[_holdout(row, view.kept_until(row), slot_us) for row in view.past],
+        earlier=[_earlier(row, view.kept_until(row), slot_us) for row in view.past],
         queued=[_queued(change, slot_us) for change in view.queued],
         joined_by_request=view.by_request,
     )
@@ -169,7 +182,7 @@ def import_people(
         changed=done.changing,
         removed=done.leaving,
         unchanged=done.unchanged,
-        waiting=done.consequences.waiting,
+        in_transition=done.consequences.in_transition,
         notes=done.sentences(),
     )
 
@@ -195,6 +208,10 @@ def _notes(force: InForce) -> list[str]:
     return [*force.notes, *alone_sentences(alone)]
 
 
+def _time(clock: SlotClock | None, slot: int | None) -> str | None:
+    return None if clock is None or slot is None else format_time(clock.start_of(slot))
+
+
 def _held(key: Key, level: str | None, slot_us: int | None) -> HeldRequirement:
     return HeldRequirement(**_plain(key, slot_us), level=level)
 
@@ -212,10 +229,12 @@ def _membership(row: Membership, slot_us: int | None) -> MembershipRow:
     return MembershipRow(**_plain(row.key, slot_us), level=row.level, first=row.first, last=row.last)
 
 
-def _holdout(row: Membership, until: int | None, slot_us: int | None) -> HoldoutRow:
+def _earlier(row: Membership, until: int | None, slot_us: int | None) -> EarlierRow:
     assert row.last is not None
     assert until is not None
-    return HoldoutRow(**_plain(row.key, slot_us), level=row.level, last=row.last, kept_until=until)
+    return EarlierRow(
+        **_plain(row.key, slot_us), level=row.level, first=row.first or None, last=row.last, kept_until=until
+    )
 
 
 def _queued(change: Change, slot_us: int | None) -> QueuedRow:

@@ -38,8 +38,7 @@ def _shown(row: Offered, words: tuple[str | None, str | None], mildest: float) -
         epsilon=nano / NANO,
         span=row.span,
         odds=math.exp(nano / NANO),
-        users=0 if row.size is None else row.size.registered,
-        waiting=0 if row.size is None else row.size.waiting,
+        users=row.size or 0,
         noise=_noise(row) / mildest,
     )
 

@@ -12,13 +12,11 @@ def look(journal: Journal) -> dict[str, Any]:
     """What the overview says of a journal, by the names of its reply."""
     head = journal.head()
     terms, writer = head.epoch.terms, journal.writer()
-    sizes = journal.registry.sizes(head.next_slot).values()
     return {
         "stream": terms.stream,
         "mechanism": terms.mechanism,
         "epoch": head.epoch.number,
-        "members": sum(size.registered for size in sizes),
-        "waiting": sum(size.waiting for size in sizes),
+        "members": sum(journal.registry.sizes().values()),
         "pending_changes": journal.registry.pending(),
         "committed_start": terms.slot_span(head.committed)[0] if head.committed else None,
         "unsafe": list(head.unsafe),

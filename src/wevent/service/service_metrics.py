@@ -39,7 +39,7 @@ def metrics_text(ledger: LedgerReply, committed: int, fresh: int, behind: int, *
         ),
         _metric("wevent_can_store_batches", "gauge", "1 if batches can be stored, 0 if not.", [("", storing)]),
         _metric("wevent_budget_left_epsilon", "gauge", "What the next slot may still charge a class.", left),
-        _metric("wevent_users", "gauge", "How many hold a requirement and are counted.", users),
+        _metric("wevent_users", "gauge", "Users counted in a class.", users),
     ]
     return "".join(parts)
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from wevent.core.arrays import IntArray
 from wevent.counting.counts import Counts, Rejected
-from wevent.counting.roster import UNKNOWN, WAITING, Roster
+from wevent.counting.roster import Roster
 from wevent.spark.roster_frame import RosterFrames
 
 _SUMS = 1 << 22  # that the driver takes at once: slots × classes × cells
@@ -56,10 +56,8 @@ class ClassCounter:
         known = (classes >= 0) & (places >= 0)
         matrices[slots[known], classes[known], places[known]] = sums["users"][known]
         for index, matrix in enumerate(matrices):
-            here = slots == index
-            unknown = int(sums["events"][here & (classes == UNKNOWN)].sum())
-            waiting = int(sums["events"][here & (classes == WAITING)].sum())
-            counts = Counts(matrix, Rejected(0, unknown, waiting))
+            unknown = int(sums["events"][(slots == index) & (classes < 0)].sum())
+            counts = Counts(matrix, Rejected(unknown_user=unknown))
             yield first + index, self._with_strangers(counts, found, roster, first + index)
 
     def _with_strangers(self, counts: Counts, found: DataFrame, roster: Roster, slot: int) -> Counts:
@@ -81,10 +79,9 @@ class ClassCounter:
 
 def _sums(found: DataFrame) -> dict[str, IntArray]:
     """How many users of each class are in each cell, slot by slot; of those who do not count, how many events."""
-    held = F.coalesce(F.col("class"), F.lit(UNKNOWN)).alias("class")
-    place = F.when(F.col("class") >= 0, F.col("place")).alias("place")
+    place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
     users, events = F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
-    return _columns(found.groupBy("slot", held, place).agg(users, events))
+    return _columns(found.groupBy("slot", "class", place).agg(users, events))
 
 
 def _columns(sums: DataFrame) -> dict[str, IntArray]:

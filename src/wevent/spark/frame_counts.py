@@ -12,11 +12,10 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from wevent.core.requirements import Requirement
+from wevent.core.requirements import Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.people.membership import make_roster
 from wevent.publishing.calling import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.spark.event_plan import COUNTS, EventPlan
@@ -71,7 +70,7 @@ def count(
     latest = plan.last_cells(plan.fold(read)).where(F.col("place").isNotNull())
     roster = _roster(requirements, chosen)
     members = RosterFrames(kept=False)  # whoever has the counts does not know of a roster that could be let go
-    found = members.with_classes(latest, roster).where(F.col("class") >= 0)
+    found = members.with_classes(latest, roster).where(F.col("class").isNotNull())
     counted = found.groupBy("slot", "class", "place").agg(F.count(F.lit(1)).alias("count"))
     return _named(counted, roster, chosen)
 
@@ -86,9 +85,10 @@ def _roster(requirements: Any, settings: Settings) -> Roster:
             slot_us=settings.slot_length_us,
             columns=settings.requirements_columns,
         )
-    if isinstance(people.users, np.ndarray):
-        return make_roster([str(user) for user in people.users.tolist()], people.keys, ())
-    return make_roster(people.users, people.keys, ())
+    sizes = {Requirement.from_nano(*key): size for key, size in people.keys.sizes().items()}
+    population = Population(sizes)
+    rows = np.array([population.index(requirement) for requirement in sizes], dtype=np.int64)
+    return Roster(people.users, rows[people.keys.codes], population)
 
 
 def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from wevent.counting.lookup import Labels
-from wevent.counting.roster import WAITING, Roster
+from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 
 BROADCAST = 200_000
@@ -33,15 +33,15 @@ class RosterFrames:
         self._by_number = False
 
     def with_classes(self, rows: DataFrame, roster: Roster) -> DataFrame:
-        """Rows with the `class` of their user: below 0 (WAITING) of those who are held out, NULL of whom nobody knows."""
+        """Return rows with the `class` of their user, NULL for unregistered users."""
         numbered = isinstance(rows.schema["user"].dataType, T.LongType)
-        by_number = numbered and roster.numbered and roster.waiting is None
+        by_number = numbered and roster.numbered
         members = self._of(rows.sparkSession, roster, by_number=by_number)
         user = rows["user"] if by_number else rows["user"].cast("string")
         return rows.join(members, user == members["member"], "left").drop("member")
 
     def _of(self, session: SparkSession, roster: Roster, *, by_number: bool) -> DataFrame:
-        """A frame `member`, `class`: everybody on the roster, and those who are held out."""
+        """Return a frame with columns `member` and `class`, one row per user of the roster."""
         if self._frame is None or self._roster is not roster or self._by_number != by_number:
             self.release()
             frame = session.createDataFrame(_table(roster, by_number=by_number))
@@ -63,12 +63,7 @@ def _table(roster: Roster, *, by_number: bool) -> pyarrow.Table:
     if by_number:
         assert not isinstance(ids, Spelled), "a numbered roster has numbers"
         return pyarrow.table({"member": ids.astype(np.int64), "class": classes})
-    columns = [_texts(ids)]
-    if roster.waiting is not None:
-        columns.append(_texts(roster.waiting))
-        classes = np.concatenate((classes, np.full(len(roster.waiting), WAITING, dtype=np.int32)))
-    chunks = [chunk for column in columns for chunk in column]
-    return pyarrow.table({"member": pyarrow.chunked_array(chunks, type=pyarrow.string()), "class": classes})
+    return pyarrow.table({"member": pyarrow.chunked_array(_texts(ids), type=pyarrow.string()), "class": classes})
 
 
 def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:

@@ -10,7 +10,6 @@ from wevent.streams.records.decoding import PROBLEMS
 REJECTED = {
     "unknown_user": "unknown user",
     "unknown_cell": "unknown cell",
-    "held_out": "held out",
     "before": "before the first slot",
     "after": "after the last slot or in one that had not begun",
 }

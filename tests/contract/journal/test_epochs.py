@@ -14,9 +14,8 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
 from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
 from wevent.outputs import open_output
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import erased_id
-from wevent.people.membership import Change
+from wevent.people.classes import ClassHistory
+from wevent.people.membership import Change, erased_id
 from wevent.publishing.importing import WantedRegistry, import_changes, import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.opening import begin, pinned_terms
@@ -132,7 +131,7 @@ def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -
         wanted = WantedRegistry(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
         assert begin(journal, make_terms(), new_epoch=False, wanted=wanted).joining == 2
         assert journal.registry.holds("ann") or journal.registry.pending()
-        journal.registry.apply(1, holdout_of(journal.epochs(), journal.registry.restores()))
+        journal.registry.apply(1, ClassHistory(journal.epochs(), journal.registry.restores()))
         assert {member.user: (member.key, member.first) for member in journal.registry.members()} == {
             "ann": (CLASSES[0], 1),
             "bob": (CLASSES[1], 1),

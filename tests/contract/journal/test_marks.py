@@ -11,25 +11,46 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.errors import StaleJournal
 from wevent.journal import Journal
-from wevent.people.holdout import bucket_of
+from wevent.journal.contents import Batch, Marked
+from wevent.journal.terms import hash_versions
+from wevent.people.classes import ClassHistory, Restore
 from wevent.people.membership import Change
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.importing import WantedRegistry, import_users
+from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
 FOUR, EIGHT, THREE = CLASSES
 
 
 def test_a_mark_says_how_far_the_journal_is(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
-    assert fresh.marked() == ("", 0, "")
+    assert fresh.marked() == Marked("", 0, "")
     publish(fresh, tmp_path / "o.ndjson", 3)
-    head, identity = fresh.head(), fresh.identity
+    identity, revision = fresh.identity, fresh.registry.revision()
+    expected = Marked(identity, 3, fresh.head().digest.hex(), revision, hash_versions(fresh.epochs()))
+    assert revision.number == 1
     with kept.open(write=False) as reader:
-        assert reader.marked() == (identity, 3, head.digest.hex())
+        assert reader.marked() == expected
     fresh.close()
     with kept.open() as journal:
         assert journal.identity == identity
-        assert journal.marked() == (identity, 3, head.digest.hex())
+        assert journal.marked() == expected
         publish(journal, tmp_path / "o.ndjson", 4)
-        assert journal.marked().committed == 3  # as it was before this journal was opened
+        assert journal.marked() == expected  # as it was before this journal was opened
+
+
+def test_a_mark_has_every_state_of_the_registry_and_the_versions(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 3)
+    before = fresh.registry.revision()
+    fresh.registry.ask([Change("set", "u0", EIGHT)])
+    fresh.registry.apply(4, ClassHistory(fresh.epochs()))  # without a slot, and nothing is marked after it
+    after = fresh.registry.revision()
+    assert after != before
+    with kept.open(write=False) as reader:
+        assert (reader.marked().committed, reader.marked().revision) == (3, after)
+    fresh.begin(make_terms(mechanism="pba"))
+    publish(fresh, tmp_path / "o.ndjson", 4)
+    with kept.open(write=False) as reader:
+        assert reader.marked().versions == hash_versions(fresh.epochs())
+        assert len(fresh.epochs()) == 2
 
 
 def test_a_note_comes_back(fresh: Journal, kept: Kept) -> None:
@@ -53,14 +74,16 @@ def copied(kept: Kept, fresh: Journal, tmp_path: Path, changes: list[Change]) ->
     kept.put_back()
 
 
+LEFT = [Change("remove", "u0")]
+
+
 def test_a_backup_stays_closed_until_somebody_says_what_went_out(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
         assert journal.head().copied
-        with pytest.raises(StaleJournal):
-            settle_stale(journal, None)
-        with pytest.raises(StaleJournal):
-            settle_stale(journal, 8)
+        for stated in (Stated(), Stated(8), Stated(accept_lost_changes=True)):
+            with pytest.raises(StaleJournal):
+                settle_stale(journal, stated)
         with pytest.raises(StaleJournal):
             journal.registry.ask([Change("remove", "u0")])
         assert journal.head().committed == 5
@@ -70,61 +93,117 @@ def test_a_backup_stays_closed_until_somebody_says_what_went_out(fresh: Journal,
 def test_slots_released_elsewhere_are_charged_and_not_drawn(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        assert settle_stale(journal, 9) == (4, 0)
+        assert settle_stale(journal, Stated(9)) == 4
         head = journal.head()
         assert (head.committed, head.emitted, head.copied) == (9, 9, False)
         assert [journal.is_elsewhere(slot) for slot in range(1, 11)] == [False] * 5 + [True] * 4 + [False]
         last = list(journal.releases())[-1]
         charged = dict(zip(last.group.population.classes, last.publication.tolist(), strict=True))
         assert min(charged.values()) > 0
-        (restore,) = journal.registry.restores()
-        assert (restore.slot, restore.proven, restore.same_epoch) == (9, 9, True)
-        assert restore.proves
+        assert {held.key for held in charged} == ClassHistory(journal.epochs()).live(9)
         publish(journal, tmp_path / "o.ndjson", 12)
         assert journal.head().committed == 12
     with kept.open() as journal:
-        assert settle_stale(journal, None) == (0, 0)
+        assert settle_stale(journal, Stated()) == 0
 
 
-def test_whose_membership_changed_after_the_backup_waits(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
-    buckets = [bucket_of(f"u{number}", fresh.registry.salt) for number in range(90)]
-    alone = next(
-        number for number in range(0, 90, 3) if buckets.count(buckets[number]) == 1
-    )  # who shares one waits too
-    copied(kept, fresh, tmp_path, [Change("set", f"u{alone}", EIGHT)])
-    with kept.open() as journal:
-        assert settle_stale(journal, 9).held_out == 1
-        waiting = [member for member in journal.registry.members() if member.first > 10]
-        assert [(member.user, member.key, member.first) for member in waiting] == [(f"u{alone}", FOUR, 9 + 8)]
-        publish(journal, tmp_path / "o.ndjson", 20)
-        users = [int(record.group.population.sizes.sum()) for record in journal.releases()]
-        assert users[:5] == [90] * 5
-        assert users[9:] == [89] * 7 + [90] * 4
-
-
-def test_beyond_the_mark_nothing_is_proven(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_nothing_is_in_doubt_if_the_mark_has_the_registry_of_the_backup(
+    fresh: Journal, kept: Kept, tmp_path: Path
+) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        assert journal.proof(9) is not None
-        assert journal.proof(8) is None
-        assert journal.proof(10) is None
+        settle_stale(journal, Stated(9))
+        assert journal.registry.restores() == ()
+        assert not journal.changes_lost
+        refuse_lost_changes(journal)
+        publish(journal, tmp_path / "o.ndjson", 11)
+        assert {record.group.population.users for record in journal.releases()} == {90}
+
+
+def sizes_of(journal: Journal) -> list[dict[tuple[int, int], int]]:
+    """How many users every slot counts in each class that has any."""
+    return [
+        {held.key: size for held, size in record.group.population.items() if size}
+        for record in journal.releases()
+        if record.kind != "elsewhere"
+    ]
+
+
+def test_a_later_registry_leaves_every_id_in_doubt(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    copied(kept, fresh, tmp_path, LEFT)
+    with kept.open() as journal:
+        assert settle_stale(journal, Stated(9)) == 4
+        assert journal.registry.restores() == (Restore(9, 0, tuple(sorted(CLASSES))),)
+        assert journal.changes_lost
+        with pytest.raises(StaleJournal, match="accept-lost-changes"):
+            refuse_lost_changes(journal)
+        journal.accept_lost_changes()
+        refuse_lost_changes(journal)
+        journal.registry.ask([Change("set", "new", FOUR)])  # in doubt as everybody else
+        publish(journal, tmp_path / "o.ndjson", 18)
+        own, corner = {FOUR: 31, EIGHT: 30, THREE: 30}, (8, THREE[1])
+        strict = {corner: 91}
+        # three and four are in force through 9 + 2 and 9 + 3, eight through 9 + 7
+        later = [strict] * 2 + [{EIGHT: 61, corner: 30}] * 5
+        assert sizes_of(journal)[5:] == [*later, own, own]
+
+
+@pytest.mark.parametrize("way", ["imported", "imported with a version", "accepted"])
+def test_lost_changes_are_settled_once(fresh: Journal, kept: Kept, tmp_path: Path, way: str) -> None:
+    copied(kept, fresh, tmp_path, LEFT)
+    wanted = WantedRegistry(
+        [f"u{user}" for user in range(1, 90)], [CLASSES[user % 3] for user in range(1, 90)], b"file"
+    )
+    with kept.open() as journal:
+        settle_stale(journal, Stated(9, accept_lost_changes=way == "accepted"))
+        assert journal.changes_lost == (way != "accepted")
+        if way == "imported with a version":
+            journal.begin(make_terms(mechanism="pba"), changes=LEFT, imported=b"file")
+            assert journal.changes_lost  # until the version is stored, with its first slot
+            publish(journal, tmp_path / "o.ndjson", 10)
+        elif way == "imported":
+            import_users(journal, WantedRegistry(["u1"], [FOUR], b"some"), partial=True)
+            assert journal.changes_lost  # only the whole registry shows who left
+            assert import_users(journal, wanted).total == 2
+        assert not journal.changes_lost
+    with kept.open() as journal:
+        assert not journal.changes_lost
+
+
+def test_beyond_the_mark_versions_may_be_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    copied(kept, fresh, tmp_path, [])
+    with kept.open() as journal:
         with pytest.raises(StaleJournal, match="widest-window"):
-            settle_stale(journal, 10)
-        assert settle_stale(journal, 10, 20).held_out == 90
-        assert {member.first for member in journal.registry.members()} == {10 + 20}
+            settle_stale(journal, Stated(10))
+        assert journal.head().copied  # nothing is stored
+        settle_stale(journal, Stated(10, widest_window=20))
+        assert journal.registry.restores() == (Restore(10, 30, tuple(sorted(CLASSES))),)
+        assert journal.changes_lost
+        journal.accept_lost_changes()
+        publish(journal, tmp_path / "o.ndjson", 32)
+        assert sizes_of(journal)[5:] == [{}] * 20 + [dict.fromkeys(CLASSES, 30)] * 2
 
 
-def test_another_copy_proves_nothing_about_this_one(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_the_operator_may_state_that_no_version_is_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
-        settle_stale(journal, 9)
+        settle_stale(journal, Stated(10, same_settings=True))
+        assert journal.registry.restores() == (Restore(10, 0, tuple(sorted(CLASSES))),)
+
+
+def test_the_mark_of_another_copy_shows_nothing_about_this_one(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    copied(kept, fresh, tmp_path, LEFT)
+    with kept.open() as journal:
+        settle_stale(journal, Stated(9, accept_lost_changes=True))
         publish(journal, tmp_path / "o.ndjson", 12)
     kept.put_back()  # the same backup again
     with kept.open() as journal:
-        assert journal.proof(12) is None
+        settle_stale(journal, Stated(12))
+        assert journal.changes_lost
+        assert [restore.slot for restore in journal.registry.restores()] == [12]
 
 
-def test_a_lost_epoch_is_noticed(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_a_lost_version_is_noticed(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 5)
     kept.back_up()
     fresh.begin(make_terms(mechanism="pba"))
@@ -132,6 +211,33 @@ def test_a_lost_epoch_is_noticed(fresh: Journal, kept: Kept, tmp_path: Path) -> 
     fresh.close()
     kept.put_back()
     with kept.open() as journal:
-        proof = journal.proof(9)
-        assert proof is not None
-        assert not proof.same_epoch
+        with pytest.raises(StaleJournal, match="widest-window"):
+            settle_stale(journal, Stated(9))
+        settle_stale(journal, Stated(9, widest_window=1))  # the widest one that is known is wider
+        assert journal.registry.restores() == (Restore(9, 9 + 8, tuple(sorted(CLASSES))),)
+
+
+def test_a_backup_of_the_last_slot_may_lack_changes_after_it(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    publish(fresh, tmp_path / "o.ndjson", 5)
+    kept.back_up()
+    fresh.registry.ask(LEFT)
+    fresh.registry.apply(6, ClassHistory(fresh.epochs()))
+    fresh.close()
+    kept.put_back()
+    with kept.open() as journal:
+        assert settle_stale(journal, Stated(5)) == 0
+        assert journal.registry.restores() == ()
+        assert journal.changes_lost
+
+
+def test_what_a_restore_leaves_in_doubt_is_stored(fresh: Journal, kept: Kept) -> None:
+    restore = Restore(3, 7, ((3, 400), (8, 600)))
+    revision = fresh.registry.revision()
+    fresh.take_over(Batch((), None, None, 0), restore, changes_lost=True)
+    assert fresh.registry.revision().number == revision.number + 1
+    fresh.take_over(Batch((), None, None, 0))
+    fresh.close()
+    with kept.open() as journal:
+        assert journal.registry.restores() == (restore,)
+        assert journal.changes_lost  # settling something else does not clear it
+        journal.registry.check()

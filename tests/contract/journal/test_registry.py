@@ -1,10 +1,10 @@
-"""The registry: a queue, a slot boundary, the hold-out, erasure, and who is never a stranger (spec 10)."""
+"""Registry: a queue, a slot boundary, rows that are kept while a requirement is in force, erasure (spec 10, 15)."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,15 +15,20 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership, StorageFailed
-from wevent.journal import Registry
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import HoldOut, Reign, erased_id
-from wevent.people.membership import Change, Enrolment, KeyColumn
+from wevent.journal import Batch, Registry
+from wevent.journal.terms import Epoch
+from wevent.people.classes import ClassHistory, Key, find_corner
+from wevent.people.membership import Change, Enrolment, KeyColumn, erased_id
+from wevent.people.membership_history import Membership, drop_expired, find_in_force
 from wevent.publishing.foreseeing import foresee
 from wevent.publishing.member_view import MemberView
 
 FOUR, EIGHT, THREE = CLASSES
-RULE = HoldOut((Reign(1, 8, None),))
+RULE = ClassHistory([Epoch(1, 1, make_terms())])
+COUNTING = ClassHistory([Epoch(1, 1, make_terms(unknown_users=5))])
+"""Unregistered users are counted."""
+UNREGISTERED = (8, 200_000_000)
+"""Their class."""
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def held(registry: Registry) -> dict[str, tuple[tuple[int, int], int]]:
     return {member.user: (member.key, member.first) for member in registry.members()}
 
 
-def ask(registry: Registry, slot: int, *changes: Change, rule: HoldOut = RULE) -> None:
+def ask(registry: Registry, slot: int, *changes: Change, rule: ClassHistory = RULE) -> None:
     registry.ask(changes)
     registry.apply(slot, rule)
 
@@ -61,7 +66,7 @@ def test_a_queue_is_applied_in_order_and_in_portions(registry: Registry) -> None
     assert registry.apply(2, RULE, 1) == 1
     assert held(registry) == {}
     assert registry.apply(3, RULE, 5) == 1
-    assert held(registry) == {"ann": (THREE, 1 + 4)}
+    assert held(registry) == {"ann": (THREE, 3)}
 
 
 @pytest.mark.parametrize("user", ["", "erased:1", "a\0b"])
@@ -81,12 +86,34 @@ def test_the_queue_counts_as_known(registry: Registry) -> None:
     assert not registry.remembers("bob")
 
 
-def test_a_change_waits_for_the_larger_window(registry: Registry) -> None:
+def rows_of(registry: Registry, user: str) -> list[tuple[Key, int, int | None]]:
+    (rows,) = registry.histories([user])
+    return sorted((row.key, row.first, row.last) for row in rows)
+
+
+def test_a_change_takes_effect_at_once_and_leaves_a_row(registry: Registry) -> None:
     ask(registry, 1, Change("set", "ann", THREE))
     ask(registry, 6, Change("set", "ann", EIGHT))
-    assert held(registry) == {"ann": (EIGHT, 5 + 8)}
-    ask(registry, 7, Change("set", "ann", THREE))  # back, before the change took hold
+    assert held(registry) == {"ann": (EIGHT, 6)}
+    assert rows_of(registry, "ann") == [(THREE, 1, 5), (EIGHT, 6, None)]
+    ask(registry, 7, Change("set", "ann", THREE))
     assert held(registry) == {"ann": (THREE, 7)}
+    assert rows_of(registry, "ann") == [(THREE, 1, 5), (THREE, 7, None), (EIGHT, 6, 6)]
+    ask(registry, 9, Change("remove", "ann"))
+    assert rows_of(registry, "ann") == [(THREE, 7, 8), (EIGHT, 6, 6)]  # the first one is no longer in force
+
+
+def test_changes_that_are_undone_at_one_boundary_leave_no_trace(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
+    revision = registry.revision()
+    ask(registry, 6, Change("set", "ann", EIGHT), Change("set", "ann", THREE))
+    assert rows_of(registry, "ann") == [(THREE, 1, None)]
+    ask(registry, 6, Change("remove", "bob"))
+    ask(registry, 6, Change("set", "bob", THREE))
+    assert rows_of(registry, "bob") == [(THREE, 1, None)]
+    assert registry.tails(6).users.texts() == []
+    assert registry.turnover(6) == 0
+    assert registry.revision().number > revision.number
 
 
 def test_new_words_for_the_same_requirement_are_no_change(registry: Registry) -> None:
@@ -97,28 +124,65 @@ def test_new_words_for_the_same_requirement_are_no_change(registry: Registry) ->
 
 
 @pytest.mark.parametrize("action", ["remove", "erase"])
-def test_leaving_forgets_nothing_too_early(registry: Registry, action: str) -> None:
-    ask(registry, 1, Change("set", "ann", THREE))
-    ask(registry, 6, Change(action, "ann"))  # type: ignore[arg-type]
+def test_rows_are_kept_while_their_requirement_is_in_force(registry: Registry, action: str) -> None:
+    assert registry.next_expiry(RULE) is None
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", EIGHT))
+    assert registry.next_expiry(RULE) is None
+    ask(registry, 6, Change(action, "ann"), Change(action, "bob"))  # type: ignore[arg-type]
     assert held(registry) == {}
-    name = "ann" if action == "remove" else erased_id("ann", registry.salt)
-    assert registry.apart(6) == [name]
+    names = {user: user if action == "remove" else erased_id(user, registry.salt) for user in ("ann", "bob")}
+    assert set(registry.former_ids()) == set(names.values())
     assert registry.remembers("ann") == (action == "remove")
-    assert registry.first_forgotten(RULE) == 5 + 8
-    ask(registry, 8, Change("set", "ann", EIGHT))
-    assert held(registry) == {"ann": (EIGHT, 5 + 8)}
-
-
-def test_what_holds_nobody_out_is_forgotten(registry: Registry) -> None:
-    assert registry.first_forgotten(RULE) is None
-    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
-    ask(registry, 6, Change("erase", "ann"), Change("remove", "bob"))
-    registry.apply(12, RULE)
-    assert len(registry.apart(12)) == 2
+    assert registry.next_expiry(RULE) == 5 + 3
+    registry.apply(7, RULE)
+    assert rows_of(registry, "ann") == [(THREE, 1, 5)]
+    registry.apply(8, RULE)
+    assert registry.former_ids() == [names["bob"]]
+    assert registry.next_expiry(RULE) == 5 + 8
     registry.apply(13, RULE)
-    assert registry.apart(13) == []
-    assert registry.first_forgotten(RULE) is None
+    assert registry.former_ids() == []
+    assert registry.next_expiry(RULE) is None
     assert not registry.remembers("bob")
+
+
+def test_where_unregistered_users_are_counted_rows_are_kept_for_the_widest_window(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), rule=COUNTING)
+    ask(registry, 6, Change("remove", "ann"), rule=COUNTING)
+    assert registry.next_expiry(COUNTING) == 5 + 8
+    registry.apply(12, COUNTING)
+    assert registry.former_ids() == ["ann"]
+    assert registry.tails(8).users.texts() == []  # kept, and no longer in force
+    registry.apply(13, COUNTING)
+    assert registry.former_ids() == []
+
+
+def test_an_erased_id_that_registers_again_has_its_rows_back(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", EIGHT))
+    ask(registry, 6, Change("erase", "ann"), Change("erase", "bob"))
+    ask(registry, 7, Change("set", "ann", EIGHT))
+    assert registry.former_ids() == [erased_id("bob", registry.salt)]
+    assert registry.remembers("ann")
+    assert rows_of(registry, "ann") == [(THREE, 1, 5), (EIGHT, 7, None)]
+    assert dict(zip(registry.tails(7).users.texts(), registry.tails(7).keys, strict=True))["ann"] == THREE
+    ask(registry, 13, Change("set", "bob", THREE))
+    assert rows_of(registry, "bob") == [(THREE, 13, None)]
+    registry.check()
+
+
+def tails(registry: Registry, slot: int) -> list[tuple[str, Key, int]]:
+    found = registry.tails(slot)
+    return sorted(zip(found.users.texts(), found.keys, found.lasts.tolist(), strict=True))
+
+
+def test_tails_are_requirements_that_ended_and_are_in_force(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", FOUR), Change("set", "eve", THREE))
+    assert tails(registry, 1) == []
+    ask(registry, 6, Change("set", "ann", EIGHT), Change("remove", "bob"))
+    assert tails(registry, 6) == tails(registry, 7) == [("ann", THREE, 5), ("bob", FOUR, 5)]
+    assert tails(registry, 8) == [("bob", FOUR, 5)]
+    assert tails(registry, 9) == []
+    rows = registry.rows()
+    assert sorted(zip(rows.users.texts(), rows.keys, strict=True)) == [("ann", EIGHT), ("eve", THREE)]
 
 
 def test_turnover_counts_who_joined_and_who_left_at_a_boundary(registry: Registry) -> None:
@@ -126,37 +190,73 @@ def test_turnover_counts_who_joined_and_who_left_at_a_boundary(registry: Registr
     assert registry.turnover(1) == 10
     leaving = [Change("remove" if user % 2 else "erase", f"old{user}") for user in range(9)]
     ask(registry, 6, *leaving, *(Change("set", f"new{user}", THREE) for user in range(9)))
-    assert sum(size.registered for size in registry.sizes(6).values()) == 10, "as many as before"
+    assert sum(registry.sizes().values()) == 10, "as many as before"
     assert registry.turnover(6) == 18
     assert registry.turnover(5) == registry.turnover(7) == 0
     ask(registry, 8, Change("set", "new1", THREE, "High/Small"))
     assert registry.turnover(8) == 0, "another name for the same requirement"
+    ask(registry, 9, Change("set", "new1", EIGHT))
+    assert registry.turnover(9) == 0, "a change"
 
 
-def test_who_is_held_out_is_apart(registry: Registry) -> None:
-    ask(registry, 1, Change("set", "ann", THREE), Change("set", "bob", THREE))
-    ask(registry, 6, Change("set", "ann", EIGHT))
-    assert registry.apart(12) == ["ann"]
-    assert registry.apart(13) == []
-    rows = registry.rows()
-    assert sorted(zip(rows.users.texts(), rows.keys, rows.firsts.tolist(), strict=True)) == [
-        ("ann", EIGHT, 13),
-        ("bob", THREE, 1),
-    ]
+def test_who_joins_may_have_been_an_unregistered_user(registry: Registry) -> None:
+    ask(registry, 1, Change("set", "ann", THREE), rule=COUNTING)
+    assert rows_of(registry, "ann") == [(THREE, 1, None)]
+    ask(registry, 6, Change("set", "bob", THREE), Change("set", "eve", THREE), rule=COUNTING)
+    for user in ("bob", "eve"):
+        assert rows_of(registry, user) == [(THREE, 6, None), (UNREGISTERED, 0, 5)]
+    assert registry.turnover(6) == 2, "a note is no membership that ended"
+    assert tails(registry, 12) == [("bob", UNREGISTERED, 5), ("eve", UNREGISTERED, 5)]
+    ask(registry, 13, Change("remove", "bob"), rule=COUNTING)
+    assert rows_of(registry, "bob") == [(THREE, 6, 12)]
+    assert registry.turnover(13) == 1
+    registry.check()
 
 
-def test_who_joins_may_have_been_a_stranger(registry: Registry) -> None:
-    rule = HoldOut((Reign(1, 8, EIGHT),))
-    ask(registry, 1, Change("set", "ann", THREE), rule=rule)
-    ask(registry, 6, Change("set", "bob", THREE), Change("set", "eve", EIGHT), rule=rule)
-    assert held(registry) == {"ann": (THREE, 1), "bob": (THREE, 5 + 8), "eve": (EIGHT, 6)}
+@pytest.mark.parametrize("many", [1, 200])
+def test_who_joins_and_leaves_at_one_boundary_keeps_the_note(registry: Registry, many: int) -> None:
+    users = [f"u{number}" for number in range(many)]
+    joining = [Change("set", user, THREE) for user in users]
+    ask(registry, 6, *joining, *(Change("remove", user) for user in users), rule=COUNTING)
+    assert held(registry) == {}
+    assert {tuple(rows_of(registry, user)) for user in users} == {((UNREGISTERED, 0, 5),)}
+    assert sorted(registry.former_ids()) == sorted(users)
+    assert registry.turnover(6) == 0
 
 
-def test_who_may_have_been_a_stranger_waits_for_the_class_of_strangers_where_that_is_halved(registry: Registry) -> None:
-    rule = HoldOut((Reign(1, 8, EIGHT, halved=True),))
-    ask(registry, 6, Change("set", "bob", THREE), Change("set", "eve", EIGHT), rule=rule)
-    ask(registry, 7, Change("set", "bob", EIGHT), rule=rule)
-    assert held(registry) == {"bob": (EIGHT, 5 + 8), "eve": (EIGHT, 5 + 8)}
+def test_a_revision_follows_every_change(registry: Registry) -> None:
+    first = registry.revision()
+    assert first.number == 0
+    registry.ask([Change("set", "ann", THREE)])
+    assert registry.revision() == first  # queued: not in force
+    registry.apply(1, RULE)
+    joined = registry.revision()
+    assert joined.number == 1
+    assert joined.chain != first.chain
+    ask(registry, 2, Change("remove", "nobody"))
+    registry.apply(3, RULE)
+    assert registry.revision() == joined
+    ask(registry, 4, Change("set", "ann", EIGHT))
+    assert registry.revision().number == 2
+    assert registry.revision().chain not in (joined.chain, first.chain)
+
+
+def test_two_copies_that_went_on_separately_have_other_revisions(kept: Kept) -> None:
+    with kept.open() as journal:
+        journal.begin(make_terms())
+        ask(journal.registry, 1, Change("set", "ann", THREE))
+        before = journal.registry.revision()
+        kept.back_up()
+        ask(journal.registry, 2, Change("set", "bob", THREE))
+        one = journal.registry.revision()
+    kept.put_back()
+    with kept.open() as journal:
+        assert journal.registry.revision() == before
+        journal.take_over(Batch((), None, None, 0))
+        ask(journal.registry, 2, Change("set", "bob", EIGHT))
+        other = journal.registry.revision()
+        assert other.number == one.number
+        assert other.chain != one.chain
 
 
 def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
@@ -165,14 +265,25 @@ def test_rosters_follow_the_registry(kept: Kept, tmp_path: Path) -> None:
         journal.registry.ask([Change("set", "ann", THREE), Change("set", "bob", THREE)])
         publish(journal, tmp_path / "o.ndjson", 5)
         view = MemberView(journal.registry, journal.epochs())
-        journal.registry.ask([Change("set", "ann", EIGHT), Change("remove", "bob")])
+        journal.registry.ask([Change("set", "ann", FOUR), Change("remove", "bob"), Change("set", "eve", FOUR)])
+
+        def counted(slot: int) -> dict[str, Key]:
+            roster = view.at(slot).roster
+            return {
+                user: roster.population.classes[row].key
+                for user, row in zip(roster.users.tolist(), roster.classes.tolist(), strict=True)
+            }
+
         standing = view.at(6)
-        assert len(standing.roster) == 0
-        assert standing.barred == 2
-        assert standing.slots == 8 - 1  # until `ann` counts again, in slot 5 + 8
+        assert counted(6) == {"ann": UNREGISTERED, "eve": UNREGISTERED}  # at least as strict as what is in force
+        assert standing.unregistered == (*UNREGISTERED, 5, 1)
+        assert standing.turnover == 2
+        assert standing.slots == 8 - 6  # until the earlier choice of `ann` is no longer in force
+        assert counted(8) == {"ann": FOUR, "eve": UNREGISTERED}
         later = view.at(13)
-        assert len(later.roster) == 1
-        assert later.barred == 0
+        assert counted(13) == {"ann": FOUR, "eve": FOUR}
+        assert later.unregistered == (*UNREGISTERED, 5, 0)
+        assert later.turnover == 0
 
 
 def test_a_roster_that_could_not_be_read_is_read_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,18 +313,17 @@ def test_histories_come_in_the_order_asked_for_with_what_was_erased(registry: Re
         [(THREE, None, 1, None)],
         [],
         [(THREE, None, 1, 5)],
-        [(THREE, None, 1, 5), (EIGHT, "High/Large", 13, None)],
+        [(THREE, None, 1, 5), (EIGHT, "High/Large", 6, None)],
     ]
     assert list(registry.histories([])) == []
 
 
-def test_sizes_tell_who_waits(registry: Registry) -> None:
-    assert registry.sizes(1) == {}
+def test_sizes_are_those_of_requirements_as_they_are_held(registry: Registry) -> None:
+    assert registry.sizes() == {}
     ask(registry, 1, *(Change("set", user, THREE) for user in ("ann", "bob", "kim")))
     ask(registry, 6, Change("set", "bob", EIGHT), Change("remove", "kim"))
     registry.ask([Change("remove", "ann")])  # queued: it is not in force
-    assert registry.sizes(6) == {THREE: (1, 0), EIGHT: (1, 1)}
-    assert registry.sizes(13) == {THREE: (1, 0), EIGHT: (1, 0)}
+    assert registry.sizes() == {THREE: 1, EIGHT: 1}
 
 
 def test_who_joined_by_request_is_known_until_they_leave_or_a_file_has_them(kept: Kept) -> None:
@@ -273,11 +383,17 @@ def test_whoever_leaves_of_those_who_joined_by_request_is_forgotten(kept: Kept, 
         assert registry.joined_by_request() == left
 
 
-@pytest.mark.parametrize("strangers", [0, 5])
-def test_what_is_foreseen_is_what_comes(kept: Kept, strangers: int) -> None:
+def ends(rows: Sequence[Membership], slot: int) -> int:
+    """The first slot in which only the current requirement is in force."""
+    return max((row.last + row.window for row in rows if row.last is not None), default=slot)
+
+
+@pytest.mark.parametrize("unknown_users", [0, 5])
+def test_what_is_foreseen_is_what_comes(kept: Kept, unknown_users: int) -> None:
     people, generator = [f"u{number}" for number in range(150)], random.Random(7)
     with kept.open() as journal:
-        journal.begin(make_terms(unknown_users=strangers))
+        journal.begin(make_terms(unknown_users=unknown_users))
+        registry, rule = journal.registry, COUNTING if unknown_users else RULE
         for slot in (1, 4, 6, 7, 13, 30):
             changes = [
                 Change("set", user, generator.choice(CLASSES)) if action == "set" else Change(action, user)
@@ -285,21 +401,24 @@ def test_what_is_foreseen_is_what_comes(kept: Kept, strangers: int) -> None:
                 for action in generator.choices(("set", "set", "set", "remove", "erase"), k=generator.choice((1, 1, 2)))
             ]
             asked, queued = changes[20:], changes[:20]
-            journal.registry.ask(queued)
-            before = {member.user: member.key for member in journal.registry.members()}
-            past = zip(people, journal.registry.histories(people), strict=True)
-            known = {user for user, rows in past if any(row.last is None or row.last > slot - 8 for row in rows)}
+            registry.ask(queued)
+            before = {member.user: member.key for member in registry.members()}
+            past = zip(people, map(list, registry.histories(people)), strict=True)
+            known = {user for user, rows in past if any(row.first for row in drop_expired(rows, rule, slot))}
             seen = foresee(journal, asked, slot=slot)
-            assert journal.registry.queued() == queued  # nothing was stored
-            journal.registry.ask(asked)
-            journal.registry.apply(slot, holdout_of(journal.epochs(), ()))
-            after = {member.user: member for member in journal.registry.members()}
-            moved = [member for user, member in after.items() if before.get(user) != member.key]
-            waits = Counter(member.first for member in moved if member.first > slot)
+            assert registry.queued() == queued  # nothing was stored
+            registry.ask(asked)
+            registry.apply(slot, rule)
+            registry.check()
+            after = {member.user: member for member in registry.members()}
+            moved = [user for user, member in after.items() if before.get(user) != member.key]
+            rows = dict(zip(moved, registry.histories(moved), strict=True))
+            transit = [user for user in moved if find_corner(find_in_force(rows[user], slot)) != after[user].key]
             sizes = Counter(member.key for member in after.values())
-            assert {wait.slot: wait.people for wait in seen.waits} == waits
+            assert seen.in_transition == len(transit)
+            assert seen.until == max((ends(rows[user], slot) for user in transit), default=None)
             assert seen.registered == len(after)
             assert seen.returning == sum(user in known and user not in before for user in after)
             assert set(seen.alone) <= {key for key, size in sizes.items() if size == 1}
             if slot == 6:
-                assert seen.waiting > 20
+                assert seen.in_transition > 20

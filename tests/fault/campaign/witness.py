@@ -1,13 +1,15 @@
 """Who saw every byte that ever went out, and adds up what it cost: the campaign's own checker.
 
-It shares nothing with the ledger, the registry or the audit. It knows emitted lines, and who was a member under which
-requirement in which slot (`wevent users list`).
+It shares nothing with the ledger, the registry or the audit. It has the emitted lines, and who held which requirement in
+which slot (`wevent users list`). From these it works out the class that each user is counted in (spec 15.1).
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 
 from tests.fault.campaign.commands import Ended
@@ -28,7 +30,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.seen: dict[int, bytes] = {}
-        self._counted: dict[int, dict[str, Key]] = {}
+        self._held: dict[int, dict[str, Key]] = {}
 
     @property
     def last(self) -> int:
@@ -38,7 +40,7 @@ class Witness:
     def copy(self) -> Witness:
         """A witness of a stream that goes on from here."""
         other = Witness()
-        other.seen, other._counted = dict(self.seen), dict(self._counted)
+        other.seen, other._held = dict(self.seen), dict(self._held)
         return other
 
     def hear(self, data: bytes) -> int:
@@ -62,11 +64,11 @@ class Witness:
             raise Broken(f"the output ends with slot {len(found)}, but slot {self.last} went out")
         return len(self.seen) - before
 
-    def counted(self, registered: Iterable[dict[str, object]]) -> None:
-        """Who counts in the slots that went out since this was said last, as `users list --json` says."""
+    def hold(self, registered: Iterable[dict[str, object]]) -> None:
+        """Note who holds what in the slots that went out since the last call, as `users list --json` says."""
         rows = [(str(row["user"]), (row["window"], round(row["epsilon"] * 1e9)), row["from"]) for row in registered]  # type: ignore[operator]
-        for slot in sorted(set(self.seen) - set(self._counted)):
-            self._counted[slot] = {user: key for user, key, first in rows if first <= slot}  # type: ignore[operator,misc]
+        for slot in sorted(set(self.seen) - set(self._held)):
+            self._held[slot] = {user: key for user, key, first in rows if first <= slot}  # type: ignore[operator,misc]
 
     def check(self) -> None:
         """No gap, no class's window overspent, nor any person's, as far as memberships were told."""
@@ -76,14 +78,30 @@ class Witness:
         if violated_windows(charged):
             raise Broken(f"a window was overspent: {violated_windows(charged)[0]}")
         accountant = Accountant()
-        for slot in range(1, max(self._counted, default=0) + 1):
-            costs = {key: sum(cost) for key, cost in charged[slot - 1].items()}
-            unknown = set(self._counted[slot].values()) - set(costs)
-            if unknown:
-                raise Broken(f"slot {slot} counts people of classes that it does not charge: {unknown}")
-            accountant.write(slot, self._counted[slot], costs)
+        last: dict[str, dict[Key, int]] = defaultdict(
+            dict
+        )  # of each user: requirement → last slot in which it was held
+        for slot in range(1, max(self._held, default=0) + 1):
+            costs, losses = {key: sum(cost) for key, cost in charged[slot - 1].items()}, {}
+            for user, key in self._held[slot].items():
+                last[user][key] = slot
+                in_force = [held for held, end in last[user].items() if slot < end + held[0]]
+                losses[user] = costs[counting_class(in_force, costs)]
+            accountant.write(slot, self._held[slot], losses)
         if accountant.overspent():
             raise Broken(f"a person's window was overspent: {accountant.overspent()[0]}")
+
+
+def counting_class(in_force: list[Key], classes: Iterable[Key]) -> Key:
+    """Return the loosest class that is at least as strict as all requirements in force.
+
+    Raises:
+        Broken: if the slot has none.
+    """
+    strict = [key for key in classes if all(key[0] >= window and key[1] <= nano for window, nano in in_force)]
+    if not strict:
+        raise Broken(f"no class is as strict as {in_force}")
+    return max(strict, key=lambda key: (Fraction(key[1], key[0]), key[1]))
 
 
 def whole_lines(data: bytes) -> list[bytes]:

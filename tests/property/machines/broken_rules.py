@@ -17,7 +17,7 @@ from tests.support.broken_lives import BROKEN
 from tests.support.memory_journal import MemoryJournal
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
-from wevent.people.histories import Boundary
+from wevent.people.membership_history import Boundary
 from wevent.publishing import staleness
 
 _charge_elsewhere = staleness._charge_elsewhere
@@ -54,13 +54,17 @@ def _is_not_closed(journal: Journal, through: int) -> Batch:
     return Batch((), None, None, through)
 
 
-_OF_LIVES = ("a change waits for nothing", "a restore holds nobody out", "a joiner was no stranger")
+_OF_LIVES = (
+    "an earlier requirement is forgotten",
+    "a restore leaves nothing in doubt",
+    "a joiner was not unregistered",
+)
 Patch = tuple[Any, str, Any]
 BROKEN_RULES: dict[str, Patch] = {
     **{name: BROKEN[name] for name in _OF_LIVES},
     "who leaves is forgotten": (
-        *(Boundary, "_ended"),
-        lambda self, history, current: [row for row in history if row is not current],
+        *(Boundary, "_end"),
+        lambda self, history: [row for row in history if row.last is not None],
     ),
     "slots released elsewhere cost nothing": (staleness, "_charge_elsewhere", _costs_nothing),
     "slots released elsewhere are drawn": (staleness, "_charge_elsewhere", _is_not_closed),

@@ -1,4 +1,4 @@
-"""The life of a stream as a state machine: people, slots, crashes, copies, disasters, epochs; every promise after each."""
+"""The life of a stream as a state machine: users, slots, crashes, copies, disasters, versions; every promise after each."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from tests.property.machines.stores import FATES, FileStore, Store
 from tests.property.machines.world import CELLS, CROWDS, ChosenNoise, ChosenSource, World
 from wevent.errors import StaleJournal
 from wevent.journal import Terms
+from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.staleness import settle_stale
+from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
 Key = tuple[int, int]
 KEYS: tuple[Key, ...] = ((2, 2 * 10**9), (3, 10**9), (6, 4 * 10**8))
-UNDECLARED: tuple[Key, ...] = ((4, 8 * 10**8), (5, 5 * 10**9))
-WIDER: Key = (9, 10**9)
+OTHERS: tuple[Key, ...] = ((4, 8 * 10**8), (5, 5 * 10**9), (9, 10**9))
+"""Requirements that a later version may declare; the last one has the widest window."""
 USERS = ("ann", "bob", "7", "eve")
 MECHANISMS = ("pbd", "pba", "pbu", "uniform", "sample", "pft")
 STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
 
 mechanisms = st.sampled_from(MECHANISMS)
 limits = st.sampled_from((0, 2))
-keys = st.sampled_from((*KEYS, *UNDECLARED, WIDER))
+keys = st.sampled_from((*KEYS, *OTHERS))
 fates = st.sampled_from(FATES)
-spans = st.integers(1, 8)
+spans, places = st.integers(1, 8), st.integers(0, 5)
 Plan = list[tuple[str, bool]]
 plans = st.lists(st.tuples(st.sampled_from(CROWDS), st.booleans()), min_size=1, max_size=3)
 
@@ -83,7 +84,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule(user=st.sampled_from(USERS), key=keys)
     def join_or_change(self, user: str, key: Key) -> None:
-        if key[0] <= self.terms.widest:
+        if key in self.terms.declared:
             self._ask(Change("set", user, key))
             self.wishes[user] = key
 
@@ -95,7 +96,7 @@ class LifeMachine(RuleBasedStateMachine):
     @rule(user=st.sampled_from(USERS), action=st.sampled_from(("remove", "erase")), key=st.sampled_from(KEYS))
     def leave_and_come_back(self, user: str, action: Any, key: Key) -> None:
         """At one boundary: nobody sees that they were gone."""
-        if user in self.wishes:
+        if user in self.wishes and key in self.terms.declared:
             self._ask(Change(action, user, None), Change("set", user, key))
             self.wishes[user] = key
 
@@ -110,7 +111,7 @@ class LifeMachine(RuleBasedStateMachine):
     def be_away_for_a_while(self, user: str, action: Any, key: Key, gap: int, after: int, plan: Plan) -> None:
         """Somebody is there, leaves for some slots, and is back with another wish."""
         if user not in self.wishes:
-            self.join_or_change(user, KEYS[0])
+            self.join_or_change(user, self.terms.declared[0])
             self._publish(1, plan)
         self.leave(user, action)
         self._publish(gap, plan)
@@ -143,16 +144,27 @@ class LifeMachine(RuleBasedStateMachine):
     def _publish(self, slots: int, plan: Plan, batch: int = 2, at: Any = lambda step: None) -> None:
         self.source.plan = plan
         with self.store.open(write=True) as journal:
-            settle_stale(journal, None)
-            if journal.head().epoch.terms != self.terms:
-                journal.begin(self.terms)  # in force with its first slot; asked for again if that does not come
+            settle_stale(journal, Stated())
+            refuse_lost_changes(journal)
+            self.source.journal = journal
+            if (
+                journal.head().epoch.terms != self.terms
+            ):  # stored with its first slot; asked for again if that does not come
+                journal.begin(self.terms, changes=self._moves(journal))
             running = Running(last=journal.head().committed + slots, batch=batch, at=at)
             type(self).publication(journal, self.source, self.world, running=running, noise=self.noise).run()
 
-    @rule(mechanism=mechanisms, unknown=limits, wider=st.booleans())
-    def change_the_epoch(self, mechanism: str, unknown: int, wider: bool) -> None:
-        declared = sorted({*self.terms.declared, *([WIDER] if wider else [])})
-        self.terms = replace(self.terms, mechanism=mechanism, unknown_users=unknown, declared=declared)
+    def _moves(self, journal: Any) -> list[Change]:
+        """Whoever holds what a version no longer declares holds something else with it."""
+        held = {one.user: one.key for one in journal.registry.members()}
+        held |= {change.user: change.key for change in journal.registry.queued()}
+        moved = {user: key for user, key in held.items() if key is not None and key not in self.terms.declared}
+        self.wishes |= dict.fromkeys(moved, self.terms.declared[0])
+        return [Change("set", user, self.terms.declared[0]) for user in moved]
+
+    @rule(mechanism=mechanisms, unknown=limits, declared=st.sets(st.sampled_from((*KEYS, *OTHERS)), min_size=1))
+    def change_the_version(self, mechanism: str, unknown: int, declared: set[Key]) -> None:
+        self.terms = replace(self.terms, mechanism=mechanism, unknown_users=unknown, declared=sorted(declared))
         self.widest = max(self.widest, self.terms.widest)
 
     # Disasters
@@ -164,18 +176,19 @@ class LifeMachine(RuleBasedStateMachine):
                 self.copies.append((self.store.copy(backup=backup), backup))
 
     @precondition(lambda self: self.copies)
-    @rule(age=st.integers(0, 2), fate=fates, reimport=st.booleans())
-    def lose_the_journal(self, age: int, fate: str, reimport: bool) -> None:
+    @rule(age=st.integers(0, 2), fate=fates, reimport=st.booleans(), sure=st.booleans())
+    def lose_the_journal(self, age: int, fate: str, reimport: bool, sure: bool) -> None:
         """An older copy takes its place, with or without its side file; the operator says what went out, and goes on."""
         made, is_backup = self.copies[-1 - min(age, len(self.copies) - 1)]
         if not is_backup and fate == "rolled back":
             return  # bare files of the journal and its side together cannot be told from the journal (docs: backups)
-        before = self.store.copy(backup=False)
+        before, versions = self.store.copy(backup=False), self._versions()
         self.store.put_back(made, fate)
+        same = sure and self._versions() == versions  # the operator states what is true, or nothing
         if is_backup:
             with self.store.open() as journal, pytest.raises(StaleJournal):
                 journal.registry.ask([Change("set", "ann", KEYS[0])])
-        if self._differs() or not self._settle():
+        if self._differs() or not self._settle(Stated(None, self.widest, same, not reimport)):
             self.store.put_back(before, "rolled back")
             return
         with self.store.open() as journal:
@@ -183,6 +196,10 @@ class LifeMachine(RuleBasedStateMachine):
         lines = self.world.lines
         self.source.committed = {slot: lines[slot] for slot in self.source.committed if slot in lines}
         self._import() if reimport else self._read_wishes()
+
+    def _versions(self) -> str:
+        with self.store.open() as journal:
+            return hash_versions(journal.epochs())
 
     def _differs(self) -> bool:
         """Whether the world saw another release for a slot: an output that is compared with the journal says so."""
@@ -193,18 +210,18 @@ class LifeMachine(RuleBasedStateMachine):
         with self.store.open() as journal:
             return {record.slot: ndjson_line(record) for record in journal.releases() if record.kind != "elsewhere"}
 
-    def _settle(self) -> bool:
+    def _settle(self, stated: Stated) -> bool:
         """Say what went out; whether the copy may be used. One that went on by itself may not, whatever is said."""
         through = self.world.witness.last
         with self.store.open(write=True) as journal:
             try:
-                settle_stale(journal, through, self.widest)
+                settle_stale(journal, stated._replace(released_through=through))
             except StaleJournal as error:
                 known = error.facts["released"]
                 if known is None or known <= through:
                     return self._is_current(journal)
                 through = known  # the side file knows of a slot that was stored and never went out
-                settle_stale(journal, through, self.widest)
+                settle_stale(journal, stated._replace(released_through=through))
         for slot in range(self.world.witness.last + 1, through + 1):
             self.world.closed(slot)
         return True
@@ -212,14 +229,14 @@ class LifeMachine(RuleBasedStateMachine):
     def _is_current(self, journal: Any) -> bool:
         """Whether there is nothing to settle: the copy knows every slot."""
         try:
-            settle_stale(journal, None)
+            settle_stale(journal, Stated())
         except StaleJournal:
             return False
         return True
 
     def _import(self) -> None:
         """The requirements file as it is now."""
-        self.wishes = {user: key for user, key in self.wishes.items() if key[0] <= self.terms.widest}
+        self.wishes = {user: key for user, key in self.wishes.items() if key in self.terms.declared}
         self.imports += 1
         with self.store.open(write=True) as journal:
             wanted = WantedRegistry(list(self.wishes), list(self.wishes.values()), b"%16d" % self.imports)
@@ -234,19 +251,27 @@ class LifeMachine(RuleBasedStateMachine):
                     self.wishes[change.user] = change.key
 
     @rule(
-        user=st.sampled_from(USERS), held=keys, wanted=keys, slots=spans, backup=st.booleans(), fate=fates, plan=plans
+        user=st.sampled_from(USERS),
+        held=places,
+        wanted=places,
+        slots=spans,
+        backup=st.booleans(),
+        fate=fates,
+        plan=plans,
+        after=spans,
     )
     def lose_what_somebody_changed(
-        self, user: str, held: Key, wanted: Key, slots: int, backup: bool, fate: str, plan: Plan
+        self, user: str, held: int, wanted: int, slots: int, backup: bool, fate: str, plan: Plan, after: int
     ) -> None:
-        """A copy is made, somebody changes, slots go out, and the copy knows nothing of it."""
-        self.join_or_change(user, held)
+        """A copy is made, a user changes, slots go out, and the copy has nothing of it."""
+        declared = self.terms.declared
+        self.join_or_change(user, declared[held % len(declared)])
         self._publish(1, plan)
         self.copy(backup)
-        self.join_or_change(user, wanted)
+        self.join_or_change(user, declared[wanted % len(declared)])
         self._publish(slots, plan)
-        self.lose_the_journal(0, fate, reimport=False)
-        self._publish(2, plan)
+        self.lose_the_journal(0, fate, reimport=False, sure=False)
+        self._publish(after, plan)
 
     # Promises
 

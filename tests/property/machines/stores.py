@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.support.memory_journal import Mark, MemoryJournal, Place
-from tests.support.memory_registry import Evidence
+from tests.support.memory_journal import NOTHING_MARKED, MemoryJournal, Place
 from wevent.auditing import audit_journal
 from wevent.journal import Journal, SqliteJournal
 
@@ -90,15 +88,15 @@ class MemoryStore:
         stored = self._place.stored.copied()
         if backup:
             stored.registry.copied, stored.pending = True, b""
-        return Place(stored, self._place.mark, copy.deepcopy(self._place.evidence))
+        return Place(stored, self._place.mark)
 
     def put_back(self, made: Place, fate: str) -> None:
         assert made.stored is not None
         self._place.stored = made.stored.copied()
         if fate == "lost":
-            self._place.mark, self._place.evidence = Mark(), Evidence()
+            self._place.mark = NOTHING_MARKED
         elif fate == "rolled back":
-            self._place.mark, self._place.evidence = made.mark, copy.deepcopy(made.evidence)
+            self._place.mark = made.mark
 
     def violations(self) -> list[Any]:
         return []

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.property.machines.witness import Held, Witness, member, stranger
+from tests.property.machines.witness import Held, Witness, member, unregistered
 from tests.support.synthetic import QuietSource
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
+from wevent.journal import Journal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
+from wevent.people.classes import find_unregistered_class
 from wevent.streams.source import SlotCounts
 
 CELLS = 2
@@ -43,29 +45,38 @@ class ChosenNoise:
 
 
 class ChosenSource(QuietSource):
-    """As many people as the registry says, where the machine wants them; notes who would have counted."""
+    """As many people as the registry says, where the machine wants them; notes what users hold and where they count."""
 
     def __init__(self, users: Iterable[str], noise: ChosenNoise) -> None:
         self.users, self.noise = list(users), noise
         self.plan: list[tuple[str, bool]] = [("nobody", True)]
-        self.counted: dict[int, dict[str, Held]] = {}
+        self.journal: Journal | None = None
+        self.seen: dict[int, dict[str, Held]] = {}
         self.committed: dict[int, bytes] = {}  # slots that are stored: nobody may ask for them again
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        users = self._look(roster)
         for slot in range(first, first + most):
             assert slot not in self.committed, f"slot {slot} is drawn again"
             crowd, self.noise.publish = self.plan[slot % len(self.plan)]
-            self.counted[slot] = self._where(roster)
+            self.seen[slot] = users
             yield SlotCounts(slot, Counts(_matrix(roster.population.sizes, crowd)), {"slot": slot})
 
-    def _where(self, roster: Roster) -> dict[str, Held]:
-        where = {}
+    def _look(self, roster: Roster) -> dict[str, Held]:
+        """What each id holds, and where it would count."""
+        assert self.journal is not None
+        held = {one.user: one.key for one in self.journal.registry.members()}
+        own = find_unregistered_class(self.journal.head().epoch.terms)
+        found = {}
         for user in self.users:
             rows = np.flatnonzero(roster.count([user], [0], CELLS).matrix[:, 0]).tolist()
-            for row in rows:
-                key = roster.population.classes[row].key
-                where[user] = stranger(key) if row == roster.unknown_row else member(key)
-        return where
+            counted = roster.population.classes[rows[0]].key if rows else None
+            if user in held:
+                found[user] = member(held[user], counted)
+            elif counted is not None:
+                assert own is not None, f"{user} is counted and not registered"
+                found[user] = unregistered(own, counted)
+        return found
 
 
 class World:
@@ -88,9 +99,7 @@ class World:
             if record.slot > self.witness.last:
                 classes = [requirement.key for requirement in record.group.population.classes]
                 totals = (record.probe + record.publication).tolist()
-                self.witness.saw(
-                    record.slot, self._source.counted[record.slot], dict(zip(classes, totals, strict=True))
-                )
+                self.witness.saw(record.slot, self._source.seen[record.slot], dict(zip(classes, totals, strict=True)))
 
     def closed(self, slot: int) -> None:
         """A slot that nobody ever saw, and nobody will."""

@@ -104,19 +104,46 @@ def test_a_change_is_found(path: Path, statement: str, problem: str) -> None:
     assert any(problem in one["problem"] for one in report.violations)
 
 
-def test_an_overspent_window_is_named(path: Path) -> None:
+def charge(path: Path, slot: int, charges: list[int]) -> None:
+    """Store other publication charges of a slot; classes are (3, 0.4), (4, 1.0), the corner (8, 0.4) and (8, 0.6)."""
     database = apsw.Connection(str(path))
-    classes = 3
-    charge = np.array([0, 900_000_000, 0], dtype="<i8").tobytes()
-    assert len(charge) == 8 * classes
-    database.execute("INSERT INTO charges VALUES (99999, ?)", (b"r" + charge,))
-    database.execute("UPDATE slots SET publication = 99999 WHERE slot = 12")
+    database.execute("INSERT INTO charges VALUES (99999, ?)", (b"r" + np.array(charges, dtype="<i8").tobytes(),))
+    database.execute("UPDATE slots SET publication = 99999 WHERE slot = ?", (slot,))
     database.close()
-    report = audit_journal(path)
-    found = [one for one in report.violations if "window" in one]
+
+
+def test_an_overspent_window_is_named(path: Path) -> None:
+    charge(path, 12, [0, 900_000_000, 0, 0])
+    found = [one for one in audit_journal(path).violations if "limit" in one]
     assert found[0]["slot"] == 12
     assert (found[0]["window"], found[0]["epsilon"], found[0]["limit"]) == (4, 1.0, 1.0)
     assert found[0]["spend"] > 1.0
+
+
+def test_a_class_that_was_charged_more_than_a_looser_one_is_named(path: Path) -> None:
+    charge(path, 12, [3, 3, 2, 1])
+    found = [one for one in audit_journal(path).violations if "looser" in one["problem"]]
+    assert [(one["slot"], one["window"], one["epsilon"]) for one in found] == [(12, 8, 0.4)]
+    change(path, "UPDATE slots SET kind = 3, shown = 0 WHERE slot = 12")
+    assert not any("looser" in one["problem"] for one in audit_journal(path).violations)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("[3,400000000,30,30]", "[3,400000000,29,29]", "the size of a class"),
+        ("[3,400000000,30,30]", "[3,400000000,30,29]", "their own class"),
+        ('"unregistered":null', '"unregistered":[8,200000000,5,0]', "unregistered users were not counted"),
+    ],
+)
+def test_another_population_is_found(path: Path, old: str, new: str, problem: str) -> None:
+    database = apsw.Connection(str(path))
+    ((data,),) = list(database.execute("SELECT data FROM populations"))
+    assert isinstance(data, bytes)
+    assert old.encode() in data
+    database.execute("UPDATE populations SET data = ?", (data.replace(old.encode(), new.encode()),))
+    database.close()
+    assert any(problem in one["problem"] for one in audit_journal(path).violations)
 
 
 def test_seeded_noise_is_a_violation(tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ def test_changes_backups_and_restores(run: Run) -> None:
     change = "users add|set|remove|erase|import"
     asked = ("--window", "4", "--epsilon", "0.5", "--json")
     assert answer_of(change, run("users", "run.journal", "add", "new", *asked)[1]).in_force_from == 11
-    assert answer_of(change, run("users", "run.journal", "set", "1", *asked)[1]).counted_from == 18
+    assert answer_of(change, run("users", "run.journal", "set", "1", *asked)[1]).earlier_until == 18
     for command, user in (("remove", "2"), ("erase", "3")):
-        assert answer_of(change, run("users", "run.journal", command, user, "--json")[1]).counted_from is None
+        assert answer_of(change, run("users", "run.journal", command, user, "--json")[1]).earlier_until is None
     Path("more.csv").write_text(Path("users.csv").read_text() + "n3,4,0.5\n")
     code, out, err = run("users", "run.journal", "import", "more.csv", "--json")
     assert (code, err) == (0, "")
@@ -139,11 +139,12 @@ def test_changes_backups_and_restores(run: Run) -> None:
     assert answer_of("backup", run("backup", "run.journal", "b.journal", "--json")[1]).through_slot == 10
     publish_through(run, 12, "-q")
     Path("run.journal").unlink()
-    Path("run.journal.lock").unlink()  # with it, who was a member since the backup would be known
-    stated = ("--released-through", "12", "--widest-window", "8")
+    Path("run.journal.lock").unlink()  # with it, the last state of the registry would be known
+    stated = ("--released-through", "12", "--same-settings")
     restored = answer_of("restore", run("restore", "b.journal", "run.journal", *stated, "--json")[1])
     assert (restored.backup_through, restored.released_through) == (10, 12)
-    assert restored.waiting > 0
+    assert (restored.in_doubt_through, restored.silent_through, restored.changes_lost) == (19, None, True)
+    assert "--accept-lost-changes" in restored.next
 
 
 def test_tokens_and_links(run: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -252,24 +251,22 @@ def test_nothing_is_written_with_or_without_a_journal(run: RunCommand, command: 
     assert files() == before
 
 
-def test_a_journal_says_who_waits_and_what_is_pinned(run: RunCommand) -> None:
+def test_a_journal_says_who_is_counted_where_and_what_is_pinned(run: RunCommand) -> None:
     write(events())
     named = ("--journal", "run.journal", "--out", "out.ndjson")
     half = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:02:00Z")
-    assert run("publish", "events.csv", *half, *PEOPLE, *named)[0] == 0
-    assert run("users", "run.journal", "set", "u-5", "--window", "8", "--epsilon", "0.25")[0] == 0
+    assert run("publish", "events.csv", *half, *PEOPLE, *named, "--declare", "2,0.25")[0] == 0
+    assert run("users", "run.journal", "set", "u-5", "--window", "2", "--epsilon", "0.25")[0] == 0
     later = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T00:10:00Z")
     code, out, err = run("check", "events.csv", *later, "--cells", "cells.txt", *named, "--json")
     assert code == 0, err
     found = json.loads(out)
     assert found["clock"]["first_slot"] == 3
-    assert found["people"] == {"counted": 19, "waiting": 1, "changes": None}
-    said = reasons(found)
-    assert list(said) == ["held out"]
-    _, _, err = run("publish", "events.csv", *later, "--cells", "cells.txt", *named)
-    published = re.search(r"(\d+) held out", err)
-    assert published is not None
-    assert int(published[1]) == said["held out"][0]
+    assert found["people"] == {"counted": 20, "changes": None}
+    sizes = {(one["window"], one["epsilon"]): one["users"] for one in found["classes"]}
+    assert sizes == {(2, 0.25): 0, (4, 0.5): 10, (8, 0.25): 1, (8, 0.5): 9}  # the corner is as strict as both choices
+    assert reasons(found) == {}
+    assert run("publish", "events.csv", *later, "--cells", "cells.txt", *named)[0] == 0
     code, _, err = run("check", "events.csv", *later, "--cells", "3", *named)
     assert code == 2
     assert "cells" in err
@@ -279,12 +276,12 @@ def test_changed_requirements_are_said(run: RunCommand) -> None:
     write(events())
     named = ("--journal", "run.journal", "--out", "out.ndjson")
     assert run("publish", "events.csv", *CLOCK, *PEOPLE, *named)[0] == 0
-    text = Path("users.csv").read_text().replace("u-0,4,0.5", "u-0,4,0.25") + "new,4,0.5\n"
+    text = Path("users.csv").read_text().replace("u-0,4,0.5", "u-0,8,0.5") + "new,4,0.5\n"
     Path("users.csv").write_text(text)
     found = check(run, *named)
     changes = found["people"]["changes"]
-    assert (changes["joining"], changes["changing"], changes["leaving"], changes["waiting"]) == (1, 1, 0, 1)
-    assert found["people"]["waiting"] == 1
+    assert (changes["joining"], changes["changing"], changes["leaving"]) == (1, 1, 0)
+    assert (changes["in_transition"], found["people"]["counted"]) == (0, 21)  # the new choice is the stricter one
 
 
 def test_what_the_file_changes_is_said_as_publish_says_it(run: RunCommand) -> None:
@@ -293,11 +290,11 @@ def test_what_the_file_changes_is_said_as_publish_says_it(run: RunCommand) -> No
     half = (*CLOCK[:-1], "2026-01-01T00:05:00Z")
     assert run("publish", "events.csv", *half, *PEOPLE, *named)[0] == 0
     assert run("users", "run.journal", "add", "asked", "--window", "4", "--epsilon", "0.5")[0] == 0
-    Path("users.csv").write_text(Path("users.csv").read_text().replace("u-0,4,0.5", "u-0,4,0.25"))
+    Path("users.csv").write_text(Path("users.csv").read_text().replace("u-1,8,0.5", "u-1,4,0.5"))
     _, out, _ = run("check", "events.csv", *CLOCK, *PEOPLE, *named)
     (said,) = (line for line in out.splitlines() if line.startswith("Requirements:"))
     assert "1 person added by `users` is not in the file and leaves." in said
-    assert "waits until slot" in said
+    assert "1 user is counted in a stricter class until slot 13 " in said
     _, _, err = run("publish", "events.csv", *CLOCK, *PEOPLE, *named)
     assert said in err
 
@@ -309,15 +306,15 @@ def test_an_edited_level_table_is_a_change_for_who_holds_the_level(run: RunComma
     Path("levels.toml").write_text(table.format(4))
     half, more = (*CLOCK[:-1], "2026-01-01T00:05:00Z"), ("--config", "levels.toml", "--journal", "run.journal")
     assert run("publish", "events.csv", *half, *PEOPLE, *more, "--out", "out.ndjson")[0] == 0
-    Path("levels.toml").write_text(table.format(6))
+    Path("levels.toml").write_text(table.format(3))
     again = ("publish", "events.csv", *CLOCK, *PEOPLE, *more, "--out", "out.ndjson", "--new-epoch")
     code, out, err = run(*again, "--check", "--json")
     assert code == 0, err
     changes = json.loads(out)["people"]["changes"]
-    assert (changes["relevelled"], changes["changing"], changes["waiting"]) == (20, 0, 20)
+    assert (changes["relevelled"], changes["changing"], changes["in_transition"]) == (20, 0, 20)
     _, _, err = run(*again)
     assert "20 get the new numbers of their level" in err
-    assert f"wait until slot {changes['waits'][0]['slot']} " in err
+    assert f"counted in a stricter class until slot {changes['until']} " in err
 
 
 def test_a_lost_journal_is_refused_as_publishing_refuses_it(run: RunCommand) -> None:

@@ -112,8 +112,11 @@ def test_status_releases_and_backup(run: RunCommand) -> None:
     code, _, err = publish(run, 15, "--released-through", "13", journal="copy.journal")
     assert code == 2
     assert "--widest-window" in err
-    stated = ("--released-through", "13", "--widest-window", "8")
-    assert publish(run, 15, *stated, journal="copy.journal")[0] == 0
+    stated = ("--released-through", "13", "--same-settings")
+    code, _, err = publish(run, 15, *stated, journal="copy.journal")
+    assert code == 2
+    assert "--accept-lost-changes" in err
+    assert publish(run, 15, "--accept-lost-changes", journal="copy.journal")[0] == 0
     assert run("audit", "copy.journal")[0] == 0
     code, _, err = run("backup", "run.journal", "run.journal")
     assert code == 2
@@ -159,17 +162,15 @@ def test_a_new_epoch(run: RunCommand) -> None:
     assert run("audit", "run.journal")[0] == 0
 
 
-def test_an_epoch_whose_members_could_not_live_under_it_is_not_begun(run: RunCommand) -> None:
+def test_a_requirement_that_was_not_declared_needs_a_new_epoch(run: RunCommand) -> None:
     publish(run, 5)
-    assert run("users", "run.journal", "add", "bob", "--window", "4", "--epsilon", "0.1")[0] == 0
-    code, _, err = publish(run, 10, "--mechanism", "bd", "--new-epoch")
+    wish = ("users", "run.journal", "add", "bob", "--window", "4", "--epsilon", "0.1")
+    code, _, err = run(*wish)
     assert code == 2
-    assert (
-        "does not allow 4,0.1 (window, epsilon). Nothing was changed. Declare it with the epoch (--declare 4,0.1)"
-        in err
-    )
-    assert publish(run, 6)[0] == 0  # the old terms are in force
+    assert "--new-epoch --declare 4,0.1" in err
     assert publish(run, 10, "--mechanism", "bd", "--new-epoch", "--declare", "4,0.1")[0] == 0
+    assert run(*wish)[0] == 0
+    assert publish(run, 12)[0] == 0
     assert run("audit", "run.journal")[0] == 0
 
 
@@ -308,16 +309,15 @@ def test_an_export_begins_where_it_is_told(run: RunCommand, ending: str) -> None
         assert [slot for (slot,) in found] == [8, 9, 10]
 
 
-def test_users_say_from_which_slot_somebody_counts(run: RunCommand) -> None:
+def test_users_say_what_protects_from_when_on(run: RunCommand) -> None:
     publish(run, 10)
     assert run("users", "run.journal", "set", "1", "--window", "4", "--epsilon", "0.5")[1] == (
-        "in force from slot 11 on; counted from slot 18 on"
-        " (a pause, so that the old promise and the new one never cover the same time)\n"
-        "1 of 60 people waits until slot 18 (2026-01-01T00:17:00Z).\n"
+        "in force from slot 11 on\n"
+        "From 2026-01-01T00:10:00Z on, any 4 minutes lose at most 0.5. "
+        "Until 2026-01-01T00:17:00Z the earlier choice protects as well.\n"
     )
-    assert (
-        run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1]
-        == "in force from slot 11 on\n"
+    assert run("users", "run.journal", "add", "new", "--window", "4", "--epsilon", "0.5")[1] == (
+        "in force from slot 11 on\nFrom 2026-01-01T00:10:00Z on, any 4 minutes lose at most 0.5.\n"
     )
 
 

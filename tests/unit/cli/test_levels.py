@@ -93,7 +93,7 @@ def test_what_a_configuration_offers(run: RunCommand) -> None:
         "Low/while": ("1 hour 30 minutes", 0),
         "strict": ("1 hour 30 minutes", 5),
     }
-    assert found["levels"][-1] == {"level": "strict", **WHILE, "span": "1 hour 30 minutes", "users": 5, "waiting": 0}
+    assert found["levels"][-1] == {"level": "strict", **WHILE, "span": "1 hour 30 minutes", "users": 5}
     code, out, _ = run("levels", "--config", "wevent.toml")
     assert code == 0
     assert "any 1 hour 30 minutes" in out
@@ -114,48 +114,50 @@ def test_words_survive_import_export_and_another_import(run: RunCommand) -> None
     assert "0 join, 0 change, 0 leave" in run("users", "run.journal", "import", "exported.csv")[2]
     assert held() == before
     rows = {row["level"]: row for row in shown(run, "levels", "run.journal")["levels"]}
-    assert rows["strict"] == {"level": "strict", **WHILE, "span": "1 hour 30 minutes", "users": 5, "waiting": 0}
+    assert rows["strict"] == {"level": "strict", **WHILE, "span": "1 hour 30 minutes", "users": 5}
 
 
-def test_an_import_says_who_waits_until_when_and_stores_nothing_if_asked(run: RunCommand) -> None:
+def test_an_import_says_how_long_earlier_choices_protect_and_stores_nothing_if_asked(run: RunCommand) -> None:
     publish(run)
     assert publish(run).count("Requirements") == 0
-    write_users(strict=9)
-    said = "0 join, 4 change, 0 leave. 4 of 20 people wait until slot 21 (2026-01-01T03:20:00Z)."
+    write_users(strict=2)
+    said = "0 join, 3 change, 0 leave. 3 users are counted in a stricter class until slot 21 (2026-01-01T03:20:00Z) at"
     before = held()
     arguments = ("users", "run.journal", "import", "users.csv", "--config", "wevent.toml")
     for _ in range(2):
         code, out, err = run(*arguments, "--dry-run")
-        assert (code, out) == (0, "4 changes\nnothing was stored; it would be in force from slot 13 on\n")
+        assert (code, out) == (0, "3 changes\nnothing was stored; it would be in force from slot 13 on\n")
         assert said in err
         assert held() == before
     found = shown(run, *arguments, "--dry-run")
     assert (found["stored"], found["in_force_from"]) == (False, 13)
-    assert found["difference"]["waits"] == [{"slot": 21, "start": "2026-01-01T03:20:00Z", "people": 4}]
-    assert (found["difference"]["registered"], found["difference"]["changing"]) == (20, 4)
+    difference = found["difference"]
+    assert (difference["registered"], difference["changing"], difference["in_transition"]) == (20, 3, 3)
+    assert (difference["until"], difference["until_time"]) == (21, "2026-01-01T03:20:00Z")
     assert f"Requirements: {said}" in publish(run, "--end", "2026-01-01T02:10:00Z")
     with open_journal(Path("run.journal")) as journal:
-        assert sorted(member.first for member in journal.registry.members())[-5:] == [1, 21, 21, 21, 21]
+        assert sorted(member.first for member in journal.registry.members())[-4:] == [1, 13, 13, 13]
     rows = {row["level"]: row for row in shown(run, "levels", "run.journal")["levels"]}
-    assert (rows["strict"]["users"], rows["strict"]["waiting"]) == (9, 4)
+    assert rows["strict"]["users"] == 2
 
 
 def test_a_change_of_one_person_says_it_too(run: RunCommand) -> None:
     publish(run)
-    dry = run("users", "run.journal", "set", "u19", "--level", "strict", "--dry-run")[1].splitlines()
+    dry = run("users", "run.journal", "set", "u0", "--level", "Low/hour", "--dry-run")[1].splitlines()
     assert dry == [
-        "nothing was stored; it would be in force from slot 13 on; counted from slot 21 on"
-        " (a pause, so that the old promise and the new one never cover the same time)",
-        "1 of 20 people waits until slot 21 (2026-01-01T03:20:00Z).",
+        "nothing was stored; it would be in force from slot 13 on",
+        "From 2026-01-01T02:00:00Z on, any 1 hour lose at most 1. "
+        "Until 2026-01-01T03:20:00Z the earlier choice protects as well.",
     ]
-    assert held()["u19"][1] == "Low/hour"
-    done = shown(run, "users", "run.journal", "set", "u19", "--level", "strict")
-    assert (done["stored"], done["in_force_from"], done["counted_from"]) == (True, 13, 21)
-    assert done["consequences"]["waiting"] == 1
-    assert held()["u19"] == ((9, 100_000_000), "strict")
-    out = run("users", "run.journal", "add", "new", "--window", "35min", "--epsilon", "1")[1]
-    assert "Window 35min is no whole number of slots: it covers 4 slots (40 minutes)." in out
-    assert "Warning: only one person holds window 4, epsilon 1. How many hold a requirement is public" in out
+    assert held()["u0"][1] == "strict"
+    done = shown(run, "users", "run.journal", "set", "u0", "--level", "Low/hour")
+    assert (done["stored"], done["in_force_from"], done["earlier_until"]) == (True, 13, 21)
+    assert done["consequences"]["in_transition"] == 1
+    assert held()["u0"] == ((6, 1_000_000_000), "Low/hour")
+    out = run("users", "run.journal", "add", "new", "--window", "81min", "--epsilon", "1")[1]
+    assert "From 2026-01-01T02:00:00Z on, any 1 hour 30 minutes lose at most 1.\n" in out
+    assert "Window 81min is no whole number of slots: it covers 9 slots (1 hour 30 minutes)." in out
+    assert "Warning: only one person holds window 9, epsilon 1. How many hold a requirement is public" in out
     code, _, err = run("users", "run.journal", "set", "new", "--level", "stritc")
     assert code == 2
     assert "received 'stritc'. Use the words that are offered; they are declared in [levels]" in err
@@ -171,22 +173,22 @@ def test_a_file_that_drops_who_was_added_and_brings_back_who_was_erased_says_so(
     write_users(more="bob,strict\n")
     _, _, err = run("users", "run.journal", "import", "users.csv", "--config", "wevent.toml")
     assert "1 join, 0 change, 1 leave. 1 person added by `users` is not in the file and leaves." in err
-    assert "1 person who had left joins again." in err
+    assert "1 user returns after leaving." in err
     write_users(without=1, more="kim,Low/hour\n")  # bob came with a file by now
     _, _, err = run("users", "run.journal", "import", "users.csv", "--config", "wevent.toml", "--allow-removals")
     assert "1 join, 0 change, 2 leave" in err
     assert "added by" not in err
 
 
-def test_a_new_level_table_says_who_waits(run: RunCommand) -> None:
+def test_a_new_level_table_says_how_long_the_earlier_one_protects(run: RunCommand) -> None:
     publish(run)
     Path("wevent.toml").write_text(CONFIG.replace("High = 0.1", "High = 0.2"))
     err = publish(run, "--new-epoch", "--end", "2026-01-01T02:30:00Z")
     assert "Requirements: 0 join, 0 change, 0 leave, 5 get the new numbers of their level." in err
-    assert "5 of 20 people wait until slot 22 (2026-01-01T03:30:00Z)." in err
+    assert "5 users are counted in a stricter class until slot 22 (2026-01-01T03:30:00Z) at the latest" in err
     assert held()["u0"] == ((9, 200_000_000), "strict")
     with open_journal(Path("run.journal")) as journal:
-        assert {member.first for member in journal.registry.members()} == {1, 22}
+        assert {member.first for member in journal.registry.members()} == {1, 14}
 
 
 def test_a_class_of_one_is_warned_of_at_the_start(run: RunCommand) -> None:
@@ -199,18 +201,17 @@ def test_slots_without_a_length_have_no_durations(run: RunCommand) -> None:
     Path("events.csv").write_text("slot,user,cell\n1,u1,1\n")
     Path("users.csv").write_text("user,window,epsilon\nu1,40,1\nu2,40,1\n")
     arguments = ("events.csv", "--slot-column", "slot", "--end", "3", "--cells", "4", "--journal", "run.journal")
-    assert run("publish", *arguments, "--requirements", "users.csv", "--out", "out.ndjson")[0] == 0
+    more = ("--declare", "8,0.5")
+    assert run("publish", *arguments, "--requirements", "users.csv", "--out", "out.ndjson", *more)[0] == 0
     found = shown(run, "levels", "run.journal")
     assert (found["slot_seconds"], found["declared"]) == (None, False)
-    assert found["numbers"] == [
-        {"level": None, "window": 40, "epsilon": 1.0, "odds": math.e, "span": None, "users": 2, "waiting": 0}
-    ]
+    assert found["numbers"] == [{"level": None, "window": 40, "epsilon": 1.0, "odds": math.e, "span": None, "users": 2}]
     assert "any 40 slots" in run("levels", "run.journal")[1]
     code, _, err = run("users", "run.journal", "set", "u1", "--window", "24h", "--epsilon", "1")
     assert code == 2
     assert "slots that have numbers and no length" in err
-    out = run("users", "run.journal", "set", "u1", "--window", "40", "--epsilon", "0.5")[1]
-    assert "1 of 2 people waits until slot 43." in out
+    out = run("users", "run.journal", "set", "u1", "--window", "8", "--epsilon", "0.5")[1]
+    assert "From slot 4 on, any 8 slots lose at most 0.5. Until slot 43 the earlier choice protects as well." in out
 
 
 def test_a_journal_or_a_configuration(run: RunCommand) -> None:

@@ -1,4 +1,4 @@
-"""`wevent status`: what is left and what it means, who waits, what a restore did; and a journal that is lost."""
+"""`wevent status`: what is left and what it means, what a restore did; and a journal that is lost."""
 
 from __future__ import annotations
 
@@ -54,29 +54,52 @@ def test_what_is_left_is_for_changes_where_the_stream_is_watched(run: Run, mecha
     assert f"{mechanism} spends more when the stream changes" in run("status", "run.journal")[1]
 
 
-def test_a_restore_is_seen_in_status_and_audit(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("stated", "doubts", "said"),
+    [
+        (("--same-settings",), (21, None, True), ["through slot 21 users are counted in stricter classes"]),
+        (
+            ("--widest-window", "9", "--accept-lost-changes"),
+            (21, 23, False),
+            [
+                "through slot 21 users are counted in stricter",
+                "through slot 23 no user is counted: settings may be lost",
+            ],
+        ),
+    ],
+)
+def test_a_restore_is_seen_in_status_and_audit(
+    run: Run, stated: tuple[str, ...], doubts: tuple[int, int | None, bool], said: list[str]
+) -> None:
     publish_through(run, 10, "-q")
     run("backup", "run.journal", "b.journal")
     publish_through(run, 14, "-q")
     Path("run.journal").unlink()
-    Path("run.journal.lock").unlink()  # with it, who was a member since the backup would be known
-    assert run("restore", "b.journal", "run.journal", "--released-through", "14", "--widest-window", "8")[0] == 0
+    Path("run.journal.lock").unlink()  # with it, the last state of the registry would be known
+    code, restored, _ = run("restore", "b.journal", "run.journal", "--released-through", "14", *stated)
+    assert code == 0
     found = facts(run)
     assert found["released_elsewhere"] == [{"first": 11, "last": 14}]
-    assert (found["members"], found["waiting"] > 0, found["waiting_until"] > 14) == (60, True, True)
+    assert (found["members"], found["in_doubt_through"], found["silent_through"], found["changes_lost"]) == (
+        60,
+        *doubts,
+    )
     sentence = "slots 11 to 14 were released elsewhere (a backup was restored)"
     screen = run("status", "run.journal")[1]
     assert sentence in screen
-    assert f"{found['waiting']} of them wait, until slot {found['waiting_until']} at the latest" in screen
+    for text in (screen, restored):
+        assert all(part in text for part in said)
+        assert ("changes of the registry may be lost: import it again" in text) == doubts[2]
     code, screen, _ = run("audit", "run.journal")
     assert (code, sentence in screen) == (0, True)
     assert json.loads(run("audit", "run.journal", "--json")[1])["released_elsewhere"] == [{"first": 11, "last": 14}]
 
 
-def test_nobody_waits_and_nothing_is_elsewhere_in_a_plain_journal(run: Run) -> None:
+def test_nothing_is_elsewhere_or_in_doubt_in_a_plain_journal(run: Run) -> None:
     publish_through(run, 3, "-q")
     found = facts(run)
-    assert (found["released_elsewhere"], found["waiting"], found["waiting_until"]) == ([], 0, None)
+    names = ("released_elsewhere", "in_doubt_through", "silent_through", "changes_lost")
+    assert [found[name] for name in names] == [[], None, None, False]
     assert "elsewhere" not in run("status", "run.journal")[1] + run("audit", "run.journal")[1]
 
 

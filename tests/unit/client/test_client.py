@@ -323,8 +323,7 @@ class TestPeople:
         {
             "requirement": {"window": 120, "epsilon": 0.1, "level": "High/Large", "span": "4 minutes"},
             "in_force_from": 9,
-            "counted_from": 128,
-            "waits": True,
+            "earlier_until": 128,
             "notes": ["A note."],
         }
     )
@@ -335,7 +334,7 @@ class TestPeople:
             change = ask(server.url, "set_requirement", "a/b ü.", level="High/Large", dry_run=True, token=TOKEN)
             ask(server.url, "set_requirement", 17, window=40, epsilon="0.5")
             ask(server.url, "set_requirement", privacy="High", window="Large")
-        assert (change.in_force_from, change.counted_from, change.waits) == (9, 128, True)
+        assert (change.in_force_from, change.earlier_until) == (9, 128)
         assert [(asked.method, asked.target, json.loads(asked.body)) for asked in server.asked] == [
             ("PUT", "/v1/users/a%2Fb%20%C3%BC%2E/requirement?dry_run=true", {"level": "High/Large"}),
             ("PUT", "/v1/users/17/requirement", {"window": 40, "epsilon": "0.5"}),
@@ -355,7 +354,7 @@ class TestPeople:
 
     @both
     def test_the_other_calls(self, ask: Ask) -> None:
-        held = {"requirement": {"window": 4, "epsilon": 1}, "counted_from": 1, "waits": False, "queued": True}
+        held = {"requirement": {"window": 4, "epsilon": 1}, "in_force_from": 1, "queued": True}
         answers = {
             "requirement": held,
             "remove_requirement": {"in_force_from": 3, "kept_until": 9, "notes": []},
@@ -380,7 +379,7 @@ class TestPeople:
 
     @both
     def test_a_file_of_choices(self, ask: Ask) -> None:
-        answer = {"added": 1, "changed": 0, "removed": 0, "unchanged": 0, "waiting": 0, "notes": []}
+        answer = {"added": 1, "changed": 0, "removed": 0, "unchanged": 0, "in_transition": 0, "notes": []}
         with scripted(Answer.json(answer)) as server:
             reply = ask(server.url, "import_requirements", b"user,level\n1,High/Small\n", replace=True)
         assert reply.added == 1

@@ -23,7 +23,8 @@ def ints(*values: int) -> np.ndarray:
 
 
 def spend(ledger: Ledger, probe: np.ndarray | None, publication: np.ndarray | None) -> None:
-    ledger.commit(ledger.reserve(probe, publication), publication)
+    reservation = ledger.reserve(probe, publication)
+    ledger.commit(reservation, None if publication is None else reservation.publication_budgets)
 
 
 def test_a_new_ledger_has_everything_left() -> None:
@@ -296,7 +297,7 @@ def test_permits_are_made_by_the_gate_only_and_pay_once() -> None:
     permit = Ledger(BOTH).reserve(None, ints(4, 5)).publication
     assert permit is not None
     with pytest.raises(PermitMisused):
-        Permit(object(), ints(4), ints(1), sensitivity=1, cells_per_user=1)
+        Permit(object(), ints(4), ints(1), threshold_sizes=ints(1), sensitivity=1, cells_per_user=1)
     with pytest.raises(PermitMisused):
         NoisePermit(object(), 5, 1)
     with pytest.raises(PermitMisused):
@@ -337,7 +338,7 @@ def test_float_probabilities_are_those_of_the_exact_ones() -> None:
 @st.composite
 def ledger_scripts(draw: st.DrawFn) -> tuple[list[Requirement], list[list[tuple[int, int]]]]:
     windows = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True))
-    rows = sorted(Requirement(window, draw(st.integers(1, 3))) for window in windows)
+    rows = [Requirement(window, 1 + window / 10) for window in sorted(windows)]  # none stricter than another
     slot = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=len(rows), max_size=len(rows))
     return rows, draw(st.lists(slot, min_size=1, max_size=30))
 

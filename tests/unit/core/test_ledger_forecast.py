@@ -161,8 +161,7 @@ def test_forecast_comes_true() -> None:
     random = np.random.default_rng(3)
     ledger = Ledger(Population({Requirement.from_nano(window, EPSILON): 1 for window in (1, 4, 7)}))
     for _ in range(20):
-        charge = ledger.remaining() // random.integers(2, 5, size=3)
-        ledger.commit(ledger.reserve(None, charge), charge)
+        ledger.replay(ledger.nothing, ledger.remaining() // random.integers(2, 5, size=3))
     forecast = ledger.forecast(DELAYS)
     for delay in DELAYS.tolist():
         assert forecast[:, delay].tolist() == ledger.remaining().tolist()
@@ -173,11 +172,11 @@ def test_rows_that_outlive_their_class_are_forecast_too() -> None:
     """The gate reserves nothing for them, but their charges have not left the window."""
     stays, leaves = Requirement.from_nano(4, EPSILON), Requirement.from_nano(6, EPSILON)
     ledger = Ledger(Population({stays: 1, leaves: 1}))
-    charge = np.array([5, 7])
+    charge = np.array([7, 5])
     ledger.commit(ledger.reserve(None, charge), charge)
     ledger.update(Population({stays: 1}))
     assert ledger.rows == (stays, leaves)
     assert ledger.forecast(np.array([0, 2, 3, 4, 5])).tolist() == [
-        [EPSILON - 5, EPSILON - 5, EPSILON, EPSILON, EPSILON],
-        [EPSILON - 7, EPSILON - 7, EPSILON - 7, EPSILON - 7, EPSILON],
+        [EPSILON - 7, EPSILON - 7, EPSILON, EPSILON, EPSILON],
+        [EPSILON - 5, EPSILON - 5, EPSILON - 5, EPSILON - 5, EPSILON],
     ]

@@ -26,6 +26,16 @@ def test_the_smallest_and_largest_legal_epsilons() -> None:
         Requirement(1, "50.000000001")
 
 
+def test_a_stored_requirement_may_have_no_share() -> None:
+    """The corner of the classes is a requirement that no user can choose (spec 15.1)."""
+    corner = Requirement.from_nano(40, 1)
+    assert (corner.window, corner.nano, corner.share) == (40, 1, 0)
+    assert pickle.loads(pickle.dumps(corner)) == corner
+    for window, nano in ((40, 0), (40, -1), (1, 50 * 10**9 + 1), (0, 1), (10**7 + 1, 1), (True, 1)):
+        with pytest.raises(InvalidRequirement):
+            Requirement.from_nano(window, nano)
+
+
 def test_requirements_are_ordered_by_window_then_epsilon() -> None:
     wanted = [Requirement(2, 0.1), Requirement(2, 0.2), Requirement(10, 0.05)]
     assert sorted([wanted[2], wanted[0], wanted[1]]) == wanted
@@ -75,6 +85,28 @@ def test_populations_are_equal_by_value() -> None:
     assert hash(Population(sizes)) == hash(Population(dict(reversed(sizes.items()))))
     assert Population(sizes) != Population({**sizes, Requirement(40, 1.0): 4})
     assert Population(sizes) != "a population"
+
+
+def test_own_users_are_a_part_of_each_class() -> None:
+    one, other = Requirement(40, 1.0), Requirement(120, 0.6)
+    sizes = {one: 3, other: 7}
+    population = Population(sizes, {other: 5})
+    assert population.own.tolist() == [0, 5]
+    assert not population.own.flags.writeable
+    assert Population(sizes).own.tolist() == [3, 7]
+    assert Population(sizes) == Population(sizes, sizes) != population
+    assert hash(Population(sizes)) == hash(Population(sizes, sizes)) != hash(population)
+    assert pickle.loads(pickle.dumps(population)) == population
+    for wrong in ({other: 8}, {other: -1}, {other: True}, {Requirement(1, 1): 1}, {"other": 1}, 5):
+        with pytest.raises(InvalidPopulation):
+            Population(sizes, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("own", "chosen"), [((1, 4), (1, 4)), ((0, 5), (0, 5)), ((0, 4), (3, 7)), ((0, 0), (3, 7))])
+def test_a_threshold_is_for_own_users_unless_they_are_under_half(own: tuple[int, int], chosen: tuple[int, int]) -> None:
+    classes = Requirement(40, 1.0), Requirement(120, 0.6)
+    population = Population(dict(zip(classes, (3, 7), strict=True)), dict(zip(classes, own, strict=True)))
+    assert population.threshold_sizes.tolist() == list(chosen)
 
 
 def test_an_undeclared_requirement_has_no_row() -> None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.profiles import examples
 from tests.unit.scripted import permit_for
+from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.budget import NANO
+from wevent.core.ledger import Ledger
 from wevent.core.threshold import Threshold, choose_threshold, reporting_errors
 
 
@@ -58,7 +60,9 @@ def classes(draw: st.DrawFn, most: int) -> tuple[list[int], list[int]]:
     number = draw(st.integers(1, most))
     budget = st.one_of(st.just(0), st.integers(1, 10**6), st.integers(1, 49 * NANO))
     return (
-        draw(st.lists(budget, min_size=number, max_size=number)),
+        sorted(
+            draw(st.lists(budget, min_size=number, max_size=number))
+        ),  # the later classes of `permit_for` are looser
         draw(st.lists(st.integers(0, 10**5), min_size=number, max_size=number)),
     )
 
@@ -85,10 +89,10 @@ def test_prefix_sums_and_formula_agree(case: tuple[list[int], list[int]], sensit
 def test_both_paths_choose_the_same() -> None:
     random = np.random.default_rng(5)
     for _ in range(50):
-        budgets = random.integers(1, NANO, 32).tolist()
+        budgets = sorted(random.integers(1, NANO, 32).tolist())
         sizes = random.integers(0, 500, 32).tolist()
         few = choose_threshold(permit_for(budgets, sizes))
-        many = choose_threshold(permit_for([*budgets, budgets[0]], [*sizes, 0]))
+        many = choose_threshold(permit_for([*budgets, budgets[-1]], [*sizes, 0]))
         assert few.nano == many.nano
         assert few.error == pytest.approx(many.error, rel=1e-9)
 
@@ -112,6 +116,26 @@ def test_the_sensitivity_enters_the_noise_squared() -> None:
     for sensitivity in (1, 2, 6):
         choice = choose_threshold(permit_for(budgets, [9], sensitivity=sensitivity))
         assert choice.error == pytest.approx(2 * (sensitivity / 0.5) ** 2)
+
+
+def test_users_in_transition_move_no_threshold_and_nothing_else_reads_own() -> None:
+    """400 of 1,000 users are counted in the stricter class for a while (spec 15.3)."""
+    loose, strict = Requirement(1, 1), Requirement(1, "0.1")
+    before, plain = Population({loose: 1000, strict: 0}), Population({loose: 600, strict: 400})
+    moving = Population({loose: 600, strict: 400}, {loose: 600})
+    permits = {
+        name: Ledger(population).reserve(None, np.array([10**8, 10**9])).publication
+        for name, population in {"before": before, "plain": plain, "moving": moving}.items()
+    }
+    thresholds = {name: choose_threshold(permit).nano for name, permit in permits.items() if permit is not None}
+    assert thresholds == {"before": 10**9, "plain": 10**8, "moving": 10**9}
+    for permit in permits.values():
+        assert permit is not None
+        assert permit.sizes.tolist() == ([0, 1000] if permit is permits["before"] else [400, 600])
+    for mechanism in ("pft", "plbu", "uniform"):
+        runs = [Publisher(one, 2, mechanism, noise=SeededNoise(2)) for one in (plain, moving)]
+        first, second = ([run.step([[50, 90], [100, 300]]).to_dict() for _ in range(20)] for run in runs)
+        assert first == second
 
 
 @pytest.mark.parametrize("more", [0, 40])  # few classes, and many: two ways to the same sums

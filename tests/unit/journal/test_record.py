@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.core.mechanism import Measurement, NoiseError
-from wevent.journal.record import Shown, _pack, _unpack, decode_shown, encode_shown
+from wevent.core.requirements import Population, Requirement
+from wevent.journal.record import Group, Shown, _pack, _unpack, decode_shown, encode_shown
 
 LAW = NoiseError("laplace", 2.0, 8.0)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
@@ -79,3 +80,19 @@ def test_values_are_packed_short_and_come_back(cells: int) -> None:
         assert len(packed) <= 1.15 * len(zlib.compress(values.astype("<f8" if packed[:1] == b"f" else "<i8"), 6)) + 8, (
             kind
         )
+
+
+def test_a_group_of_users_comes_back() -> None:
+    small, large = Requirement.from_nano(3, 400), Requirement.from_nano(8, 600)
+    population = Population({large: 5, small: 7}, {small: 4, large: 5})
+    for unregistered in (None, (8, 600, 3, 2)):
+        group = Group.of(population, 12, unregistered)
+        assert msgspec.json.decode(group.data) == {
+            "turnover": 12,
+            "classes": [[3, 400, 7, 4], [8, 600, 5, 5]],
+            "unregistered": None if unregistered is None else [8, 600, 3, 2],
+        }
+        again = Group.from_data(group.data)
+        assert (again.turnover, again.digest) == (12, group.digest)
+        assert dict(again.population.items()) == {small: 7, large: 5}
+        assert again.population.own.tolist() == [4, 5]

@@ -12,11 +12,10 @@ import pytest
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
-from wevent.errors import InvalidJournal, InvalidMembership, InvalidOption, SettingsDiffer
+from wevent.errors import InvalidJournal, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
-from wevent.journal.coming import check_requirement
 from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms
+from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms, hash_versions
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry
@@ -168,11 +167,11 @@ def test_an_edited_level_table_is_a_change_for_its_holders(tmp_path: Path) -> No
     with SqliteJournal(path) as journal:
         (worded,) = [one for one in journal.registry.members() if one.user == "worded"]
         assert worded.key == (8, 600_000_000)
-        assert worded.first == 11 + 8  # the epoch is stored with slot 11, the change takes effect after it
+        assert worded.first == 12  # the epoch is stored with slot 11, the change takes effect after it
         assert {one.first for one in journal.registry.members() if one.user != "worded"} == {1}
 
 
-def test_a_larger_window_of_a_later_epoch_waits_for_forgotten_history(path: Path) -> None:
+def test_a_larger_window_of_a_later_epoch_is_charged_from_its_first_slot_on(path: Path) -> None:
     wide = (30, 10**9)
     epoch = make_terms(declared=sorted([*CLASSES, wide]))
     publish(path, 60, epoch=epoch, users=(Change("set", "new", wide),))
@@ -182,8 +181,7 @@ def test_a_larger_window_of_a_later_epoch_waits_for_forgotten_history(path: Path
             for record in journal.releases()
         ]
     assert sizes[19] is None
-    assert sizes[20 : 20 + 30 - 8] == [0] * 22  # epoch from slot 21 on, 30 − 8 slots more
-    assert sizes[42:] == [1] * 18
+    assert sizes[20:] == [0] + [1] * 39  # the change takes effect after the first slot of the epoch
 
 
 def test_terms_survive_storage() -> None:
@@ -192,12 +190,13 @@ def test_terms_survive_storage() -> None:
         assert decode_terms(encode_terms(terms)) == terms
 
 
-def test_requirements_beyond_the_declared_ones() -> None:
-    check_requirement(make_terms(), (8, 1000_000))
-    with pytest.raises(InvalidMembership, match="at most 8"):
-        check_requirement(make_terms(), (9, 1000_000))
-    with pytest.raises(InvalidMembership, match="one budget for all"):
-        check_requirement(make_terms(mechanism="ba"), (8, 1000_000))
+def test_versions_have_a_hash_of_all_of_them() -> None:
+    first, second = Epoch(1, 1, make_terms()), Epoch(2, 5, make_terms(mechanism="pba"))
+    hashes = [
+        hash_versions(found) for found in ([first], [first, second], [first, Epoch(2, 6, second.terms)], [second])
+    ]
+    assert len(set(hashes)) == 4
+    assert hash_versions([Epoch(1, 1, make_terms(), encode_terms(make_terms()))]) == hashes[0]
 
 
 def test_the_statement_says_what_is_promised(path: Path) -> None:

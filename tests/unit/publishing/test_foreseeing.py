@@ -5,19 +5,31 @@ from __future__ import annotations
 import pytest
 
 from wevent.core.settings import Options
-from wevent.publishing.foreseeing import Consequences, Wait, strictest_sentences
+from wevent.publishing.foreseeing import Consequences, strictest_sentences
 
 
 def test_consequences_in_words() -> None:
-    first, last = Wait(42, "2026-01-01T00:41:00Z", 3), Wait(50, None, 1)
-    assert Consequences(9, (first,)).sentences() == ["3 of 9 people wait until slot 42 (2026-01-01T00:41:00Z)."]
-    assert Consequences(9, (first, last), returning=2).sentences() == [
-        "2 people who had left join again.",
-        "4 of 9 people wait, the first until slot 42 (2026-01-01T00:41:00Z), the last until slot 50.",
+    assert Consequences(9).sentences() == []
+    assert Consequences(9, 3, 42, "2026-01-01T00:41:00Z").sentences() == [
+        "3 users are counted in a stricter class until slot 42 (2026-01-01T00:41:00Z) at the latest."
     ]
-    assert Consequences(1, (last,)).sentences() == ["1 of 1 person waits until slot 50."]
+    assert Consequences(9, 1, 42, returning=1200).sentences() == [
+        "1,200 users return after leaving.",
+        "1 user is counted in a stricter class until slot 42 at the latest.",
+    ]
     (many,) = Consequences(9, alone=((4, 10**9), (5, 10**8), (6, 1), (7, 1), (8, 1))).sentences()
     assert "each of window 4, epsilon 1; window 5, epsilon 0.1; window 6, epsilon 1e-09; and 2 more. How" in many
+
+
+def test_consequences_in_plain_types() -> None:
+    assert Consequences(9, 1, 42, "noon", 2, ((4, 10**9),)).to_dict() == {
+        "registered": 9,
+        "in_transition": 1,
+        "until": 42,
+        "until_time": "noon",
+        "returning": 2,
+        "alone": [{"window": 4, "epsilon": 1.0}],
+    }
 
 
 @pytest.mark.parametrize(

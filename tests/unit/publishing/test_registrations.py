@@ -13,7 +13,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_journal
 from wevent.errors import InvalidInput, InvalidMembership, NotRegistered, StaleJournal
 from wevent.journal import back_up, open_journal
-from wevent.people.declaring import holdout_of
+from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.importing import AskingFile, requirements_digest
@@ -43,18 +43,24 @@ def test_everybody_joins_changes_and_leaves_at_the_next_slot(path: Path) -> None
     assert registrations.erase(path, "u1").slot == 6
     now = held(path)
     assert now["ann"] == (CLASSES[1], 6, None)
-    assert now["u2"] == (CLASSES[1], 5 + 8, None)
+    assert now["u2"] == (CLASSES[1], 6, None)
     assert not {"u0", "u1"} & set(now)
     assert registrations.erase(path, "u0").slot == 6  # who left may still be erased
     with open_journal(path) as journal:
         assert not journal.registry.remembers("u0")
 
 
-def test_who_asks_again_while_they_wait_is_told_until_when(path: Path) -> None:
-    first = registrations.change(path, "u2", LARGE).counted
-    assert first == 5 + 8
-    assert registrations.change(path, "u2", LARGE, dry_run=True).counted == first
-    assert registrations.change(path, "u2", LARGE).counted == first
+def test_a_change_is_told_until_when_earlier_choices_protect(path: Path) -> None:
+    assert registrations.change(path, "u2", LARGE, dry_run=True).earlier_until == 5 + 3
+    first = registrations.change(path, "u2", LARGE)
+    assert (first.slot, first.earlier_until) == (6, 5 + 3)
+    assert first.consequences is not None
+    assert (first.consequences.in_transition, first.consequences.until) == (1, 5 + 3)
+    again = registrations.change(path, "u2", LARGE)
+    assert again.earlier_until == 5 + 3
+    assert again.consequences is not None
+    assert again.consequences.in_transition == 0  # nothing changes
+    assert registrations.register(path, "ann", LARGE).earlier_until is None
 
 
 def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> None:
@@ -69,7 +75,8 @@ def test_while_somebody_publishes_changes_wait_for_the_publisher(path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "asked", [Asked("8"), Asked("8", "0.6", "High"), Asked("9", "0.6"), Asked("Small", None, "None")]
+    "asked",
+    [Asked("8"), Asked("8", "0.6", "High"), Asked("9", "0.6"), Asked("8", "0.5"), Asked("Small", None, "None")],
 )
 def test_what_nobody_may_hold_is_refused(path: Path, asked: Asked) -> None:
     before = held(path)
@@ -178,28 +185,29 @@ def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Pat
 def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path: Path) -> None:
     with open_journal(path, write=True) as journal:
         new = registrations.choose(path, "ann", LARGE)
-        assert (new.slot, new.counted) == (7, None)
+        assert (new.slot, new.earlier_until) == (7, None)
         assert new.person is not None
         assert new.person.current is not None
         assert (new.person.current.key, new.person.current.first) == (CLASSES[1], 7)
         changed = registrations.choose(path, "u2", LARGE)
-        assert (changed.slot, changed.counted) == (7, 6 + 8)
+        assert (changed.slot, changed.earlier_until) == (7, 6 + 3)
         again = registrations.choose(path, "u2", Asked("4", "1"))  # on top of what is queued
-        assert again.counted == 6 + 4  # what never counted holds nobody out
+        assert again.earlier_until == 6 + 3  # what never began is not in force
+        assert registrations.choose(path, "u2", Asked("3", "0.4"), dry_run=True).earlier_until is None  # undone
         left = registrations.leave(path, "ann")
         assert left.person is not None
         assert left.person.memberships == ()  # she never counted
         erased = registrations.leave(path, "u0", erased=True)
         assert erased.person is not None
-        assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 8 - 1]
+        assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 4 - 1]
         assert [change.action for change in journal.registry.queued()] == ["set", "set", "set", "remove", "erase"]
         assert len(journal.registry.joined_by_request()) == 0  # ann left again
         with pytest.raises(NotRegistered):
             registrations.leave(path, "ann")
         assert registrations.leave(path, "u0", erased=True, dry_run=True).slot == 7  # erasing again is no mistake
-        assert journal.registry.apply(7, holdout_of(journal.epochs(), ())) == 5
+        assert journal.registry.apply(7, ClassHistory(journal.epochs())) == 5
     now = held(path)
-    assert now["u2"] == (CLASSES[0], 6 + 4, None)
+    assert now["u2"] == (CLASSES[0], 7, None)
     assert not {"ann", "u0"} & set(now)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
 from wevent.journal import open_journal
 from wevent.publishing import registrations
-from wevent.streams.clock import SECOND_US
+from wevent.streams.clock import SECOND_US, format_time
 
 NEXT = SLOTS + 2
 """The slot after the open one: its roster is made when the open one is over."""
@@ -35,8 +35,9 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     expected = {
         "requirement": {"window": 4, "epsilon": 0.1, "level": "High/Small", "span": "4 minutes"},
         "in_force_from": NEXT,
-        "counted_from": None,
-        "waits": False,
+        "in_force_time": format_time(ORIGIN_US + (NEXT - 1) * 60 * SECOND_US),
+        "earlier_until": None,
+        "earlier_until_time": None,
     }
     for body in ({"level": "High/Small"}, {"privacy": "High", "window": "Small"}):
         told = put(service, "ann", body, "?dry_run=true").json()
@@ -45,15 +46,10 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     assert service.ask("GET", "/v1/users/ann/requirement", "enrol").status_code == 404
     assert put(service, "ann", {"level": "High/Small"}).status_code == 200
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
-    assert held == {
-        "requirement": expected["requirement"],
-        "counted_from": NEXT,
-        "waits": True,
-        "queued": True,
-    }
+    assert held == {**expected, "queued": True}
     apply(service)
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
-    assert (held["counted_from"], held["waits"], held["queued"]) == (SLOTS + 1, False, False)
+    assert (held["in_force_from"], held["earlier_until"], held["queued"]) == (SLOTS + 1, None, False)
 
 
 @pytest.mark.parametrize("second", [0.5, 1.5, 59.0])
@@ -65,19 +61,29 @@ def test_no_change_is_promised_for_a_slot_that_is_past(service: Service, later: 
     first = max(SLOTS, now - 2 if second < 1 else now - 1) + 2
     assert first >= now
     told = put(service, "ann", {"level": "High/Small"}).json()
-    assert (told["in_force_from"], told["counted_from"]) == (first, None)
-    assert service.ask("GET", "/v1/users/ann/requirement", "enrol").json()["counted_from"] == first
+    assert (told["in_force_from"], told["earlier_until"]) == (first, None)
+    assert service.ask("GET", "/v1/users/ann/requirement", "enrol").json()["in_force_from"] == first
     assert service.ask("DELETE", "/v1/users/1/requirement", "enrol").json()["in_force_from"] == first
 
 
-def test_who_changes_waits_as_the_rule_says(service: Service) -> None:
-    told = put(service, "1", {"window": "6m", "epsilon": 0.25}).json()
-    assert told["requirement"] == {"window": 6, "epsilon": 0.25, "level": None, "span": "6 minutes"}
-    assert told["counted_from"] == NEXT - 1 + 8  # the old window is the wider one
-    assert told["waits"]
-    assert put(service, "0", {"window": 8, "epsilon": "0.5"}).json()["counted_from"] == NEXT - 1 + 8
-    rounded = put(service, "2", {"window": "90s", "epsilon": 0.5}).json()
+def test_a_change_is_active_at_once_and_the_earlier_choice_for_its_own_window(service: Service) -> None:
+    told = put(service, "1", {"window": "4m", "epsilon": 0.5}).json()
+    assert told["requirement"] == {"window": 4, "epsilon": 0.5, "level": None, "span": "4 minutes"}
+    assert (told["in_force_from"], told["earlier_until"]) == (NEXT, NEXT - 1 + 8)
+    assert told["earlier_until_time"] == format_time(ORIGIN_US + (NEXT + 6) * 60 * SECOND_US)
+    held = service.ask("GET", "/v1/users/1/requirement", "enrol").json()
+    assert {name: told[name] for name in held if name != "queued"} | {"queued": True} == held
+    assert put(service, "0", {"window": 8, "epsilon": "0.5"}).json()["earlier_until"] == NEXT - 1 + 4
+    rounded = put(service, "2", {"window": "210s", "epsilon": 0.5}).json()
     assert "no whole number of slots" in rounded["notes"][0]
+
+
+def test_a_change_back_at_the_same_boundary_leaves_no_trace(service: Service) -> None:
+    put(service, "1", {"window": 4, "epsilon": 0.5})
+    told = put(service, "1", {"window": 8, "epsilon": 0.6}).json()
+    assert told["earlier_until"] is None
+    held = service.ask("GET", "/v1/users/1/requirement", "enrol").json()
+    assert (held["in_force_from"], held["earlier_until"]) == (1, None)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +163,7 @@ def test_who_leaves_is_told_what_stays(service: Service) -> None:
     apply(service)
     export = service.ask("GET", "/v1/users/1", "enrol").json()
     assert export["memberships"] == []
-    assert [(row["last"], row["kept_until"]) for row in export["holdouts"]] == [(SLOTS, SLOTS + 8 - 1)]
+    assert [(row["last"], row["kept_until"]) for row in export["earlier"]] == [(SLOTS, SLOTS + 8 - 1)]
 
 
 def test_erasing_leaves_a_digest_that_is_exported_too(service: Service) -> None:
@@ -167,7 +173,7 @@ def test_erasing_leaves_a_digest_that_is_exported_too(service: Service) -> None:
     assert export["queued"] == [{"action": "erase", "requirement": None}]
     apply(service)
     assert b"erased:" not in service.ask("GET", "/v1/users/2", "enrol").content
-    assert len(service.ask("GET", "/v1/users/2", "enrol").json()["holdouts"]) == 1
+    assert len(service.ask("GET", "/v1/users/2", "enrol").json()["earlier"]) == 1
     with open_journal(service.context.journal) as journal:
         assert not journal.registry.remembers("2")
 
@@ -176,7 +182,7 @@ def test_an_export_has_all_that_is_held_and_nothing_else(service: Service) -> No
     put(service, "ann", {"level": "Low/Large"})
     assert service.ask("GET", "/v1/users/ann", "enrol").json() == {
         "memberships": [],
-        "holdouts": [],
+        "earlier": [],
         "queued": [
             {
                 "action": "set",
@@ -187,7 +193,7 @@ def test_an_export_has_all_that_is_held_and_nothing_else(service: Service) -> No
     }
     known = service.ask("GET", "/v1/users/3", "enrol").json()
     row = {"window": 8, "epsilon": 0.5, "level": None, "span": "8 minutes", "first": 1, "last": None}
-    assert known == {"memberships": [row], "holdouts": [], "queued": [], "joined_by_request": False}
+    assert known == {"memberships": [row], "earlier": [], "queued": [], "joined_by_request": False}
     assert service.ask("GET", "/v1/users/nobody", "enrol").status_code == 404
 
 
@@ -196,8 +202,8 @@ def send_file(service: Service, text: str, query: str = "", kind: str = "text/cs
 
 
 def test_a_file_adds_and_changes_and_lets_nobody_leave(service: Service) -> None:
-    text = "user,window,epsilon\nann,4,0.5\n0,4,0.5\n1,4,0.7\n"
-    expected = {"added": 1, "changed": 1, "removed": 0, "unchanged": 1, "waiting": 1}
+    text = "user,window,epsilon\nann,4,0.5\n0,4,0.5\n1,4,0.1\n"
+    expected = {"added": 1, "changed": 1, "removed": 0, "unchanged": 1, "in_transition": 1}
     for query in ("?dry_run=true", ""):
         told = send_file(service, text, query).json()
         assert {name: told[name] for name in expected} == expected
@@ -243,7 +249,7 @@ def test_a_person_with_a_link_does_the_same_for_themselves(service: Service) -> 
 
     assert me("GET", "/requirement").json()["requirement"]["window"] == 4
     told = me("PUT", "/requirement", json={"level": "High/Large"})
-    assert told.json()["waits"]
+    assert told.json()["earlier_until"]
     assert me("GET").json() == service.ask("GET", "/v1/users/4", "enrol").json()
     assert me("DELETE", "/requirement").json()["kept_until"]
     assert me("PUT", "/requirement", json={"level": "High/Large"}).status_code == 200  # who left may come back
@@ -282,8 +288,8 @@ def test_a_link_takes_offered_levels_alone(service: Service, wish: dict[str, Any
 
 
 def test_a_token_may_still_set_numbers(service: Service) -> None:
-    told = service.ask("PUT", "/v1/users/4/requirement", "enrol", json={"window": 5, "epsilon": 0.25})
-    assert told.json()["requirement"]["epsilon"] == 0.25
+    told = service.ask("PUT", "/v1/users/4/requirement", "enrol", json={"window": 8, "epsilon": 0.1})
+    assert told.json()["requirement"]["level"] is None
 
 
 @pytest.mark.parametrize("keys", [("level",), ("privacy", "window"), ("window", "epsilon")])

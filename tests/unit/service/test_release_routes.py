@@ -152,7 +152,6 @@ def test_levels_and_ledger_and_statement_are_those_of_the_commands(service: Serv
         "span": "4 minutes",
         "odds": pytest.approx(1.10517),
         "users": 0,
-        "waiting": 0,
         "noise": pytest.approx(9.0),
     }
     assert (levels["privacy"], levels["windows"]) == (["High", "Low"], ["Small", "Large"])

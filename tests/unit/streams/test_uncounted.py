@@ -12,13 +12,13 @@ def test_reasons_add_up() -> None:
     found.events = 10
     found.late = 1
     found.reject(Rejected(unknown_cell=1, unknown_user=2))
-    found.reject(Rejected(held_out=3))
+    found.reject(Rejected(unknown_user=3))
     found.outside(before=0, after=4)
     found.malform([{NO_USER: 5, NO_OFFSET: 6}.get(problem, 0) for problem in PROBLEMS])
     totals = found.totals()
     assert (totals["events"], totals["rejected"], totals["malformed"], totals["late"]) == (10, 10, 11, 1)
     assert in_words(totals) == (
-        "10 rejected (2 unknown user, 1 unknown cell, 3 held out, 4 after the last slot or in one that had not begun), "
+        "10 rejected (5 unknown user, 1 unknown cell, 4 after the last slot or in one that had not begun), "
         "11 malformed (5 no user, 6 time without an offset), 1 late"
     )
 

@@ -93,7 +93,7 @@ def audit_service(
 
 
 def _refuse_in_use(facts: StreamFacts, offers: list[LevelOffer], test_instance: bool) -> None:
-    people = sum(offer.users + offer.waiting for offer in offers)
+    people = sum(offer.users for offer in offers)
     if test_instance or (not people and facts.committed < _FRESH):
         return
     raise InvalidOption(

@@ -35,7 +35,6 @@ from wevent.cli.answers.people import (
     RegistryDifference,
     RequirementAnswer,
     UsersAnswer,
-    WaitAnswer,
 )
 from wevent.cli.answers.rehearsals import (
     CheckAnswer,
@@ -116,7 +115,6 @@ __all__ = [
     "TokensAnswer",
     "UsersAnswer",
     "Violation",
-    "WaitAnswer",
     "WindowSpend",
     "WriterAnswer",
     "as_json",

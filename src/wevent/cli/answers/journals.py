@@ -57,11 +57,12 @@ class StatusAnswer(Answer):
         first_kept: the first slot that the journal still keeps.
         fresh_rate: the share of recent slots that were measured; null before the first.
         recent_slots: how many slots that is of.
-        pending_changes: changes of the registry that wait for the next slot.
+        pending_changes: changes of the registry that take effect at the next slot boundary.
         members: how many people are registered.
-        waiting: how many of them are not counted in the next slot yet (they joined, changed, or a backup was restored).
-        waiting_until: the slot from which the last of them counts; null if nobody waits.
         released_elsewhere: slots that a restore charged.
+        in_doubt_through: last slot in which users are counted in stricter classes because of a restore; null without one.
+        silent_through: last slot in which no user is counted because settings may be lost; null without one.
+        changes_lost: whether changes of the registry may be lost and the loss was not accepted.
         classes: what is left for each.
         meaning: what it means that little is left, in a sentence.
         backup: whether the file is a backup that cannot be published from yet.
@@ -83,9 +84,10 @@ class StatusAnswer(Answer):
     recent_slots: int
     pending_changes: int
     members: int
-    waiting: int
-    waiting_until: int | None
     released_elsewhere: list[SlotsElsewhere]
+    in_doubt_through: int | None
+    silent_through: int | None
+    changes_lost: bool
     classes: list[ClassBudget]
     meaning: str
     backup: bool
@@ -228,8 +230,9 @@ class RestoreAnswer(Answer):
         backup_through: the last slot of the backup.
         released_through: the last slot that is known or charged now.
         members: how many people are registered.
-        waiting: how many of them are not counted in the next slot.
-        waiting_until: the slot from which the last of them counts; null if nobody waits.
+        in_doubt_through: last slot in which users are counted in stricter classes because of the restore; null without one.
+        silent_through: last slot in which no user is counted because settings may be lost; null without one.
+        changes_lost: whether changes of the registry may be lost and the loss was not accepted.
         put_aside: where the old files are.
         next: what to do now.
     """
@@ -239,7 +242,8 @@ class RestoreAnswer(Answer):
     backup_through: int
     released_through: int
     members: int
-    waiting: int
-    waiting_until: int | None
+    in_doubt_through: int | None
+    silent_through: int | None
+    changes_lost: bool
     put_aside: list[str]
     next: str

@@ -17,34 +17,22 @@ class RequirementAnswer(Answer):
     epsilon: float
 
 
-class WaitAnswer(Answer):
-    """People who wait.
-
-    Attributes:
-        slot: the first slot in which they count.
-        start: when it starts; null without a clock.
-        people: how many.
-    """
-
-    slot: int
-    start: str | None
-    people: int
-
-
 class ConsequencesAnswer(Answer):
     """What changes of the registry mean; public numbers.
 
     Attributes:
         registered: how many people are registered after them.
-        waiting: how many of those who change wait.
-        waits: how many wait until which slot, in slot order.
+        in_transition: number of changed users who are counted in a stricter class for a while.
+        until: first slot in which all of these are counted in the class they chose; null without such users.
+        until_time: start of that slot; null without a clock.
         returning: how many join whom the registry knows from before.
         alone: requirements that change hands and are then held by one person.
     """
 
     registered: int
-    waiting: int
-    waits: list[WaitAnswer]
+    in_transition: int
+    until: int | None
+    until_time: str | None
     returning: int
     alone: list[RequirementAnswer]
 
@@ -77,7 +65,7 @@ class MemberAnswer(Answer, rename={"first": "from"}):
         window: in slots.
         epsilon: of that window.
         level: the words it comes from; null for numbers.
-        first: the slot from which they are counted.
+        first: the first slot.
     """
 
     user: str
@@ -92,7 +80,7 @@ class UsersAnswer(Answer):
 
     Attributes:
         users: everybody who is registered.
-        pending_changes: changes that wait for the next slot and are not in the list.
+        pending_changes: changes that take effect at the next slot boundary and are not in the list.
     """
 
     users: list[MemberAnswer]
@@ -105,15 +93,15 @@ class ChangeAnswer(Answer):
     Attributes:
         stored: whether it was made; false with --dry-run.
         in_force_from: the slot; null: the next one of the publisher that runs.
-        counted_from: the slot from which the user is counted, if that is later and known.
+        earlier_until: the first slot in which no earlier choice protects the user as well; null without one.
         notes: what is not obvious.
-        consequences: who waits until when; null where a file was imported.
+        consequences: effect on users in transition and classes of one; null where a file was imported.
         difference: what an imported file changes; null for other commands.
     """
 
     stored: bool
     in_force_from: int | None
-    counted_from: int | None
+    earlier_until: int | None
     notes: list[str]
     consequences: ConsequencesAnswer | None
     difference: RegistryDifference | None
@@ -129,7 +117,6 @@ class LevelAnswer(Answer):
         epsilon: of that window.
         odds: e to the epsilon: by which factor releases change the odds that somebody was there, at most.
         users: how many hold it; null if that is not known.
-        waiting: how many of them are not counted yet; null if that is not known.
     """
 
     level: str | None
@@ -138,7 +125,6 @@ class LevelAnswer(Answer):
     epsilon: float
     odds: float
     users: int | None
-    waiting: int | None
 
 
 class LevelsAnswer(Answer):

@@ -91,12 +91,10 @@ class CheckedPeople(Answer):
 
     Attributes:
         counted: in the first slot.
-        waiting: how many of the registered would not yet.
         changes: what the requirements file would change; null for a new journal.
     """
 
     counted: int
-    waiting: int
     changes: RegistryDifference | None
 
 

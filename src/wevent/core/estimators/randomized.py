@@ -8,7 +8,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.core.mechanism import Measurement, NoiseError, NoiseSource, Plan
-from wevent.core.permit import Permit
+from wevent.core.permit import Permit, largest_budget
 from wevent.core.response import unbiased
 
 
@@ -19,8 +19,8 @@ class Randomized:
     """
 
     def plan(self, permit: Permit) -> Plan:
-        """Class g loses e_g; there is no common threshold, the largest budget stands for it."""
-        return Plan(int(permit.budgets.max()), math.inf, permit.budgets)
+        """Class g loses e_g. The largest budget of a class with members stands for the threshold."""
+        return Plan(largest_budget(permit.budgets, permit.sizes), math.inf, permit.budgets)
 
     def measure(self, permit: Permit, plan: Plan, counts: IntArray, noise: NoiseSource) -> Measurement:
         """Draw every user's report, then estimate. Charges class g e_g."""

@@ -24,10 +24,10 @@ class Absorption:
 
         k is what the charge comes to in shares, rounded up, so a refunded charge still owns its whole block ▲. A class
         that did not exist at l counts from slot 0. It may come back with older charges: the offer never exceeds what is
-        left of its publication half.
+        left of its publication half. A class with a share of 0 is offered 0 and owns no block.
         """
         known = (history.last_charges >= 0) & ledger.charged
-        taken = np.where(known, np.maximum(-(-history.last_charges // ledger.shares), 1), 1)
+        taken = np.where(known, np.maximum(-(-history.last_charges // np.maximum(ledger.shares, 1)), 1), 1)
         last = np.where(known, history.last_fresh, 0)
         if history.slot - history.last_fresh <= int(taken.max()) - 1:
             return Idle.NULLIFIED

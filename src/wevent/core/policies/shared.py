@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.budget import decimal_text
 from wevent.core.mechanism import Budgets, History, Idle, Policy, Split
 from wevent.core.requirements import Requirement
 
@@ -21,14 +22,17 @@ class Shared:
     Args:
         policy: the personalised policy to run on one row.
         declared: the requirements declared at the start.
+
+    Raises:
+        InvalidRequirement: if the smallest ε does not split into shares for the widest window.
     """
 
     def __init__(self, policy: Policy, declared: Iterable[Requirement]) -> None:
         self._policy = policy
         declared = tuple(declared)
-        self._strictest = Requirement.from_nano(
+        self._strictest = Requirement(
             max(requirement.window for requirement in declared),
-            min(requirement.nano for requirement in declared),
+            decimal_text(min(requirement.nano for requirement in declared)),
         )
         self._row = _row(self._strictest)
 

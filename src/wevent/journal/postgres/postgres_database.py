@@ -28,11 +28,11 @@ _LONG_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in
 _TEXTS = f"SELECT convert_to({ROW_TEXT} \"user\", 'UTF8') FROM members"
 _COLUMNS = (
     "SELECT string_agg(convert_to(\"user\", 'UTF8'), '\\x00'::bytea),"
-    " string_agg(\"window\" || ' ' || nano || ' ' || first, ' '), max(\"user\") FROM"
-    ' (SELECT "user", "window", nano, first FROM members WHERE last IS NULL AND "user" > %s'
+    " string_agg(\"window\" || ' ' || nano, ' '), max(\"user\") FROM"
+    ' (SELECT "user", "window", nano FROM members WHERE last IS NULL AND "user" > %s'
     f' ORDER BY "user" LIMIT {_AT_ONCE}) AS next'
 )
-_COPY = 'COPY members ("user", "window", nano, level, since, first, last) FROM STDIN'
+_COPY = 'COPY members ("user", "window", nano, level, first, last) FROM STDIN'
 _NONE = "\\N"
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -161,7 +161,7 @@ class PostgresDatabase:
 
     def enrol(self, users: list[str], each: list[int], kinds: list[Kind], slot: int) -> None:
         """See `Dialect.enrol`: copied in one stream."""
-        ends = [f"\t{window}\t{nano}\t{_word(level)}\t{slot}\t{slot}\t{_NONE}\n" for window, nano, level in kinds]
+        ends = [f"\t{window}\t{nano}\t{_word(level)}\t{slot}\t{_NONE}\n" for window, nano, level in kinds]
         names = (user.translate(_ESCAPED) for user in users)
         lines = "".join(map(operator.add, names, map(ends.__getitem__, each)))
         try:

@@ -10,7 +10,7 @@ import psycopg
 from msgspec.structs import replace
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
-from wevent.journal.contents import Batch, Hook, Marked, Writer, no_hook
+from wevent.journal.contents import Batch, Hook, Marked, Revision, Writer, no_hook
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S
 from wevent.journal.postgres.draft_files import DraftFiles
@@ -22,7 +22,6 @@ from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.record import Record
 from wevent.journal.tables.database import only_row
 from wevent.journal.tables.draft import Draft
-from wevent.journal.tables.evidence import Revision
 from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.tables.table_journal import TableJournal
 

@@ -38,13 +38,12 @@ CREATE TABLE changes (
 );
 CREATE TABLE members (
   "user" text COLLATE "C" NOT NULL CHECK (octet_length("user") <= {LONGEST_ID}),
-  "window" bigint NOT NULL, nano bigint NOT NULL, level text, since bigint NOT NULL, first bigint NOT NULL, last bigint,
+  "window" bigint NOT NULL, nano bigint NOT NULL, level text, first bigint NOT NULL, last bigint,
   PRIMARY KEY ("user", first, "window", nano)
 );
 CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
 CREATE TABLE restores (
-  slot bigint PRIMARY KEY, widest bigint NOT NULL, proven bigint NOT NULL, same_epoch bigint NOT NULL,
-  charged text NOT NULL, changed bytea
+  slot bigint PRIMARY KEY, silent_through bigint NOT NULL, doubted text NOT NULL
 );
 {ASKED}
 """

@@ -76,7 +76,7 @@ class SideFolder:
     def seen(self) -> Mark:
         """What is known outside now: the newest mark; if another one of this journal knows a later slot, that one.
 
-        Another one proves nothing of memberships: what changed is noted in the newest file.
+        The registry and the versions of that slot are then unknown.
         """
         while True:
             files = self.files()
@@ -89,7 +89,7 @@ class SideFolder:
         latest = max((mark for mark in marks if mark.journal == newest.journal), key=lambda mark: mark.committed)
         if latest.committed <= newest.committed:
             return newest
-        return replace(newest, committed=latest.committed, link=latest.link, incarnation="")
+        return replace(newest, committed=latest.committed, link=latest.link, revision=-1, chain="", versions="")
 
     def known_slot(self, journal: str) -> int:
         """The last slot that is known outside of a journal with this id, for whoever shows nothing else.

@@ -15,14 +15,13 @@ APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 
 _REGISTRY = """
 CREATE TABLE members (
-  user TEXT NOT NULL, window INTEGER NOT NULL, nano INTEGER NOT NULL, level TEXT, since INTEGER NOT NULL,
-  first INTEGER NOT NULL, last INTEGER,
+  user TEXT NOT NULL, window INTEGER NOT NULL, nano INTEGER NOT NULL, level TEXT, first INTEGER NOT NULL,
+  last INTEGER,
   PRIMARY KEY (user, first, window, nano)
 ) WITHOUT ROWID;
 CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
 CREATE TABLE restores (
-  slot INTEGER PRIMARY KEY, widest INTEGER NOT NULL, proven INTEGER NOT NULL, same_epoch INTEGER NOT NULL,
-  charged TEXT NOT NULL, changed BLOB
+  slot INTEGER PRIMARY KEY, silent_through INTEGER NOT NULL, doubted TEXT NOT NULL
 );
 """
 

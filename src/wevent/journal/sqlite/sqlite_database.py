@@ -21,14 +21,14 @@ _AT_ONCE = 1 << 16
 _TEXTS = f"SELECT CAST({ROW_TEXT} iif(typeof(user) = 'text', user, '?') AS BLOB) FROM members"
 _COLUMNS = (  # ids between NULs and numbers between blanks: read at a fifth of the cost of a row each
     "SELECT group_concat(replace(user, char(0), printf('%300s', '')), char(0)),"  # with a NUL: as long as no event's id
-    " group_concat(window || ' ' || nano || ' ' || first, ' '), max(user) FROM"
-    f" (SELECT user, window, nano, first FROM members WHERE last IS NULL AND user > ? ORDER BY user LIMIT {_AT_ONCE})"
+    " group_concat(window || ' ' || nano, ' '), max(user) FROM"
+    f" (SELECT user, window, nano FROM members WHERE last IS NULL AND user > ? ORDER BY user LIMIT {_AT_ONCE})"
 )
 _ENROL = """
 WITH kinds AS MATERIALIZED (
   SELECT key + 1 AS mark, value ->> 0 AS window, value ->> 1 AS nano, value ->> 2 AS level FROM json_each(?2)
 )
-INSERT INTO members SELECT substr(asked.value, 2), window, nano, level, ?3, ?3, NULL
+INSERT INTO members SELECT substr(asked.value, 2), window, nano, level, ?3, NULL
 FROM json_each(?1) AS asked CROSS JOIN kinds ON mark = unicode(asked.value)
 """  # the first character of each text says which kind its user is of
 

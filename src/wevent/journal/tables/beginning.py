@@ -23,7 +23,6 @@ def begin_rows(database: Database) -> None:
     facts["created"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     facts["unsafe"] = "[]"
     facts["revision"] = 0
-    facts["token"] = secrets.token_hex(8)  # of the revision: two copies that went on by themselves have different ones
+    facts["registry chain"] = bytes(32).hex()
+    facts["changes lost"] = 0
     facts["registry"] = Fingerprint(facts.data("salt")).value()
-    facts["incarnation"] = secrets.token_hex(16)
-    facts["registry_from"] = 1

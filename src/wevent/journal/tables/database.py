@@ -54,7 +54,7 @@ class Dialect(Protocol):
         """`wevent.journal.tables.fingerprint.row_text` of every membership, many at a time."""
 
     def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
-        """The next members after an id: ids between NULs; window, nano-epsilons and first slot of each between blanks;
+        """The next members after an id: ids between NULs; window and nano-epsilons of each between blanks;
         and the last of the ids, None if there is no member any more.
         """
 

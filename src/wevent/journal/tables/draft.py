@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 
 from wevent.journal.coming import Coming
-from wevent.journal.contents import Batch
+from wevent.journal.contents import Batch, Revision
 from wevent.journal.record import KINDS, Group, Record, Shown, decode_shown
-from wevent.journal.tables.evidence import Revision
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
 from wevent.people.membership import Change
 

@@ -10,7 +10,7 @@ from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, decode_terms, encode_terms
-from wevent.people.declaring import holdout_of
+from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change, Enrolment, check_ids
 
 
@@ -122,10 +122,11 @@ class EpochTable:
         self._facts.add_unsafe(coming.unsafe)
         changes = coming.changes
         if epoch.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need to queue everybody
-            enrolled = self._registry.enrol(changes, 1, holdout_of([epoch], self._registry.restores()))
+            enrolled = self._registry.enrol(changes, 1, ClassHistory([epoch], self._registry.restores()))
             changes = () if enrolled else changes
         if len(changes):
             self._registry.ask(changes)
         if coming.imported is not None:
             self._facts["imported"] = coming.imported
+            self._facts["changes lost"] = 0
             self._registry.file_imported(since)

@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.journal.tables.database import Database
-from wevent.people.histories import Membership
-from wevent.people.holdout import Key, Restore
+from wevent.people.classes import Key, Restore
+from wevent.people.membership_history import Membership
 
 _SIZE = 32
 _LANES = "<u8"
 ROW_TEXT = (
-    "\"window\" || ',' || nano || ',' || since || ',' || first || ',' || coalesce(last, -1) || ',' ||"
+    "\"window\" || ',' || nano || ',' || first || ',' || coalesce(last, -1) || ',' ||"
     " CASE WHEN level IS NULL THEN '-1,' ELSE length(level) || ',' || level END || "
 )
 """`row_text` in SQL, without the id: millions of rows are added up at once."""
 
-SELECT_ROWS = 'SELECT "user", "window", nano, level, since, first, last FROM members'
+SELECT_ROWS = 'SELECT "user", "window", nano, level, first, last FROM members'
 
 
 def member_rows(database: Database, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[Membership]:
@@ -73,26 +73,24 @@ class Fingerprint:
 
     def add_restore(self, restore: Restore) -> None:
         """A restore was written down."""
-        text = f"restore,{restore.slot},{restore.widest},{restore.proven},{int(restore.same_epoch)},"
-        text += charged_text(restore.charged)
-        changed = b"-" if restore.changed is None else b"+" + restore.changed
-        self._sum += _lanes([text.encode() + changed], self._salt)
+        text = f"restore,{restore.slot},{restore.silent_through},{encode_keys(restore.doubted)}"
+        self._sum += _lanes([text.encode()], self._salt)
 
     def value(self) -> bytes:
         """The sum, as it is stored."""
         return self._sum.tobytes()
 
 
-def charged_text(charged: Iterable[Key]) -> str:
-    """The classes that were charged for slots released elsewhere, as they are stored."""
-    return json.dumps(sorted(charged), separators=(",", ":"))
+def encode_keys(keys: Iterable[Key]) -> str:
+    """Return requirements as they are stored."""
+    return json.dumps(sorted(keys), separators=(",", ":"))
 
 
 def row_text(row: Membership) -> bytes:
     """One membership as text, unambiguous: numbers, then the level with its length, then the id."""
-    user, window, nano, level, since, first, last = row
+    user, window, nano, level, first, last = row
     size, words = (-1, "") if level is None else (len(level), level)
-    return f"{window},{nano},{since},{first},{-1 if last is None else last},{size},{words}{user}".encode()
+    return f"{window},{nano},{first},{-1 if last is None else last},{size},{words}{user}".encode()
 
 
 def _lanes(texts: list[bytes], salt: bytes) -> npt.NDArray[np.uint64]:

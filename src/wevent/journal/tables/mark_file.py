@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from wevent.errors import StorageFailed, may_pass
 from wevent.journal.contents import Writer
-from wevent.journal.tables.evidence import ChangeTable
 from wevent.journal.tables.places import read_at, write_at
 from wevent.journal.tables.side_mark import MARK_SIZE, Earlier, Mark
 
@@ -28,14 +27,12 @@ class MarkFile:
         path: where it is.
         file: it, open; −1 once it is released.
         before: what it said before.
-        changes: which memberships changed, as it knows.
         writes: how often something was written to it.
     """
 
     def __init__(self, path: Path, file: int, before: Mark) -> None:
         self.path, self.file, self.before = path, file, before
         self._mark, self.writes = before, 0
-        self.changes = ChangeTable(self)
 
     def name_writer(self, writer: Writer) -> None:
         """Write down who writes the journal; a text that cannot be read stays as it is, and so does what it may say.
@@ -60,6 +57,11 @@ class MarkFile:
             earlier = [*self._mark.earlier, Earlier(self._mark.journal, self._mark.committed)]
             self._mark = replace(self._mark, earlier=earlier)
         self._mark = replace(self._mark, **known)
+        self._write()
+
+    def mark_revision(self, number: int, chain: str) -> None:
+        """Store a new state of the registry, before it is committed."""
+        self._mark = replace(self._mark, revision=number, chain=chain)
         self._write()
 
     @property

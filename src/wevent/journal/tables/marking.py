@@ -1,20 +1,19 @@
-"""What a journal says of itself in its side file, and what that proves later (spec 10)."""
+"""Witness of a journal: its last slot and the state of its registry, in the side file (spec 10)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from wevent.journal.contents import Marked
+from wevent.journal.contents import Marked, Revision
 from wevent.journal.tables.epoch_table import EpochTable
-from wevent.journal.tables.evidence import Revision
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.mark_file import MarkFile
 from wevent.journal.tables.side_mark import Mark
 from wevent.journal.tables.table_registry import TableRegistry
-from wevent.people.holdout import Restore
+from wevent.journal.terms import hash_versions
 
-_NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys, before the changes
+_NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys
 
 
 class Outside(Protocol):
@@ -50,7 +49,7 @@ class Marking:
         self._lasting: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
 
     def forget(self) -> None:
-        """Epochs or the incarnation have changed: ask again."""
+        """Versions have changed: ask again."""
         self._lasting = {}
 
     def mark(self, end: Callable[[], tuple[int, bytes]], *, forced: bool) -> None:
@@ -60,16 +59,13 @@ class Marking:
         if side is None:
             return
         if not self._lasting:
-            identity, incarnation = self._facts.text("id"), self._facts.text("incarnation")
-            side.changes.continue_with(identity, incarnation, self._registry.revision())
             self._lasting = {
-                "journal": identity,
-                "incarnation": incarnation,
-                "epochs": len(self._epochs.all()),
-                "widest": self._epochs.widest(),
+                "journal": self._facts.text("id"),
+                "versions": hash_versions(self._epochs.all(), self._registry.restores()),
             }
         committed, link = end()
-        side.mark(committed=committed, link=link.hex(), **self._lasting)
+        revision = self._registry.counted_under()
+        side.mark(committed=committed, link=link.hex(), revision=revision.number, chain=revision.chain, **self._lasting)
         if forced:
             side.sync()
 
@@ -77,23 +73,7 @@ class Marking:
         """What the side file said before; a reader has none of its own, and reads it now."""
         side = self._outside.side
         mark = self._outside.seen() if side is None else side.before
-        return Marked(mark.journal, mark.committed, mark.link)
-
-    def proof(self, through: int) -> Restore | None:
-        """What the side file proves about memberships through a slot that another copy released; None: nothing.
-
-        It proves only through its own slot: older than that, both may have been rolled back.
-        """
-        side, incarnation = self._outside.side, self._facts.text("incarnation")
-        if side is None:
-            return None
-        mark = side.before
-        if mark.committed != through or mark.incarnation != incarnation:
-            return None
-        changed = side.changes.changed_since(self._facts.text("id"), incarnation, self._registry.revision())
-        if changed is None:
-            return None
-        return Restore(through, mark.widest, mark.committed, mark.epochs == len(self._epochs.all()), changed)
+        return Marked(mark.journal, mark.committed, mark.link, Revision(mark.revision, mark.chain), mark.versions)
 
     def sync(self) -> None:
         """Force the mark to disk: what is about to be dropped can no longer be compared with an older one."""
@@ -114,16 +94,16 @@ class Marking:
                 side.sync()
 
 
-class ChangeNotes:
-    """Evidence of changes, written to the side file before anybody can rely on them."""
+class RegistryWitness:
+    """Stores every new state of the registry in the side file, on disk, before it is committed."""
 
-    def __init__(self, outside: Outside, facts: Facts) -> None:
-        self._outside, self._facts = outside, facts
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
 
-    def __call__(self, buckets: Iterable[int] | None, before: Revision, after: Revision) -> None:
-        """Memberships of these buckets (None: of any) change from one revision to another."""
+    def __call__(self, revision: Revision) -> None:
+        """Store a revision."""
         side = self._outside.side
-        assert side is not None, "only the writer puts changes in force"
+        assert side is not None, "only the writer applies changes"
         self._outside.check_place()
-        side.changes.continue_with(self._facts.text("id"), self._facts.text("incarnation"), before)
-        side.changes.note(buckets, after)
+        side.mark_revision(revision.number, revision.chain)
+        side.sync()

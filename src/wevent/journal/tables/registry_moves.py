@@ -1,7 +1,7 @@
 """Plain changes, many at once: who joins, leaves or goes from one requirement to another, and has no other past.
 
 What becomes of such a user depends on the old and the new requirement alone, so it is worked out once for all who are
-alike, by the same rule (`wevent.people.histories`). Everybody else is left to `wevent.journal.tables.registry_work`.
+alike, by the same rule (`wevent.people.membership_history`). Everybody else is left to `wevent.journal.tables.registry_work`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from wevent.journal.tables.database import Database
 from wevent.journal.tables.fingerprint import Fingerprint, row_text
-from wevent.people.histories import Boundary, Membership, current_of
-from wevent.people.holdout import ERASED, HoldOut
-from wevent.people.membership import Change
+from wevent.people.classes import ClassHistory
+from wevent.people.membership import ERASED, Change
+from wevent.people.membership_history import Boundary, Membership, find_current
 
 ERASED_RANGE = (ERASED, ERASED[:-1] + chr(ord(ERASED[-1]) + 1))
 """Erased ids are from the one on and before the other."""
@@ -38,30 +38,25 @@ class Moves:
     Args:
         database: the journal's connection.
         salt: its key.
-        holdout: the rule.
+        classes: classes of the journal.
         slot: the slot.
 
     Attributes:
-        changed: the buckets of ids whose membership changed.
+        changed: whether any membership changed.
     """
 
-    def __init__(self, database: Database, salt: bytes, holdout: HoldOut, slot: int) -> None:
-        self._database, self._holdout, self._slot = database, holdout, slot
-        self._boundary = Boundary(HoldOut(holdout.reigns), slot, salt)  # `possible` only where no restore matters
+    def __init__(self, database: Database, salt: bytes, classes: ClassHistory, slot: int) -> None:
+        self._database, self._slot = database, slot
+        self._boundary = Boundary(classes, slot, salt)
         self._keyed = hashlib.blake2b(key=salt[:64], digest_size=_ERASED_SIZE).copy
         self._kinds: dict[Any, _Kind] = {}
-        self._strangers = bool(holdout.as_stranger(slot))
+        self._unregistered = bool(classes.unregistered_before(slot))
         erased: list[Any] = database.execute(
             'SELECT DISTINCT "user" FROM members WHERE "user" >= ? AND "user" < ?',
             ERASED_RANGE,
         ).fetchall()
         self._erased = frozenset(user for (user,) in erased)
-        self.changed: set[int] = set()
-
-    @property
-    def possible(self) -> bool:
-        """Whether no restore holds anybody out any more: after one, it matters who somebody is."""
-        return self._holdout.is_settled(self._slot)
+        self.changed = False
 
     def apply(self, queued: list[Any], rows: Iterable[Any], fingerprint: Fingerprint) -> list[Any]:
         """Put what is plain among queued changes in force.
@@ -87,7 +82,7 @@ class Moves:
             _, action, user, window, nano, level = asked
             row: Any = only.get(user)
             kind = None
-            if user not in apart and (row is not None or not self._strangers):
+            if user not in apart and (row is not None or not self._unregistered):
                 kind = self._kind(row and row[1:], action, window, nano, level)
             if kind is None or not self._is_plain(name := user.encode()):
                 left.append(asked)
@@ -95,11 +90,12 @@ class Moves:
             if kind.gone is not None and kind.ended is not None:
                 gone_texts.append(kind.gone + name)
                 come_texts.append(kind.ended + name)
-                ended.append((user, row[5], row[1], row[2]))
+                ended.append((user, row[4], row[1], row[2]))
             if kind.come is not None and kind.new is not None:
                 come_texts.append(kind.come + name)
                 come.append((user, *kind.new))
         self._store(ended, come)
+        self.changed = bool(ended or come)
         fingerprint.exchange(gone_texts, come_texts)
         return left
 
@@ -107,17 +103,15 @@ class Moves:
         last = self._slot - 1
         query = f'UPDATE members SET last = {last:d} WHERE "user" = ? AND first = ? AND "window" = ? AND nano = ?'
         self._database.executemany(query, ended)
-        self._database.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?, ?)", come)
+        self._database.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?)", come)
 
     def _is_plain(self, name: bytes) -> bool:
-        """Whether an id was never erased; if so its bucket is one that changes."""
+        """Whether an id was never erased."""
+        if not self._erased:
+            return True
         keyed = self._keyed()
         keyed.update(name)
-        digest = keyed.digest()
-        if self._erased and ERASED + digest.hex() in self._erased:
-            return False
-        self.changed.add(digest[0] << 8 | digest[1])
-        return True
+        return ERASED + keyed.hexdigest() not in self._erased
 
     def _kind(self, row: Any, *change: Any) -> _Kind | None:
         """What becomes of all who have such a row, or none, and ask for such a change; None if that is not plain."""
@@ -137,8 +131,8 @@ class Moves:
         if action not in ("set", "remove"):
             return nothing
         change = Change("remove" if key is None else "set", "", key, level)  # whoever it is
-        after = self._boundary.after([] if row is None else [row], change)
+        after = self._boundary.apply([] if row is None else [row], change)
         ended = next((row_text(left) for left in after if left.last is not None), None)
-        new = current_of(after)
+        new = find_current(after)
         gone = None if row is None else row_text(row)
         return _Kind(gone, ended, *((None, None) if new is None else (row_text(new), new[1:])))

@@ -29,9 +29,8 @@ class Mark(msgspec.Struct, kw_only=True):
         journal: the journal's own id.
         committed: the last slot committed by that writer, in a journal that ended with `link`.
         link: hexadecimal end of the hash chain at that slot.
-        incarnation: of the journal: a copy that went on by itself has another one.
-        epochs: how many epochs the journal had.
-        widest: the widest window of any of them.
+        revision, chain: state of the registry, see `wevent.journal.contents.Revision`.
+        versions: hash over all configuration versions, hexadecimal.
         earlier: journals that were at this place before, the last of them last.
         readable: whether the side file said something that can be read; never written.
     """
@@ -42,9 +41,9 @@ class Mark(msgspec.Struct, kw_only=True):
     journal: str = ""
     committed: int = 0
     link: str = ""
-    incarnation: str = ""
-    epochs: int = 0
-    widest: int = 0
+    revision: int = -1
+    chain: str = ""
+    versions: str = ""
     earlier: list[Earlier] = []
     readable: bool = True
 

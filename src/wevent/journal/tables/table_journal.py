@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,15 +18,14 @@ from wevent.journal.tables.database import Database, maybe_row, only_row, stored
 from wevent.journal.tables.epoch_table import EpochTable
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.lost import STARTED_OVER
-from wevent.journal.tables.marking import ChangeNotes, Marking, Outside
+from wevent.journal.tables.marking import Marking, Outside, RegistryWitness
 from wevent.journal.tables.sealed import PendingKeys
 from wevent.journal.tables.shelf import Shelf
 from wevent.journal.tables.slot_table import SlotTable
 from wevent.journal.tables.standing import Standing
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, Terms
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import Restore
+from wevent.people.classes import Restore
 from wevent.people.membership import Changes
 
 _Result = TypeVar("_Result")
@@ -46,7 +44,7 @@ class TableJournal(ABC):
         self._database, self._outside, self._started_over = database, outside, started_over
         self._keys = PendingKeys(self._read_side, self._write_side)
         self._facts = Facts(database)
-        self.registry = TableRegistry(database, ChangeNotes(outside, self._facts))
+        self.registry = TableRegistry(database, RegistryWitness(outside))
         self._epochs = EpochTable(database, self._facts, self.registry)
         self._shelf = Shelf(database)
         self._slots = SlotTable(database, self._shelf)
@@ -228,6 +226,7 @@ class TableJournal(ABC):
 
     def _note_imported(self, digest: bytes) -> None:
         self._facts["imported"] = digest
+        self._facts["changes lost"] = 0
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
@@ -258,26 +257,31 @@ class TableJournal(ABC):
         """See `Marks.marked`."""
         return self._marking.marked()
 
-    def proof(self, through: int) -> Restore | None:
-        """See `Marks.proof`."""
-        return self._marking.proof(through)
-
-    def take_over(self, batch: Batch, restore: Restore | None = None) -> int:
+    def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         """See `Marks.take_over`."""
-        held = self._write(lambda: self._take_over(batch, restore))
+        self._write(lambda: self._take_over(batch, restore, changes_lost))
         self._end = None
         self._marking.forget()
-        return held
 
-    def _take_over(self, batch: Batch, restore: Restore | None) -> int:
-        """Charge slots released elsewhere, hold out whom they leave in doubt, and be the journal; inside a transaction."""
+    def _take_over(self, batch: Batch, restore: Restore | None, changes_lost: bool) -> None:
+        """Charge slots released elsewhere, store what they leave in doubt, and be the journal; inside a transaction."""
         self._append(batch, no_hook)
-        held = 0
+        if changes_lost:
+            self._facts["changes lost"] = 1
         if restore is not None:
-            held = self.registry.hold_out(restore, holdout_of(self.epochs(), self.registry.restores()))
+            self.registry.store_restore(restore)
+        elif changes_lost:
+            self.registry.advance()  # the same backup, put back again, lacks the same changes
         self._database.execute("UPDATE head SET copied = 0, emitted = committed")
-        self._facts["incarnation"] = secrets.token_hex(16)  # other copies' evidence is not about this one
-        return held
+
+    @property
+    def changes_lost(self) -> bool:
+        """See `Marks.changes_lost`."""
+        return self._facts.number("changes lost") == 1
+
+    def accept_lost_changes(self) -> None:
+        """See `Marks.accept_lost_changes`."""
+        self._write(lambda: self._facts.__setitem__("changes lost", 0))
 
     def read_note(self) -> bytes:
         """See `Notes.read_note`."""

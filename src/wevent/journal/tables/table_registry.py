@@ -1,11 +1,11 @@
-"""The registry in tables: who holds which requirement since when; the rules are in `wevent.people.holdout`."""
+"""Registry in tables: the requirements that users hold and held. The rules are in `wevent.people`."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,26 +13,26 @@ import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import ClassSize, Member, MemberColumns
+from wevent.journal.contents import Member, Revision
 from wevent.journal.tables.database import ALL, Database, maybe_row, only_row
-from wevent.journal.tables.evidence import Revision
 from wevent.journal.tables.facts import UPSERT, Facts
-from wevent.journal.tables.fingerprint import SELECT_ROWS, Fingerprint, charged_text
+from wevent.journal.tables.fingerprint import SELECT_ROWS, Fingerprint, encode_keys
 from wevent.journal.tables.registry_moves import ERASED_RANGE
 from wevent.journal.tables.registry_work import Work
-from wevent.people.histories import History, Membership
-from wevent.people.holdout import HoldOut, Key, Restore, erased_id
-from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, check_id
+from wevent.people.classes import ClassHistory, Key, Restore
+from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, check_id, erased_id
+from wevent.people.membership_history import History, Membership
+from wevent.people.rosters import MemberColumns, TailColumns
 
 _AT_ONCE = 1 << 14
 _FEW = 256  # people who leave at once
 _REQUEST = "by request "  # facts of this name and a digest: people who joined by themselves
 _REQUESTED = "name > 'by request ' AND name < 'by request!'"
 
-Note = Callable[[Iterable[int] | None, Revision, Revision], None]
-"""Told which buckets of ids (None: any) change from which revision to which, before that is committed."""
+Witness = Callable[[Revision], None]
+"""Stores a state of the registry outside the journal, before it is committed."""
 
-_TOKEN = re.compile("[0-9a-f]{16}")
+_CHAIN = re.compile("[0-9a-f]{64}")
 
 
 class TableRegistry:
@@ -43,13 +43,13 @@ class TableRegistry:
 
     Args:
         database: the journal's connection.
-        note: writes evidence of changes beside the journal.
+        witness: stores every new state of the registry beside the journal.
     """
 
-    def __init__(self, database: Database, note: Note) -> None:
+    def __init__(self, database: Database, witness: Witness) -> None:
         self._database = database
         self._facts = Facts(database)
-        self._note = note
+        self._witness = witness
         self._summed: bytes | None = None  # what the rows added up to when all of them were stored here
         self._enrolled: MemberColumns | None = None  # and the rows, until they are asked for
         self._before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
@@ -61,40 +61,50 @@ class TableRegistry:
         return self._facts.data("salt")
 
     def members(self) -> list[Member]:
-        """Everybody who is registered, those held out included."""
+        """See `Registry.members`."""
         with self._database.clear_errors():
             rows = self._database.execute('SELECT "user", "window", nano, level, first FROM members WHERE last IS NULL')
             return [Member(user, (window, nano), level, first) for user, window, nano, level, first in rows]
 
     def rows(self) -> MemberColumns:
-        """`members` for rosters of millions: ids, requirements and first slots as columns."""
+        """See `Registry.rows`."""
         enrolled, self._enrolled = self._enrolled, None
         if enrolled is not None and self._summed == self._facts.data("registry"):
             return enrolled
-        users, numbers, after = [Spelled.of(())], [np.empty((0, 3), dtype=np.int64)], ""
+        users, numbers, after = [Spelled.of(())], [np.empty((0, 2), dtype=np.int64)], ""
         with self._database.readable():
             while True:
                 names, values, last = self._database.member_columns(after)
                 if last is None:
                     break
                 users.append(Spelled.split(names))
-                numbers.append(np.fromstring(values, dtype=np.int64, sep=" ").reshape(-1, 3))
+                numbers.append(np.fromstring(values, dtype=np.int64, sep=" ").reshape(-1, 2))
                 after = last
         found = np.concatenate(numbers)
-        return MemberColumns(Spelled.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]), found[:, 2])
+        return MemberColumns(Spelled.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]))
 
-    def apart(self, slot: int) -> list[str]:
-        """The ids that the registry knows, erased ones as digests, and does not count in a slot: no strangers either."""
+    def tails(self, slot: int) -> TailColumns:
+        """See `Registry.tails`."""
+        query = 'SELECT "user", "window", nano, last FROM members WHERE last IS NOT NULL AND last + "window" > ?'
+        with self._database.readable():
+            rows = self._database.execute(query, (slot,)).fetchall()
+        numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 3)
+        keys = KeyColumn.of_columns(numbers[:, 0], numbers[:, 1])
+        return TailColumns(Spelled.of([row[0] for row in rows]), keys, numbers[:, 2])
+
+    def former_ids(self) -> list[str]:
+        """See `Registry.former_ids`."""
         query = (
-            'SELECT DISTINCT "user" FROM members WHERE NOT EXISTS (SELECT 1 FROM members AS counted'
-            ' WHERE counted."user" = members."user" AND counted.last IS NULL AND counted.first <= ?)'
+            'SELECT DISTINCT "user" FROM members WHERE last IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members AS held'
+            ' WHERE held."user" = members."user" AND held.last IS NULL)'
         )
-        return [user for (user,) in self._database.execute(query, (slot,))]
+        return [user for (user,) in self._database.execute(query)]
 
-    def first_forgotten(self, holdout: HoldOut) -> int | None:
-        """The first slot in which some past membership holds nobody out any more; None without any."""
-        (last,) = only_row(self._database, "SELECT min(last) FROM members WHERE last IS NOT NULL")
-        return None if last is None else holdout.forgotten_from(int(last))
+    def next_expiry(self, classes: ClassHistory) -> int | None:
+        """See `Registry.next_expiry`."""
+        query = 'SELECT min(last), min(last + "window") FROM members WHERE last IS NOT NULL'
+        last, ends = only_row(self._database, query)
+        return None if last is None else max(int(last) + classes.min_kept_slots, int(ends))
 
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
@@ -104,13 +114,8 @@ class TableRegistry:
         query = 'SELECT 1 FROM members WHERE "user" = ? AND last IS NULL'
         return maybe_row(self._database, query, (user,)) is not None
 
-    def counts_from(self, user: str) -> int | None:
-        """The slot from which a member counts, None for somebody who is none."""
-        row = maybe_row(self._database, 'SELECT first FROM members WHERE "user" = ? AND last IS NULL', (user,))
-        return None if row is None else int(row[0])
-
     def remembers(self, user: str) -> bool:
-        """Whether the id is still there, of a member or of somebody who left and may have to be held out."""
+        """See `Registry.remembers`."""
         return maybe_row(self._database, 'SELECT 1 FROM members WHERE "user" = ?', (user,)) is not None
 
     def histories(self, users: Iterable[str]) -> Iterator[History]:
@@ -132,21 +137,18 @@ class TableRegistry:
 
     def turnover(self, slot: int) -> int:
         """See `Registry.turnover`."""
-        joined, left = 'SELECT "user" FROM members WHERE first = ?', 'SELECT "user" FROM members WHERE last = ?'
+        joined = 'SELECT "user" FROM members WHERE first = ?'
+        left = 'SELECT "user" FROM members WHERE last = ? AND first > 0'  # a note is no membership that ended
         query = f"SELECT count(*) FROM ({joined} EXCEPT {left}) AS joined"
         query += f" UNION ALL SELECT count(*) FROM ({left} EXCEPT {joined}) AS gone"
         with self._database.readable():
             return sum(count for (count,) in self._database.execute(query, (slot, slot - 1, slot - 1, slot)))
 
-    def sizes(self, slot: int) -> dict[Key, ClassSize]:
+    def sizes(self) -> dict[Key, int]:
         """See `Registry.sizes`."""
-        query = (
-            'SELECT "window", nano, count(*), count(*) FILTER (WHERE first > ?) FROM members WHERE last IS NULL'
-            ' GROUP BY "window", nano'
-        )
+        query = 'SELECT "window", nano, count(*) FROM members WHERE last IS NULL GROUP BY "window", nano'
         with self._database.readable():
-            rows = self._database.execute(query, (slot,))
-            return {(window, nano): ClassSize(registered, waiting) for window, nano, registered, waiting in rows}
+            return {(window, nano): users for window, nano, users in self._database.execute(query)}
 
     def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         """Queue changes for the next slot boundary; see `Registry.ask`."""
@@ -216,24 +218,24 @@ class TableRegistry:
         ]
 
     def restores(self) -> tuple[Restore, ...]:
-        """Every restore of this journal, in slot order."""
-        query = "SELECT slot, widest, proven, same_epoch, changed, charged FROM restores ORDER BY slot"
+        """See `Registry.restores`."""
+        query = "SELECT slot, silent_through, doubted FROM restores ORDER BY slot"
         return tuple(
-            Restore(slot, widest, proven, bool(same), changed, frozenset(map(tuple, json.loads(charged))))
-            for slot, widest, proven, same, changed, charged in self._database.execute(query)
+            Restore(slot, silent_through, tuple((window, nano) for window, nano in json.loads(doubted)))
+            for slot, silent_through, doubted in self._database.execute(query)
         )
 
     def revision(self) -> Revision:
-        """How many times memberships have changed, and a random token of that time.
+        """See `Registry.revision`.
 
         Raises:
-            InvalidJournal: if what is stored is neither.
+            InvalidJournal: if what is stored is none.
         """
         with self._database.readable():
-            number, token = self._facts.number("revision"), self._facts.text("token")
-            if number < 0 or not _TOKEN.fullmatch(token):
+            number, chain = self._facts.number("revision"), self._facts.text("registry chain")
+            if number < 0 or not _CHAIN.fullmatch(chain):
                 raise self._database.damaged()
-        return Revision(number, token)
+        return Revision(number, chain)
 
     def check(self) -> None:
         """Refuse rows that are not those that were stored: digests must add up to the one that followed every change.
@@ -255,17 +257,11 @@ class TableRegistry:
         if found.value() != self._facts.data("registry"):
             raise self._database.damaged()
 
-    def apply(self, slot: int, holdout: HoldOut, most: int | None = None) -> int:
-        """Put queued changes in force from `slot` on (spec 10); forget memberships that hold out nobody.
-
-        Args:
-            slot: the slot.
-            holdout: the rule.
-            most: how many changes at most, the earliest ones; None: all of them.
-        """
+    def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
+        """See `Registry.apply`."""
         if self._before is not None:
             most = self._before if most is None else min(most, self._before)
-        number, self._in_force = self._database.write(lambda: self._put_in_force(slot, holdout, most))
+        number, self._in_force = self._database.write(lambda: self._put_in_force(slot, classes, most))
         if self._before is not None:
             self._before -= number
         return number
@@ -278,7 +274,7 @@ class TableRegistry:
         """Refuse to go on with memberships that are not those this writer counted under; inside a transaction.
 
         ▲ A database that was put back to between two slots has all of them, and not who joined or left since: whoever was
-        counted would be known to nobody, and could join again without waiting (spec 10).
+        counted would be known to nobody, and would join as an id that nobody knows (spec 10).
 
         Args:
             through: the last slot that was drawn under them.
@@ -298,11 +294,12 @@ class TableRegistry:
             released=through,
         )
 
-    def _put_in_force(self, slot: int, holdout: HoldOut, most: int | None) -> tuple[int, Revision]:
+    def _put_in_force(self, slot: int, classes: ClassHistory, most: int | None) -> tuple[int, Revision]:
         """`apply`, inside a transaction; how many changes, and the revision that is in force then."""
         self.check_in_force(slot - 1)
-        work = self._work(holdout)
-        work.forget(slot)
+        work = self._work(classes)
+        if work.drop_expired(slot):
+            self._facts["complete_from"] = slot  # for verification: no row that is in force from here on was dropped
         number = self.pending()
         filled = number > 0 and (most is None or number <= most) and work.fill(slot)
         if filled:
@@ -311,12 +308,11 @@ class TableRegistry:
             number = work.apply_queue(slot, number if most is None else min(most, number))
         self._facts["registry"] = work.fingerprint.value()
         if filled or work.changed:
-            before, after = self.revision(), self._advance()
-            self._note(None if filled else work.changed, before, after)  # before anybody can rely on the change
+            self.advance()
         return number, self.revision()
 
-    def _work(self, holdout: HoldOut) -> Work:
-        return Work(self._database, self.salt, self._facts.data("registry"), holdout)
+    def _work(self, classes: ClassHistory) -> Work:
+        return Work(self._database, self.salt, self._facts.data("registry"), classes)
 
     def hold_back(self, before: int | None) -> None:
         """From now on `apply` puts the first `before` queued changes in force and no later one; None: all of them again."""
@@ -337,55 +333,47 @@ class TableRegistry:
         self._database.execute(later, (self._before or 0,))
         self.ask(changes)
 
-    def enrol(self, everybody: Enrolment, slot: int, holdout: HoldOut) -> bool:
-        """Register everybody from `slot` on without queueing, if nobody ever was and nobody can be held out.
+    def enrol(self, everybody: Enrolment, slot: int, classes: ClassHistory) -> bool:
+        """Register everybody from `slot` on without queueing, if the registry has no rows and nobody was counted before.
 
         Only the holder of the writer's lock may, before `slot`; inside a transaction. Returns whether that was so.
         """
-        work = self._work(holdout)
-        if self.pending() or not work.nobody_waits(slot, everybody.keys.distinct):
+        work = self._work(classes)
+        if self.pending() or not work.is_first(slot):
             return False
         work.enrol(everybody, slot)
         self._summed = work.fingerprint.value()
         self._facts["registry"] = self._summed
         if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
-            firsts = np.broadcast_to(np.int64(slot), len(everybody))
-            self._enrolled = MemberColumns(everybody.users, everybody.keys, firsts)
-        before, after = self.revision(), self._advance()
-        self._note(None, before, after)
+            self._enrolled = MemberColumns(everybody.users, everybody.keys)
+        self.advance()
         self._in_force = None
         return True
 
-    def hold_out(self, restore: Restore, holdout: HoldOut) -> int:
-        """After slots released elsewhere: whose membership there is not proven waits. Inside a transaction.
-
-        Args:
-            restore: what is known of these slots.
-            holdout: the rule so far, without the restore.
-
-        Returns:
-            How many members wait.
-        """
-        work = self._work(holdout)
-        work.forget(restore.slot + 1)  # as it was forgotten there: who is unknown may have been a stranger
-        held = work.hold_out(restore)
-        work.flush()
-        work.fingerprint.add_restore(restore)
-        same, charged = int(restore.same_epoch), charged_text(restore.charged)
+    def store_restore(self, restore: Restore) -> None:
+        """Store what slots released elsewhere leave in doubt; inside a transaction."""
+        found = Fingerprint(self.salt, self._facts.data("registry"))
+        found.add_restore(restore)
         self._database.execute(
-            "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?)",
-            (restore.slot, restore.widest, restore.proven, same, charged, restore.changed),
+            "INSERT INTO restores VALUES (?, ?, ?)",
+            (restore.slot, restore.silent_through, encode_keys(restore.doubted)),
         )
-        self._facts["registry"] = work.fingerprint.value()
-        self._advance()
+        self._facts["registry"] = found.value()
+        self.advance()
         self._in_force = None
-        return held
 
-    def _advance(self) -> Revision:
-        after = Revision(self.revision().number + 1, secrets.token_hex(8))
+    def advance(self) -> None:
+        """Store the next revision; inside a transaction.
+
+        The witness has it before it is committed, so a backup from before is never taken for the current registry. After a
+        crash the witness may have a revision that was not committed: more doubt, never less.
+        """
+        before = self.revision()
+        chain = hashlib.sha256(bytes.fromhex(before.chain) + self._facts.data("registry")).hexdigest()
+        after = Revision(before.number + 1, chain)
         self._facts["revision"] = after.number
-        self._facts["token"] = after.token
-        return after
+        self._facts["registry chain"] = after.chain
+        self._witness(after)
 
 
 def _queued(change: Change) -> tuple[Any, ...]:

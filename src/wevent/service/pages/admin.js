@@ -1,12 +1,12 @@
 // The administrator's page: who holds which level, whether the service is well, what is left.
 
-import { askJson, KeptToken, Problem } from "./api.js";
+import { askJson, KeptText, Problem } from "./api.js";
 import { askForToken } from "./asking.js";
 import { budgetRows, namesOf } from "./budget_table.js";
 import { find, make, say, show } from "./dom.js";
 import { every, moment, people, SlotClock, span, whole, zone } from "./words.js";
 
-const TOKEN = new KeptToken("admin");
+const TOKEN = new KeptText("admin");
 const WORDS = {
   heading: "Administration",
   why: "This page needs a token of the role “admin”: wevent token create --role admin.",
@@ -69,7 +69,7 @@ function tellState({ overview, about, clock, ready }) {
   find("trouble").dataset.told = told;
 }
 
-function tellLevels({ levels, members, waiting, pending_changes: queued }, about) {
+function tellLevels({ levels, members, pending_changes: queued }, about) {
   const most = Math.max(1, ...levels.rows.map((row) => row.users));
   const rows = levels.rows.map((row) => {
     const bar = make("span", { class: "holders", "aria-hidden": "true" });
@@ -86,13 +86,11 @@ function tellLevels({ levels, members, waiting, pending_changes: queued }, about
       make("td", { text: String(row.epsilon) }),
       make("td", { text: whole(row.users) }),
       make("td", { class: "text wide" }, bar),
-      make("td", { text: whole(row.waiting) }),
     );
   });
   find("levels").replaceChildren(...rows);
   const parts = [`${people(members)} registered`];
-  if (waiting) parts.push(`${whole(waiting)} of them not counted yet`);
-  if (queued) parts.push(`${queued === 1 ? "1 change waits" : `${whole(queued)} changes wait`} for the next slot`);
+  if (queued) parts.push(`${queued === 1 ? "1 change takes" : `${whole(queued)} changes take`} effect at the next slot`);
   say(find("levels-note"), parts.join(", "));
 }
 

@@ -11,8 +11,8 @@ export class Problem extends Error {
   }
 }
 
-/** A token that lives as long as this tab. */
-export class KeptToken {
+/** A text that lives as long as this tab: a token, or a pause. */
+export class KeptText {
   constructor(name) {
     this.name = `wevent-${name}`;
     this.memory = null;
@@ -26,11 +26,11 @@ export class KeptToken {
     }
   }
 
-  set value(token) {
-    this.memory = token;
+  set value(text) {
+    this.memory = text;
     try {
-      if (token === null) sessionStorage.removeItem(this.name);
-      else sessionStorage.setItem(this.name, token);
+      if (text === null) sessionStorage.removeItem(this.name);
+      else sessionStorage.setItem(this.name, text);
     } catch {
       // then it is kept in memory alone
     }

@@ -1,11 +1,11 @@
 // The page where a person chooses: the link, the way in, and what to say where there is none.
 
-import { askJson, KeptToken } from "./api.js";
+import { askJson, KeptText } from "./api.js";
 import { ChoosePage } from "./choose_page.js";
 import { find, make, say } from "./dom.js";
 import { zone } from "./words.js";
 
-const LINK = new KeptToken("link");
+const LINK = new KeptText("link");
 
 /** Take the link's token out of the address, so that it is in no history, bookmark or picture of the screen. */
 function takeLink() {

@@ -1,12 +1,13 @@
 // A person's choice: picking, reading what it means, making it, leaving, erasing.
 
-import { askJson } from "./api.js";
+import { askJson, KeptText } from "./api.js";
 import { find, make, say, show } from "./dom.js";
 import { save } from "./download.js";
-import { heldWords, oddsWords, tellAnyone, tellCost, tellPromise, tellSame, tellWhen } from "./level_words.js";
+import { heldWords, leftWords, oddsWords, tellAnyone, tellCost, tellPause, tellPromise, tellSame, tellWhen } from "./level_words.js";
 import { SlotClock, span } from "./words.js";
 
 const FORESEEN_MS = 30_000; // what is foreseen grows old with the slots
+const PAUSE = new KeptText("pause");
 
 export class ChoosePage {
   /** @param {{about: Object, levels: Object, token: ?string, held: ?Object, link: {value: ?string}}} facts `held`: null for who is not registered. */
@@ -15,7 +16,8 @@ export class ChoosePage {
     this.clock = new SlotClock(this.about.slot_origin, this.about.slot_length_s);
     this.rows = this.levels.rows.filter((row) => row.level);
     this.had = false; // whether anything is held about the person
-    this.queued = false; // whether something of it waits for the next slot
+    this.queued = false; // whether something of it takes effect at the next slot
+    this.left = 0; // the first slot after everything that was counted, as far as it is kept
     this.asked = 0; // which dry run is the latest
   }
 
@@ -31,10 +33,12 @@ export class ChoosePage {
       event.preventDefault();
       this.#choose();
     });
+    find("pause").addEventListener("click", () => this.#pause());
     find("leave").addEventListener("click", () => this.#leave());
     find("erase").addEventListener("click", () => this.#erase());
     find("export").addEventListener("click", () => this.#export());
     find("end-link").addEventListener("click", () => this.#endLink());
+    if (this.held) PAUSE.value = null;
     this.#preselect();
     if (this.token) {
       show(find("held"));
@@ -54,6 +58,13 @@ export class ChoosePage {
     return this.rows.find((row) => row.level === `${privacy}/${window}`);
   }
 
+  /** The level that was chosen with a pause, and the first slot of it; null without a pause. */
+  get pause() {
+    const { level, slot } = JSON.parse(PAUSE.value ?? "{}");
+    const row = this.rows.find((other) => other.level === level);
+    return row && !this.held ? { level, slot: Math.max(slot, this.left ? this.left + row.window - 1 : 0) } : null;
+  }
+
   #checked(name) {
     return document.querySelector(`input[name="${name}"]:checked`)?.value;
   }
@@ -71,9 +82,9 @@ export class ChoosePage {
     show(find("ready-part"), this.ready.length > 0);
   }
 
-  /** Begin with what is held. */
+  /** Begin with what is held, or what was chosen with a pause. */
   #preselect() {
-    const level = this.held?.requirement.level;
+    const level = this.held ? this.held.requirement.level : this.pause?.level;
     const row = this.rows.find((other) => other.level === level);
     if (row) this.#check(row);
   }
@@ -109,6 +120,7 @@ export class ChoosePage {
     tellPromise(row, this.about);
     tellCost(row, this.rows);
     const same = this.held && this.held.requirement.level === row.level;
+    show(find("pause-part"), false);
     if (same) tellSame(this.held, this.clock);
     else if (this.token) this.#foresee(row);
     else tellAnyone();
@@ -123,7 +135,11 @@ export class ChoosePage {
     const mine = this.asked;
     try {
       const answer = await this.#send("PUT", "/v1/me/requirement?dry_run=true", { level: row.level });
-      if (mine === this.asked) tellWhen(answer, this.clock, { joins: !this.held });
+      if (mine !== this.asked) return;
+      tellWhen(answer, this.clock, this.pause?.level === row.level ? this.pause.slot : null);
+      const changes = this.held && (this.held.requirement.window !== row.window || this.held.requirement.epsilon !== row.epsilon);
+      if (changes && row.window > 1) tellPause(answer, this.clock);
+      show(find("pause-part"), Boolean(changes && row.window > 1));
     } catch (problem) {
       if (mine !== this.asked) return;
       find("times").replaceChildren();
@@ -135,20 +151,31 @@ export class ChoosePage {
     const { row } = this;
     if (!row || find("act").getAttribute("aria-disabled") === "true") return;
     await this.#trying(async () => {
-      const joins = !this.held;
-      const answer = await this.#send("PUT", "/v1/me/requirement", { level: row.level });
+      await this.#send("PUT", "/v1/me/requirement", { level: row.level });
       this.asked += 1; // what was foreseen before is old
+      PAUSE.value = null;
       await this.#look();
-      tellWhen(answer, this.clock, { joins });
-      const later = answer.waits && answer.counted_from ? ` You are counted from ${this.clock.when(answer.counted_from)} on.` : "";
-      say(find("done"), `Saved: ${row.level}.${later}`);
+      say(find("done"), `Saved: ${row.level}.`);
       say(find("left"), "");
+    });
+  }
+
+  async #pause() {
+    const { row } = this;
+    await this.#trying(async () => {
+      const { in_force_from: first } = await this.#send("DELETE", "/v1/me/requirement");
+      const slot = first + row.window - 1;
+      PAUSE.value = JSON.stringify({ level: row.level, slot });
+      await this.#look();
+      say(find("done"), `Paused from ${this.clock.when(first)} on. Choose ${row.level} from ${this.clock.when(slot)} on.`);
+      find("act").focus();
     });
   }
 
   async #leave() {
     await this.#trying(async () => {
       const answer = await this.#send("DELETE", "/v1/me/requirement");
+      PAUSE.value = null;
       say(find("left"), `You have left, ${this.#force(answer)}. ${this.#kept(answer, "Your id and what you held are")}`);
       say(find("done"), "");
       await this.#look();
@@ -159,7 +186,7 @@ export class ChoosePage {
   async #erase() {
     await this.#trying(async () => {
       const answer = await this.#send("DELETE", "/v1/me");
-      this.link.value = null;
+      this.link.value = PAUSE.value = null;
       this.#end(
         "Your id is erased",
         `You have left, ${this.#force(answer)}. ${this.#kept(answer, "A digest of your id is")}`,
@@ -171,7 +198,7 @@ export class ChoosePage {
   async #endLink() {
     await this.#trying(async () => {
       await this.#send("DELETE", "/v1/me/link");
-      this.link.value = null;
+      this.link.value = PAUSE.value = null;
       this.#end("This link has ended", "Nobody can use it any more, you included. Your choice stays as it is. You may close the page.");
     });
   }
@@ -183,7 +210,7 @@ export class ChoosePage {
 
   #kept(answer, what) {
     const until = answer?.kept_until;
-    return until ? `${what} kept until ${this.clock.when(until + 1)}, for the pause alone, and then forgotten.` : `Nothing needs to be kept.`;
+    return until ? `${what} kept until ${this.clock.when(until + 1)}, when your choice has expired, and then deleted.` : `Nothing needs to be kept.`;
   }
 
   /** The page is over: a last word instead of it. */
@@ -219,9 +246,7 @@ export class ChoosePage {
 
   #tellHeld() {
     const now = find("now");
-    const lines = this.held
-      ? heldWords(this.held, this.clock)
-      : { name: "Not in the statistics", promise: "Nothing you do is counted.", now: "Choose below if you want to take part." };
+    const lines = this.held ? heldWords(this.held, this.clock) : leftWords(this.pause, this.clock);
     const text = [lines.name, lines.promise, lines.now];
     if (now.dataset.said !== text.join("\n")) {
       now.dataset.said = text.join("\n");
@@ -243,19 +268,20 @@ export class ChoosePage {
 
   /** What is held, as a table: what lasts, what is over and kept for a while, what was asked for. */
   async #memberships() {
-    let all = { memberships: [], holdouts: [], queued: [] };
+    let all = { memberships: [], earlier: [], queued: [] };
     try {
       all = await this.#send("GET", "/v1/me");
     } catch (problem) {
       if (problem.status !== 404) return;
     }
-    this.had = all.memberships.length + all.holdouts.length + all.queued.length > 0;
+    this.had = all.memberships.length + all.earlier.length + all.queued.length > 0;
     this.queued = all.queued.length > 0;
+    this.left = Math.max(0, ...all.earlier.map((one) => one.last + 1));
     this.#offerLeaving();
     const at = (slot) => this.clock.when(slot);
     const rows = [
-      ...all.memberships.map((one) => this.#heldRow(one, `counted from ${at(one.first)} on`)),
-      ...all.holdouts.map((one) => this.#heldRow(one, `over since ${at(one.last + 1)}; kept until ${at(one.kept_until + 1)}`)),
+      ...all.memberships.map((one) => this.#heldRow(one, `held from ${at(one.first)} on`)),
+      ...all.earlier.map((one) => this.#heldRow(one, `over since ${at(one.last + 1)}; kept until ${at(one.kept_until + 1)}`)),
       ...all.queued.map((one) => this.#heldRow(one.requirement, { set: "asked for", remove: "leaving", erase: "erasing" }[one.action])),
     ];
     const none = make("tr", {}, make("td", { class: "text", colspan: "3", text: "Nothing." }));

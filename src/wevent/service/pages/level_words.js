@@ -1,7 +1,7 @@
 // What a level means, in plain words: for the person, for the statistics, and from when on.
 
 import { find, make, say } from "./dom.js";
-import { atMost, ceiling, moment, number, span, whole } from "./words.js";
+import { atMost, ceiling, number, span, whole } from "./words.js";
 
 /** "50 : 50 becomes at most 53 : 47". */
 export function oddsWords(epsilon) {
@@ -62,64 +62,64 @@ function dot(place, own) {
   return made;
 }
 
-/** From when on a choice is in force, and from when on the person counts. */
-export function tellWhen(answer, clock, { joins }) {
-  const force = answer.in_force_from;
-  const counted = answer.counted_from;
-  const start = force === null || force === undefined ? "the next slot" : clock.when(force);
-  const items = [make("li", { class: answer.waits ? "pause" : "counts" }, make("strong", { text: `From ${start}` }))];
-  if (answer.waits) {
-    const pause = counted && force ? ` for ${span((counted - force) * clock.seconds)}` : "";
-    items[0].append(`your new promise is in force. You are not counted${pause}.`);
-    items.push(
-      make(
-        "li",
-        { class: "counts" },
-        make("strong", { text: counted ? `From ${clock.when(counted)}` : "After the pause" }),
-        "you are counted, under the new promise.",
-      ),
-    );
-    say(find("when"), "A change needs a pause, so that your old promise and your new one never cover the same time. In the pause nothing you do goes into the numbers.");
-  } else {
-    items[0].append(joins ? "your promise is in force and you are counted." : "it goes on as before: you are counted without a pause.");
-    say(find("when"), joins ? "At the next slot, without a pause." : "This is what you hold already, so nothing pauses.");
+/** The length of time that a requirement protects. */
+const stretch = ({ requirement }, clock) => requirement.span ?? span(requirement.window * clock.seconds);
+
+/** From when on a choice protects, and until when an earlier one does so as well. */
+function tellTimes(choice, clock) {
+  const { epsilon } = choice.requirement;
+  const first = make("strong", { text: `From ${clock.when(choice.in_force_from)} on` });
+  const items = [make("li", { class: "counts" }, first, `any ${stretch(choice, clock)} lose at most ${epsilon} (epsilon).`)];
+  if (choice.earlier_until) {
+    const last = make("strong", { text: `Until ${clock.when(choice.earlier_until)}` });
+    items.push(make("li", {}, last, "your earlier choice protects you as well."));
   }
   find("times").replaceChildren(...items);
+}
+
+/** The effect of a choice; `paused`: first slot in which a pause has its effect, or null. */
+export function tellWhen(answer, clock, paused) {
+  const kept = `no period of ${stretch(answer, clock)} contains anything that was counted under your earlier choice.`;
+  let text = answer.earlier_until ? "Active from the next slot. For a while your earlier choice protects you as well." : "Active from the next slot.";
+  if (paused) text = answer.in_force_from < paused ? `You have paused. If you wait until ${clock.when(paused)}, ${kept}` : `The pause is over: ${kept}`;
+  say(find("when"), text);
+  tellTimes(answer, clock);
   for (const note of answer.notes ?? []) find("times").append(make("li", { text: note }));
 }
 
-/** From when, for what is held already. */
+/** The same for what is held already. */
 export function tellSame(held, clock) {
-  const items = [];
-  if (held.waits && held.counted_from) {
-    const text = make("strong", { text: `From ${clock.when(held.counted_from)}` });
-    items.push(make("li", { class: "counts" }, text, "you are counted under this promise. Until then nothing you do goes into the numbers."));
-  }
-  say(find("when"), held.waits ? "This is your choice. The pause after the change goes on." : "This is your choice, and you are counted under it.");
-  find("times").replaceChildren(...items);
+  say(find("when"), "This is your choice.");
+  tellTimes(held, clock);
 }
 
-/** From when, for somebody who has no link here. */
+/** The same for a reader without a link. */
 export function tellAnyone() {
   find("times").replaceChildren();
-  say(
-    find("when"),
-    "From the next slot on. Who changes from another choice is not counted for a while, so that the two promises never cover the same time.",
-  );
+  say(find("when"), "A choice takes effect at the next slot. An earlier choice protects you as well for the length of its own time span.");
 }
 
 /** What a person holds now, in three sentences. */
 export function heldWords(held, clock) {
   const { requirement } = held;
   const name = requirement.level ?? `a window of ${whole(requirement.window)} slots, epsilon ${requirement.epsilon}`;
-  const stretch = requirement.span ?? span(requirement.window * clock.seconds);
-  let now = "You are counted under this promise.";
-  if (held.queued) now = "It takes effect at the next slot.";
-  if (held.waits) {
-    const left = held.counted_from ? clock.start(held.counted_from) - Date.now() : 0;
-    now = held.counted_from
-      ? `In the pause: you are counted from ${moment(clock.start(held.counted_from), { seconds: clock.fine })} on (slot ${whole(held.counted_from)}${left > 0 ? `, in ${span(left / 1000)}` : ""}). Until then nothing you do goes into the numbers.`
-      : "In the pause: nothing you do goes into the numbers until it is over.";
-  }
-  return { name, promise: `It protects whatever you do within any ${stretch}.`, now };
+  let now = held.queued ? `It takes effect at ${clock.when(held.in_force_from)}.` : "You are counted under this promise.";
+  if (held.earlier_until) now += ` Until ${clock.when(held.earlier_until)} your earlier choice protects you as well.`;
+  return { name, promise: `It protects whatever you do within any ${stretch(held, clock)}.`, now };
+}
+
+/** What a person reads who holds nothing; `pause`: the level and the slot of a pause, or null. */
+export function leftWords(pause, clock) {
+  const promise = "Nothing you do is counted.";
+  if (!pause) return { name: "Not in the statistics", promise, now: "Choose below if you want to take part." };
+  return { name: "Paused", promise, now: `Choose ${pause.level} from ${clock.when(pause.slot)} on. Note the time: this page forgets it when you close the tab.` };
+}
+
+/** The offer to pause before a change. */
+export function tellPause(answer, clock) {
+  const { window, level } = answer.requirement;
+  say(
+    find("pause-words"),
+    `Without a pause, a period of ${stretch(answer, clock)} across the change contains what was counted under both choices. With a pause, you leave now and choose ${level} from ${clock.when(answer.in_force_from + window - 1)} on. You are not counted in between.`,
+  );
 }

@@ -1,13 +1,13 @@
 // The live page: what was released, as it goes out.
 
-import { ask, askJson, clockAhead, KeptToken } from "./api.js";
+import { ask, askJson, clockAhead, KeptText } from "./api.js";
 import { askForToken } from "./asking.js";
 import { find, say, show } from "./dom.js";
 import { LivePage } from "./live_page.js";
 import { zone } from "./words.js";
 
-const OWN = new KeptToken("read");
-const OTHERS = [new KeptToken("link"), new KeptToken("admin")];
+const OWN = new KeptText("read");
+const OTHERS = [new KeptText("link"), new KeptText("admin")];
 
 /** What the stream is, with a token that may read it, or none if everybody may. */
 async function enter() {

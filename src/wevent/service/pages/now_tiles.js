@@ -1,7 +1,7 @@
 // The four facts at the top of the live page.
 
 import { find, make, say } from "./dom.js";
-import { every, moment, outcome, people, span, whole } from "./words.js";
+import { every, moment, outcome, span, whole } from "./words.js";
 
 /** The latest release, and how many of the slots shown were measured. */
 export function tellLatest({ store, clock, slot, range }) {
@@ -44,12 +44,8 @@ export function tellNext({ about, clock, slot, now }) {
 
 /** Who counts, from the ledger and the levels. */
 export function tellPeople({ levels }) {
-  const count = (key) => levels.rows.reduce((sum, row, at, rows) => sum + (isFirst(row, at, rows) ? (row[key] ?? 0) : 0), 0);
-  const registered = count("users");
-  const waiting = count("waiting");
-  say(find("people"), whole(registered - waiting));
-  const waits = waiting ? `; ${people(waiting)} more ${waiting === 1 ? "waits" : "wait"} after a change` : "";
-  say(find("people-note"), `registered, each with the privacy they chose${waits}`);
+  say(find("people"), whole(levels.rows.filter(isFirst).reduce((sum, row) => sum + row.users, 0)));
+  say(find("people-note"), "registered, each with the privacy they chose");
 }
 
 // Two names may stand for one requirement, and then say the same number twice.

@@ -15,8 +15,7 @@ class OverviewReply(Reply):
         stream, mechanism, epoch: of the journal.
         levels: what is offered, and how many hold it.
         members: how many are registered.
-        waiting: how many of them are not counted yet.
-        pending_changes: how many changes wait for the next slot.
+        pending_changes: how many changes take effect at the next slot boundary.
         committed: the last slot that was released.
         committed_start: when it began.
         next_due: when the next release goes out.
@@ -36,7 +35,6 @@ class OverviewReply(Reply):
     epoch: int
     levels: LevelsReply
     members: int
-    waiting: int
     pending_changes: int
     committed: int
     committed_start: str | None

@@ -30,16 +30,18 @@ class ChosenReply(Reply):
 
     Attributes:
         requirement: what is held then.
-        in_force_from: the slot from which on it is, if the publisher keeps up.
-        counted_from: the slot from which on the person is counted, if that is later.
-        waits: whether it is.
+        in_force_from: the first slot in which it is held and the person is counted, if the publisher keeps up.
+        in_force_time: start of that slot; null before the publisher has started.
+        earlier_until: the first slot in which no earlier choice protects the person as well; null without one.
+        earlier_until_time: start of that slot.
         notes: what is not obvious, a sentence each.
     """
 
     requirement: HeldRequirement
     in_force_from: int
-    counted_from: int | None
-    waits: bool
+    in_force_time: str | None
+    earlier_until: int | None
+    earlier_until_time: str | None
     notes: list[str]
 
 
@@ -48,14 +50,18 @@ class RequirementReply(Reply):
 
     Attributes:
         requirement: the one that was asked for last.
-        counted_from: the first slot under it in which they count.
-        waits: whether that lies ahead.
-        queued: whether it waits for the next slot to be put in force.
+        in_force_from: the first slot in which it is held and the person is counted.
+        in_force_time: start of that slot.
+        earlier_until: the first slot in which no earlier choice protects the person as well; null without one.
+        earlier_until_time: start of that slot.
+        queued: whether it takes effect at the next slot boundary.
     """
 
     requirement: HeldRequirement
-    counted_from: int | None
-    waits: bool
+    in_force_from: int
+    in_force_time: str | None
+    earlier_until: int | None
+    earlier_until_time: str | None
     queued: bool
 
 
@@ -64,7 +70,7 @@ class LeftReply(Reply):
 
     Attributes:
         in_force_from: the slot from which on the person is not counted, if the publisher keeps up.
-        kept_until: the last slot through which past memberships are kept, for the hold-out; null if nothing is.
+        kept_until: the last slot through which earlier choices are kept; null if nothing is kept.
         notes: what is not obvious, a sentence each.
     """
 
@@ -77,7 +83,7 @@ class MembershipRow(HeldRequirement):
     """A membership.
 
     Attributes:
-        first: the first slot in which it counts.
+        first: the first slot.
         last: the last one; null while it lasts.
     """
 
@@ -85,20 +91,22 @@ class MembershipRow(HeldRequirement):
     last: int | None
 
 
-class HoldoutRow(HeldRequirement):
+class EarlierRow(HeldRequirement):
     """A requirement held earlier.
 
     Attributes:
-        last: the last slot of the membership.
+        first: the first slot; null: the person was not registered and may have been counted as an unregistered user.
+        last: the last slot.
         kept_until: the last slot through which it is kept.
     """
 
+    first: int | None
     last: int
     kept_until: int
 
 
 class QueuedRow(Reply):
-    """What was asked for and waits for the next slot.
+    """A change that takes effect at the next slot boundary.
 
     Attributes:
         action: join or change, leave, or leave and be erased.
@@ -114,13 +122,13 @@ class ExportReply(Reply):
 
     Attributes:
         memberships: that last, or will.
-        holdouts: that are over, and kept for as long as they may matter.
+        earlier: that are over, and kept for a while.
         queued: what was asked for since.
         joined_by_request: whether it is noted that they joined by themselves and not with a requirements file.
     """
 
     memberships: list[MembershipRow]
-    holdouts: list[HoldoutRow]
+    earlier: list[EarlierRow]
     queued: list[QueuedRow]
     joined_by_request: bool
 
@@ -145,7 +153,7 @@ class ImportReply(Reply):
         changed: how many change their requirement, or its words.
         removed: how many leave.
         unchanged: how many stay as they are.
-        waiting: how many wait until they count.
+        in_transition: how many are counted in a stricter class for a while, because earlier choices protect as well.
         notes: what is not obvious, a sentence each.
     """
 
@@ -153,7 +161,7 @@ class ImportReply(Reply):
     changed: int
     removed: int
     unchanged: int
-    waiting: int
+    in_transition: int
     notes: list[str]
 
 

@@ -55,7 +55,6 @@ class OfferedLevel(Reply):
         span: the window as a length of time.
         odds: e^epsilon: by how much all that is published may change the odds that somebody was there.
         users: how many hold it, in whatever words.
-        waiting: how many of them are not counted yet.
         noise: of one release if everybody had chosen it and each slot had an equal part; 1 for the level with the least.
     """
 
@@ -67,7 +66,6 @@ class OfferedLevel(Reply):
     span: str | None
     odds: float
     users: int
-    waiting: int
     noise: float
 
 

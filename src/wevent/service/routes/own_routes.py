@@ -29,13 +29,13 @@ async def choose_my_requirement(request: Request, context: Context, me: Person, 
 
 @router.get("/v1/me/requirement", **described(RequirementReply, 400, 404, access="link"))
 async def get_my_requirement(context: Context, me: Person) -> Response:
-    """What you hold, and from when on it counts."""
+    """What you hold, from when on, and how long an earlier choice protects you as well."""
     return await requirement(context, _user(me))
 
 
 @router.delete("/v1/me/requirement", **described(LeftReply, 400, 404, 507, access="link"))
 async def leave_myself(context: Context, me: Person) -> Response:
-    """Leave; the id is kept as long as a hold-out may need it."""
+    """Leave; the id is kept as long as the earlier choice protects."""
     return await leave(context, _user(me), erased=False)
 
 
@@ -47,7 +47,7 @@ async def export_myself(context: Context, me: Person) -> Response:
 
 @router.delete("/v1/me", **described(LeftReply, 400, 404, 507, access="link"))
 async def erase_myself(context: Context, me: Person) -> Response:
-    """Leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
+    """Leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     return await leave(context, _user(me), erased=True)
 
 

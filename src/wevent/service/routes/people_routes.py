@@ -47,25 +47,25 @@ async def set_requirement(request: Request, context: Context, user: User, dry_ru
 
 @router.get("/v1/users/{user}/requirement", **described(RequirementReply, 400, 404))
 async def get_requirement(context: Context, user: User) -> Response:
-    """What a person holds, and from when on it counts."""
+    """What a person holds, from when on, and how long an earlier choice protects as well."""
     return await requirement(context, user)
 
 
 @router.delete("/v1/users/{user}/requirement", **described(LeftReply, 400, 404, 507))
 async def remove_requirement(context: Context, user: User) -> Response:
-    """Let a person leave; the id is kept as long as a hold-out may need it."""
+    """Let a person leave; the id is kept as long as the earlier choice protects."""
     return await leave(context, user, erased=False)
 
 
 @router.get("/v1/users/{user}", **described(ExportReply, 400, 404))
 async def export(context: Context, user: User) -> Response:
-    """All that is held about a person: memberships, hold-outs, queued changes. Of events nothing is held."""
+    """All that is held about a person: current and earlier choices, queued changes. Of events nothing is held."""
     return json_answer(await context.reader.ask(lambda journal: enrolment.export_of(journal, user)))
 
 
 @router.delete("/v1/users/{user}", **described(LeftReply, 400, 404, 507))
 async def erase(context: Context, user: User) -> Response:
-    """Let a person leave and erase the id; a keyed digest of it stays as long as a hold-out may need it."""
+    """Let a person leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     return await leave(context, user, erased=True)
 
 
@@ -118,8 +118,16 @@ async def choose(
     """Let a person hold what the body of a request says."""
     media_type(request.headers, JSON)
     body = decoded(await read_body(request, SMALL), kind)
-    due_through = context.state.due_through
-    asked = functools.partial(enrolment.choose, context.journal, user, body, dry_run=dry_run, due_through=due_through)
+    state = context.state
+    asked = functools.partial(
+        enrolment.choose,
+        context.journal,
+        user,
+        body,
+        dry_run=dry_run,
+        due_through=state.due_through,
+        clock=state.clock,
+    )
     return json_answer(await to_thread.run_sync(asked, limiter=context.changes))
 
 

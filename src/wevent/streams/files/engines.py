@@ -19,7 +19,7 @@ from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
 from wevent.counting.lookup import Labels
-from wevent.counting.roster import UNKNOWN, WAITING, Roster
+from wevent.counting.roster import Roster
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.folding import fold_text
 from wevent.streams.files.parquet_files import ParquetReader
@@ -64,15 +64,7 @@ class Tables:
             )
             self._load("cells", {"label": labels, "place": np.arange(len(cells))})
         self._load("roster", {"id": ids, "place": np.arange(len(ids)), "class": roster.classes})
-        if roster.waiting is not None:
-            self._load("waiting", {"id": np.array(roster.waiting.texts(), dtype=object)})
         self._loaded = roster
-
-    def held_out(self) -> tuple[str, str]:
-        """Whether the user u is held out, and the join that it takes."""
-        if self._loaded is None or self._loaded.waiting is None:
-            return "false", ""
-        return "waiting.id IS NOT NULL", "LEFT JOIN waiting ON CAST(u AS VARCHAR) = waiting.id"
 
     def integer_users(self, roster: Roster) -> bool:
         """Whether ids need no text anywhere."""
@@ -165,7 +157,7 @@ class NumpyEngine:
     ) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
         events = reader.events(*tables.bounds(slots), text_users=not plain, text_cells=not plain)
-        query = events if plain else _looked_up(events, roster, *tables.held_out())
+        query = events if plain else _looked_up(events, roster)
         part = {name: np.asarray(column) for name, column in tables.connection.execute(query).fetchnumpy().items()}
         if not plain:  # a join forgets the order
             _reorder(part, part.pop("n"))
@@ -182,14 +174,13 @@ def _reorder(columns: dict[str, npt.NDArray[Any]], key: IntArray) -> None:
         columns[name] = columns[name][order]
 
 
-def _looked_up(events: str, roster: Roster, held_out: str, join: str) -> str:
-    """Events with positions instead of ids and labels, below 0 for the unknown, and their place in the input."""
+def _looked_up(events: str, roster: Roster) -> str:
+    """Return a query for events with positions instead of ids and labels, -1 for the unknown, in input order `n`."""
     stranger = "" if roster.unknown_row is None else ", CASE WHEN roster.place IS NULL THEN u END AS stranger"
-    unknown = f"CASE WHEN {held_out} THEN {WAITING} ELSE {UNKNOWN} END" if join else UNKNOWN
     return (
-        f"SELECT t, n, coalesce(roster.place, {unknown}) AS u, coalesce(cells.place, -1) AS c{stranger} "
+        f"SELECT t, n, coalesce(roster.place, -1) AS u, coalesce(cells.place, -1) AS c{stranger} "
         f"FROM (SELECT *, row_number() OVER () AS n FROM ({events})) "
-        f"LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label {join}"
+        f"LEFT JOIN roster ON u = roster.id LEFT JOIN cells ON c = cells.label"
     )
 
 
@@ -231,7 +222,6 @@ class DuckdbEngine:
         tables, clock = self._tables, self._tables.clock
         by_number = tables.integer_users(roster)
         key, cell_key = "number" if by_number else "id", "number" if tables.integer_cells else "label"
-        held_out, join = tables.held_out()
         low, high = tables.bounds(slots)
         places = (events + 1) * len(tables.readers)
         kind = "BIGINT" if (high - low) * places < 2**62 else "HUGEINT"
@@ -242,23 +232,21 @@ class DuckdbEngine:
             if isinstance(reader, ParquetReader):
                 texts = {"text_users": not by_number, "text_cells": not tables.integer_cells}
                 selects.append(
-                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, cells.place AS col, "
-                    f"{held_out} AS held_out FROM "
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, cells.place AS col FROM "
                     f"(SELECT *, {moment.format('row_number() OVER ()')} FROM ({reader.events(low, high, **texts)})) "
-                    f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key} {join}"
+                    f"LEFT JOIN roster ON u = roster.{key} LEFT JOIN cells ON c = cells.{cell_key}"
                 )
             else:
                 selects.append(
-                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, nullif(c, -1) AS col, "
-                    f"u = {WAITING} AS held_out FROM "
+                    f"SELECT {slot}, moment, roster.place AS row, roster.class AS class, nullif(c, -1) AS col FROM "
                     f"(SELECT *, {moment.format('n')} FROM text_{index}) LEFT JOIN roster ON u = roster.place"
                 )
         return " UNION ALL ".join(selects)
 
 
 _REJECTED = (
-    "SELECT slot, count(*) FILTER (col IS NULL), count(*) FILTER (col IS NOT NULL AND NOT held_out), "
-    "count(*) FILTER (col IS NOT NULL AND held_out) FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot"
+    "SELECT slot, count(*) FILTER (col IS NULL), count(*) FILTER (col IS NOT NULL) "
+    "FROM valid WHERE row IS NULL OR col IS NULL GROUP BY slot"
 )
 
 

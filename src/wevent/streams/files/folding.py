@@ -47,7 +47,7 @@ def fold_text(reader: TextReader, roster: Roster, bounds: tuple[int, int], limit
             declared = joined["c"] >= 0
             known = order[((joined["u"] >= 0) & declared)[order]]
             kept = known[latest(joined["u"][known], joined["c"][known], limit)]
-            rejected = rejected.plus(roster.rejected(joined["u"], declared, len(known)))
+            rejected = rejected.plus(Rejected.of(declared, len(known)))
             parts = [{name: column[kept] for name, column in joined.items()}]
             size = len(kept)
             full = max(_FOLD_ABOVE, 2 * size)

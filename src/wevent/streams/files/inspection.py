@@ -10,7 +10,7 @@ import numpy as np
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
-from wevent.counting.roster import UNKNOWN, Roster
+from wevent.counting.roster import Roster
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.column_types import object_fields
 from wevent.streams.files.engines import Tables
@@ -35,7 +35,7 @@ class Inspection:
         columns: the columns of each file, by its name.
         events: well-formed events.
         span: the first and last time of them (with a slot column: slot numbers less one); None without any.
-        users_found: events whose user is registered, held out or not.
+        users_found: events whose user is registered.
         cells_found: events whose cell is declared.
         nearly_cells: events whose cell differs from a declared one by case or spaces alone.
         cells_from_one: whether cells look numbered from 1 on where they are declared from 0 on.
@@ -150,12 +150,12 @@ def _inspect_text(reader: TextReader, roster: Roster, found: Inspection) -> None
     for _, lines, decoded in reader.pieces():
         times, users, cells = decoded.batch
         rows = roster.find(users)
+        known = rows >= 0
         span = (len(times), int(times.min()), int(times.max())) if len(times) else (0, 0, 0)
-        found.add(span, int(np.count_nonzero(rows != UNKNOWN)), int(np.count_nonzero(cells >= 0)))
-        found.seen[rows[rows >= 0]] = True
-        for name, chosen in (("unknown_user", rows == UNKNOWN), ("held_out", rows < UNKNOWN)):
-            if name not in found.outlines and chosen.any():
-                found.example(name, str(users[np.flatnonzero(chosen)[:1]].values()[0]))
+        found.add(span, int(np.count_nonzero(known)), int(np.count_nonzero(cells >= 0)))
+        found.seen[rows[known]] = True
+        if "unknown_user" not in found.outlines and not known.all():
+            found.example("unknown_user", str(users[np.flatnonzero(~known)[:1]].values()[0]))
         for problem, name in zip(PROBLEMS, MALFORMED, strict=True):
             if name not in found.outlines and (decoded.problems == problem).any():
                 row = int(decoded.malformed[(decoded.problems == problem).argmax()])
@@ -168,20 +168,19 @@ def _inspect_parquet(
     reader: ParquetReader, tables: Tables, settings: StreamSettings, watched: _WatchedCells, found: Inspection
 ) -> None:
     fetch = reader.fetch
-    held_out, join = tables.held_out()
     events = (
-        "SELECT n, t, u, c, roster.place AS who, cells.place AS what, "
-        f"{held_out} AS held_out FROM (SELECT *, row_number() OVER () AS n FROM ({reader.rows})) "
+        "SELECT n, t, u, c, roster.place AS who, cells.place AS what "
+        f"FROM (SELECT *, row_number() OVER () AS n FROM ({reader.rows})) "
         "LEFT JOIN roster ON CAST(u AS VARCHAR) = roster.id LEFT JOIN cells ON CAST(c AS VARCHAR) = cells.label "
-        f"{join} WHERE t IS NOT NULL AND u IS NOT NULL AND c IS NOT NULL"
+        "WHERE t IS NOT NULL AND u IS NOT NULL AND c IS NOT NULL"
     )
     people = (
-        "SELECT who, held_out, count(*) AS events, min(t) AS low, max(t) AS high, count(what) AS cells "
-        f"FROM ({events}) GROUP BY who, held_out"
+        "SELECT who, count(*) AS events, min(t) AS low, max(t) AS high, count(what) AS cells "
+        f"FROM ({events}) GROUP BY who"
     )
     number, low, high, users, cells, seen = fetch(
         "SELECT coalesce(sum(events), 0)::BIGINT, min(low), max(high), "
-        "coalesce(sum(events) FILTER (who IS NOT NULL OR held_out), 0)::BIGINT, coalesce(sum(cells), 0)::BIGINT, "
+        "coalesce(sum(events) FILTER (who IS NOT NULL), 0)::BIGINT, coalesce(sum(cells), 0)::BIGINT, "
         f"list(who) FILTER (who IS NOT NULL) FROM ({people})"
     )[0]
     found.add((number, low, high), users, cells)
@@ -200,9 +199,7 @@ def _inspect_parquet(
     untimely = f"SELECT raw FROM ({untimely} FROM {reader.scan}) WHERE t IS NULL AND u IS NOT NULL AND c IS NOT NULL"
     queries = {"no_time": f"{untimely} AND NOT coalesce(unzoned, false)", "no_offset": f"{untimely} AND unzoned"}
     if users < number:
-        queries["unknown_user"] = f"SELECT u FROM ({events}) WHERE who IS NULL AND NOT held_out ORDER BY n"
-    if join:
-        queries["held_out"] = f"SELECT u FROM ({events}) WHERE held_out ORDER BY n"
+        queries["unknown_user"] = f"SELECT u FROM ({events}) WHERE who IS NULL ORDER BY n"
     for name, query in queries.items():
         for (value,) in fetch(f"{query} LIMIT 1"):
             found.example(name, "" if value is None else str(value))

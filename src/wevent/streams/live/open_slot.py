@@ -70,8 +70,7 @@ class OpenSlot:
     def load(cls, limit: int, saved: Sequence[Any], cells_declared: int) -> OpenSlot:
         """A slot with the events of `dump`."""
         slot = cls(limit)
-        # journals of older versions have one number
-        slot.rejected = Rejected(*saved[3]) if isinstance(saved[3], list) else Rejected(unknown_user=int(saved[3]))
+        slot.rejected = Rejected(*saved[3])
         if not all(type(number) is int and number >= 0 for number in slot.rejected):
             raise ValueError("numbers of events that are none")
         times, cells = (np.frombuffer(data, dtype=np.int64).copy() for data in (saved[0], saved[2]))
@@ -101,15 +100,10 @@ class OpenSlot:
         """Keep of every id the last `limit` distinct declared cells: what else there is cannot count any more."""
         batch = self._sorted()
         declared = batch.cells >= 0  # first: an event in an undeclared cell takes nobody's place
-        rejected = Rejected(unknown_cell=len(declared) - int(np.count_nonzero(declared)))
         batch = batch.where(declared)
         if self._roster is not None:
-            countable = self._roster.countable(batch.users)
-            left = batch.users[~countable]
-            everywhere = np.ones(len(left), dtype=np.bool_)
-            rejected = rejected.plus(self._roster.rejected(self._roster.find(left), everywhere, 0))
-            batch = batch.where(countable)
-        self.rejected = self.rejected.plus(rejected)
+            batch = batch.where(self._roster.countable(batch.users))
+        self.rejected = self.rejected.plus(Rejected.of(declared, len(batch.times)))
         kept = latest(batch.users.codes(), batch.cells, self._limit)
         self._parts = [EventColumns(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
         self._size = _weight(self._parts[0])

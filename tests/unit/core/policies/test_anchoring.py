@@ -65,7 +65,7 @@ def offer_with(*, since: int, alarm: float, spent: int = 0) -> Split | Idle:
     tracker, ledger = AnchoredFilter(), Ledger(TWO)
     for slot in range(99):
         charge = np.where(ledger.windows == 60, spent, 0) if slot == 98 else np.zeros(2, dtype=np.int64)
-        ledger.commit(ledger.reserve(None, charge), charge)
+        ledger.replay(ledger.nothing, charge)
     state = tracker.start(3)
     law = NoiseError("laplace", 5.0, 50.0)
     values, lean = np.array([900.0, 300.0, 20.0]), np.array([0.1, -0.3])

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support.synthetic import make_terms, register
+from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.journal import SqliteJournal
 from wevent.journal.tables.database import Database
 from wevent.journal.tables.registry_work import Work
-from wevent.people.declaring import holdout_of
-from wevent.people.holdout import Restore
+from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change
 
 
@@ -30,21 +27,22 @@ class _Counting:
         return self._database.execute(*arguments)
 
 
-@pytest.mark.parametrize("with_erased", [False, True])
-def test_holding_many_out_asks_as_often_as_holding_one(tmp_path: Path, with_erased: bool) -> None:
+def test_applying_many_changes_asks_as_often_as_applying_more(tmp_path: Path) -> None:
     asked = {}
-    for users in (3, 200):
+    for users in (100, 300):
         with SqliteJournal(tmp_path / f"{users}.journal", write=True) as journal:
             journal.begin(make_terms())
             register(journal, users)
-            holdout = holdout_of(journal.epochs(), ())
-            journal.registry.apply(1, holdout)
-            if with_erased:
-                journal.registry.ask([Change("erase", journal.registry.members()[0].user)])
-                journal.registry.apply(2, holdout)
+            classes = ClassHistory(journal.epochs())
+            journal.registry.apply(1, classes)
+            everybody = [member.user for member in journal.registry.members()]
+            journal.registry.ask([Change("remove", user) for user in everybody])
+            journal.registry.apply(2, classes)
+            journal.registry.ask([Change("set", user, CLASSES[0]) for user in everybody])
             counting: Any = _Counting(journal._database)
-            work = Work(counting, journal.registry.salt, bytes(32), holdout)
-            held = work.hold_out(Restore(9, 8, 0, False, None))
-            assert held == users - with_erased
+            work = Work(counting, journal.registry.salt, bytes(32), classes)
+            assert work.apply_queue(3, users) == users
+            assert work.changed
             asked[users] = counting.asked
-    assert asked[200] == asked[3]
+            assert len(journal.registry.members()) == users
+    assert asked[300] == asked[100]

@@ -36,6 +36,9 @@ class _Rows(NamedTuple):
         return self.nanos // (2 * self.windows)
 
 
+_MOST = np.iinfo(np.int64).max
+
+
 class _Policy(Protocol):
     """The policies of `wevent.core.policies` with a replicate axis."""
 
@@ -97,7 +100,7 @@ class _Absorption:
         return self._shares * np.maximum(shares, 0), slot <= self._blocked
 
     def publish(self, slot: int, who: IntArray, budgets: IntArray) -> None:
-        taken = budgets // self._shares[who]
+        taken = np.maximum(-(-budgets // self._shares[who]), 1)
         self._taken[who] = taken
         self._last[who] = slot
         self._blocked[who] = slot + taken.max(axis=1) - 1
@@ -138,8 +141,10 @@ def _run(
     last = np.zeros((len(replicates), replicates.cells))
     reach = np.full((len(replicates), 1), np.nan)
     changed = True
+    stricter = (rows.windows[:, :, None] >= rows.windows[:, None]) & (rows.nanos[:, :, None] <= rows.nanos[:, None])
     for index in range(replicates.slots):
-        budgets, nullified = policy.offer(index + 1)
+        offers, nullified = policy.offer(index + 1)
+        budgets = np.where(stricter, offers[:, None], _MOST).min(axis=2)  # rule 3 of spec 15.1: the gate orders offers
         if changed:
             thresholds = _thresholds(budgets, rows, shared)
             limits = _limits(thresholds, shared)

@@ -37,6 +37,11 @@ def randomize(cell: Any, *, cells: int | Sequence[Any], epsilon: object) -> int:
     Raises:
         InvalidReports: if the cell is not in the domain.
     """
+    return randomize_nano(cell, cells=cells, budget=Requirement(1, epsilon).nano)
+
+
+def randomize_nano(cell: Any, *, cells: int | Sequence[Any], budget: int) -> int:
+    """Return a report as `randomize` does, with a budget in nano-epsilons. A budget of 0 gives a uniform report."""
     domain = Cells.of(cells)
     answer = len(domain) if cell is None else int(domain.find(np.asarray([cell]))[0])
     if answer < 0:
@@ -46,7 +51,7 @@ def randomize(cell: Any, *, cells: int | Sequence[Any], epsilon: object) -> int:
             "Check the cells of the stream.",
             index=0,
         )
-    return _randomize(answer, cells=len(domain), budget=Requirement(1, epsilon).nano, draw_bits=secrets.randbits)
+    return _randomize(answer, cells=len(domain), budget=budget, draw_bits=secrets.randbits)
 
 
 def estimate(reports: Any, *, cells: int | Sequence[Any], epsilon: object) -> npt.NDArray[np.float64]:
