@@ -19,19 +19,31 @@ from wevent.people.classes import ClassHistory, to_requirements
 from wevent.publisher.publisher import Publisher
 
 
-def new_publisher(versions: Sequence[Epoch], noise: NoiseSource | None) -> Publisher:
+def new_publisher(
+    versions: Sequence[Epoch], noise: NoiseSource | None, earlier: Publisher | None = None
+) -> Publisher:
     """Return a publisher under the last of these versions, before its first slot and without members.
 
-    A shared budget covers the classes that are live when the version starts, retained ones included (spec 15.3).
+    A shared budget covers the classes that are live when the version starts, retained ones included (spec 15.3). Classes of
+    the publisher before are among them: a user may still hold one that no version declares, if a backup was restored
+    before the changes of its version were applied.
+
+    Args:
+        versions: versions of the journal up to the one that starts.
+        noise: None is secure noise.
+        earlier: publisher of the version before, whose slot and charges are inherited.
     """
     version = versions[-1]
-    live = ClassHistory(versions).live(version.first)
-    return Publisher(
-        Population(dict.fromkeys(to_requirements(live), 0)),
+    live = set(to_requirements(ClassHistory(versions).live(version.first)))
+    publisher = Publisher(
+        Population(dict.fromkeys(live.union(() if earlier is None else earlier.population.classes), 0)),
         version.terms.cells,
         noise=noise,
         **option_values(version.terms),
     )
+    if earlier is not None:
+        publisher.inherit(earlier)
+    return publisher
 
 
 def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | None) -> Publisher:
@@ -54,7 +66,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
     for record in loaded.since:
         if record.epoch.number != epoch.number:
             epoch = record.epoch
-            publisher = _successor(publisher, _through(epochs, epoch), noise)
+            publisher = new_publisher(_through(epochs, epoch), noise, publisher)
         group = record.group
         if group.population != publisher.population or group.turnover != publisher.turnover:
             publisher.update(group.population, turnover=group.turnover - publisher.turnover)
@@ -62,7 +74,7 @@ def rebuild_publisher(loaded: Loaded, epochs: list[Epoch], noise: NoiseSource | 
         measured = shown.measured if record.kind == "published" and shown is not None else None
         publisher.replay(record.probe, record.publication, measured)
     if loaded.head.epoch.number != epoch.number:
-        publisher = _successor(publisher, _through(epochs, loaded.head.epoch), noise)
+        publisher = new_publisher(_through(epochs, loaded.head.epoch), noise, publisher)
     return publisher
 
 
@@ -106,9 +118,3 @@ def state_interval(publisher: Publisher) -> int:
 
 def _through(epochs: list[Epoch], last: Epoch) -> list[Epoch]:
     return [*(epoch for epoch in epochs if epoch.number < last.number), last]
-
-
-def _successor(earlier: Publisher, versions: list[Epoch], noise: NoiseSource | None) -> Publisher:
-    publisher = new_publisher(versions, noise)
-    publisher.inherit(earlier)
-    return publisher

@@ -137,7 +137,6 @@ class Life:
         self._widest = 1
         self._versions = 0
         self._backup: _Backup | None = None
-        self._has_queued = False
         self.slot = 1
         self.system = make_system(RecordingNoise(seed, 1 if self._doubles else 2))
 
@@ -163,7 +162,6 @@ class Life:
             ]
         self._release()
         self._ask(moved)  # what comes with a version takes effect after its first slot
-        self._has_queued = bool(moved)  # a backup would put it in force after the restore: too late for a shared budget
 
     def _release(self) -> None:
         released = self.system.step(self._policy)
@@ -247,7 +245,7 @@ class Life:
     def _back_up_or_restore(self) -> None:
         backup = self._backup
         if backup is None:
-            if self.slot > 1 and self._is_backup_due() and not self._has_queued:
+            if self.slot > 1 and self._is_backup_due():
                 is_quiet = self._chance.random() < self._chances.quiet
                 stored, held = self.system.backup(), dict(self._held)
                 self._backup = _Backup(stored, self._terms, self._versions, self.slot, held, self._policy, is_quiet)

@@ -215,9 +215,7 @@ class MemorySystem:
         before = self._publisher
         first = 1 if before is None else before.slot
         self._versions += (Epoch(len(self._versions) + 1, first, terms),)
-        self._publisher = new_publisher(self._versions, self._noise)
-        if before is not None:
-            self._publisher.inherit(before)
+        self._publisher = new_publisher(self._versions, self._noise, before)
         self._view = self._roster = None
 
     def ask(self, changes: list[Change]) -> None:

@@ -292,6 +292,10 @@ class TestUnregistered:
         early = span(11, 16, {**none, new: 20}, (new, 20, 0))
         assert found_in(journal(versions, [], [begin, early, end])) == [(11, UNREGISTERED)]
         assert found_in(journal(versions, [], [begin, tail, span(16, 20, then[2], (new, 20, 0))])) == []
+        last = [span(11, 14, tail[2], (U, 20, 0)), span(15, 15, tail[2], (U, 20, 0))]
+        assert found_in(journal(versions, [], [begin, *last, then, end])) == []
+        last[1] = span(15, 15, {**none, new: 20}, (new, 20, 0))
+        assert found_in(journal(versions, [], [begin, *last, then, end])) == [(15, UNREGISTERED)]
 
 
 class TestRestores:
@@ -310,8 +314,10 @@ class TestRestores:
             spans.append(span(slot, slot, sizes, COUNTED if counted else None))
         return spans
 
-    def found(self, spans: list[Span], one: RestoreRow, rows: list[Row] | None = None) -> list[tuple[int, str]]:
-        return found_in(journal(OPEN, rows or [row("u", LOOSE, 1)], spans, [one], elsewhere=(5,)))
+    def found(
+        self, spans: list[Span], one: RestoreRow, rows: list[Row] | None = None, versions: list[Version] = OPEN
+    ) -> list[tuple[int, str]]:
+        return found_in(journal(versions, rows or [row("u", LOOSE, 1)], spans, [one], elsewhere=(5,)))
 
     def test_doubt(self) -> None:
         doubt = restore(10, *self.DOUBTED)
@@ -319,6 +325,11 @@ class TestRestores:
         assert self.found(self.spans(14), doubt) == [(15, SIZE)]
         assert self.found(self.spans(15, unregistered_through=14), doubt) == [(15, UNREGISTERED)]
         assert (10, RESTORE) in self.found(self.spans(15), restore(10, LOOSE, STRICT))
+
+    def test_doubt_lasts_through_the_first_slot_of_a_version(self) -> None:
+        doubt, versions = restore(10, *self.DOUBTED), [*OPEN, version(15, LOOSE, STRICT, limit=10)]
+        assert self.found(self.spans(15), doubt, versions=versions) == []
+        assert self.found(self.spans(14), doubt, versions=versions) == [(15, SIZE)]
 
     def test_no_doubt(self) -> None:
         assert self.found(self.spans(10, unregistered_through=10), restore(10)) == []
