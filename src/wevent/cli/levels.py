@@ -26,9 +26,10 @@ from wevent.streams.windows import span_text
 )
 @click.option("--json", "wants_json", is_flag=True, help="Print one object.")
 def command(journal: JournalPlace | None, config: Path | None, wants_json: bool) -> None:
-    """Show which levels a stream offers, what each protects in time, and how many people hold it; all of it is public.
+    """Show the levels of a stream and how many users chose each.
 
-    Of a journal: users who are registered now. Of a configuration: users in its requirements file.
+    Of a journal: users who are registered now. Of a configuration: users in its requirements file. The number of users per
+    level is not public: a release shows how many users are counted in each class.
     """
     if journal is not None and config is not None:
         raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")

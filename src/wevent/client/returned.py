@@ -30,14 +30,14 @@ class StreamFacts(msgspec.Struct, frozen=True):
 
 
 class LevelOffer(msgspec.Struct, frozen=True):
-    """A level that is offered, what it means, and how many hold it; `level` is None for numbers without a name."""
+    """A level that users may choose. Only operators see `users`."""
 
     level: str | None
     window: int
     epsilon: float
     span: str
     odds: float
-    users: int
+    users: int | None = None
     privacy: str | None = None
     window_word: str | None = None
     noise: float | None = None
@@ -48,6 +48,7 @@ class LevelTable(msgspec.Struct, frozen=True):
     """All levels, and their words."""
 
     rows: list[LevelOffer]
+    users: int = 0
     privacy: list[str] = []
     windows: list[str] = []
     slot_length_s: float | None = None

@@ -1,4 +1,4 @@
-"""Which levels a stream offers, what each means in time, and how many people hold it; all of it is public."""
+"""Levels that a stream offers, with the number of users who chose each. These numbers are for operators (spec 15.2)."""
 
 from __future__ import annotations
 

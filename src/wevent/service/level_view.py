@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec.structs import replace
+
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels
 from wevent.journal import Journal
@@ -13,19 +15,30 @@ from wevent.streams.clock import SECOND_US
 
 
 def show_levels(journal: Journal) -> LevelsReply:
-    """What a journal offers now, and how many hold it; who is queued is not counted in yet."""
+    """Return the levels of a journal and the number of users who chose each, without queued changes. For operators.
+
+    A user in transition is counted in another class than the chosen one. Only sizes as counted are public (spec 15.2).
+    """
     offer = offer_of_journal(journal, checked=False)
     table = journal.head().epoch.terms.level_table or Levels.default()
     mildest = min((_noise(row) for row in offer.rows if row.level is not None), default=1.0)
     words = {f"{privacy}/{window}": (privacy, window) for privacy in table.privacy for window in table.window}
     rows = [_shown(row, words.get(row.level or "", (None, None)), mildest) for row in offer.rows]
     privacy = sorted(table.privacy, key=lambda word: table.requirement(word, next(iter(table.window))).nano)
+    sizes = {row.requirement: row.size or 0 for row in offer.rows}
     return LevelsReply(
         rows=rows,
+        users=sum(sizes.values()),
         privacy=privacy,
         windows=sorted(table.window, key=lambda word: table.window[word]),
         slot_length_s=None if offer.slot_us is None else offer.slot_us / SECOND_US,
     )
+
+
+def hide_choices(levels: LevelsReply) -> LevelsReply:
+    """Return the levels that everybody may see: the offered ones, without the number of users who chose each."""
+    rows = [replace(row, users=None) for row in levels.rows if row.level is not None]
+    return replace(levels, rows=rows)
 
 
 def _shown(row: Offered, words: tuple[str | None, str | None], mildest: float) -> OfferedLevel:

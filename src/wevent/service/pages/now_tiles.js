@@ -42,14 +42,11 @@ export function tellNext({ about, clock, slot, now }) {
   return seconds;
 }
 
-/** Who counts, from the ledger and the levels. */
+/** Number of registered users. */
 export function tellPeople({ levels }) {
-  say(find("people"), whole(levels.rows.filter(isFirst).reduce((sum, row) => sum + row.users, 0)));
+  say(find("people"), whole(levels.users));
   say(find("people-note"), "registered, each with the privacy they chose");
 }
-
-// Two names may stand for one requirement, and then say the same number twice.
-const isFirst = (row, at, rows) => rows.findIndex((other) => other.window === row.window && other.epsilon === row.epsilon) === at;
 
 function short(seconds) {
   if (seconds < 100) return `${seconds} s`;

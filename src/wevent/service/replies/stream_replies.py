@@ -44,7 +44,7 @@ class AboutReply(Reply):
 
 
 class OfferedLevel(Reply):
-    """A level that people may choose, or a requirement that some hold in numbers.
+    """A level that users may choose. For operators also a requirement that users hold and no level names.
 
     Attributes:
         level: the words, such as High/Small; null for numbers.
@@ -54,7 +54,7 @@ class OfferedLevel(Reply):
         epsilon: what any such span costs at most.
         span: the window as a length of time.
         odds: e^epsilon: by how much all that is published may change the odds that somebody was there.
-        users: how many hold it, in whatever words.
+        users: number of users who chose it, under any name. Null in `/v1/levels`: only operators see it.
         noise: of one release if everybody had chosen it and each slot had an equal part; 1 for the level with the least.
     """
 
@@ -65,21 +65,23 @@ class OfferedLevel(Reply):
     epsilon: float
     span: str | None
     odds: float
-    users: int
+    users: int | None
     noise: float
 
 
 class LevelsReply(Reply):
-    """Which levels are offered.
+    """Levels that users may choose.
 
     Attributes:
-        rows: every one of them, the strictest first, then what is held in numbers only.
+        rows: levels, the strictest first.
+        users: number of registered users.
         privacy: the words of privacy, the strictest first.
         windows: the words of windows, the shortest first.
         slot_length_s: how long a slot is.
     """
 
     rows: list[OfferedLevel]
+    users: int
     privacy: list[str]
     windows: list[str]
     slot_length_s: float | None

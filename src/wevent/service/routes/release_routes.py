@@ -17,7 +17,7 @@ from wevent.outputs.excerpt import cell_labels
 from wevent.service.access import Caller, is_still_admitted, needs
 from wevent.service.bodies import CSV, JSON, NDJSON
 from wevent.service.describing import described, header, reference
-from wevent.service.level_view import show_levels
+from wevent.service.level_view import hide_choices, show_levels
 from wevent.service.negotiating import chosen_type
 from wevent.service.problems import RequestRefused
 from wevent.service.release_range import PARQUET, Range, ReleaseRange
@@ -62,8 +62,8 @@ async def about(context: Context) -> Response:
 
 @router.get("/v1/levels", **described(LevelsReply, 400, access="public"))
 async def levels(context: Context) -> Response:
-    """Which levels people may choose, what each means, and how many hold it."""
-    return json_answer(await levels_now(context))
+    """Return the levels that users may choose."""
+    return json_answer(hide_choices(await levels_now(context)))
 
 
 async def levels_now(context: ServiceContext) -> LevelsReply:
