@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant(
         "restore: rows that were dropped elsewhere are kept",
         "journal/tables/table_registry.py",
-        "        if work.drop_expired(slot):\n",
+        "        if work.drop_expired(slot, most):\n",
         "        if False:\n",
         MEMBERSHIPS,
     ),

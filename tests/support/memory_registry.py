@@ -138,8 +138,11 @@ class MemoryRegistry:
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
         with self._transaction():
             stored = self._stored()
+            room = len(list(self._rows())) if most is None else most
             for user, rows in list(stored.histories.items()):
-                self._keep({user}, drop_expired(rows, classes, slot))
+                dropped = [row for row in rows if row not in drop_expired(rows, classes, slot)][:room]
+                self._keep({user}, [row for row in rows if row not in dropped])
+                room -= len(dropped)
             limits = [limit for limit in (most, self.before) if limit is not None]
             number = min([len(stored.queue), *limits])
             boundary, changed = Boundary(classes, slot, stored.salt), False

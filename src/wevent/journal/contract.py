@@ -136,7 +136,7 @@ class Registry(Protocol):
         """The queued changes, in order."""
 
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
-        """Apply the first `most` queued changes at the boundary before `slot`, and drop rows that are no longer kept."""
+        """Apply the first `most` queued changes at the boundary before `slot`, and drop as many rows that are not kept."""
 
     def next_expiry(self, classes: ClassHistory) -> int | None:
         """Return the first slot in which some row is no longer kept, None without such rows."""

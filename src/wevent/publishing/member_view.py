@@ -59,7 +59,8 @@ class MemberView:
 
         Args:
             slot: the slot.
-            most: maximum number of changes. The others wait for the next boundary. None: no limit.
+            most: maximum number of changes, and of rows that are dropped. The others wait for the next boundary. None: no
+                limit.
         """
         standing, rosters = self._standing, self._rosters
         self._standing = self._rosters = None  # after a failure the next call reads the registry again
@@ -67,7 +68,8 @@ class MemberView:
         if changed or slot >= self._expiry:
             changed = self._registry.apply(slot, self._classes, most) > 0 or changed
             self._expiry = self._find_expiry(slot)
-            rosters = None if self._limit else rosters  # ids whose rows were dropped may be counted as unregistered
+            if self._limit and self._expiry > slot + 1:  # ids whose rows were dropped may be counted as unregistered
+                rosters = None
         if changed:
             _log.info("changes of the registry take effect in slot %d", slot)
         if changed or rosters is None:
@@ -78,9 +80,14 @@ class MemberView:
         return standing._replace(slots=min(self._until, self._expiry) - slot)
 
     def _find_expiry(self, slot: int) -> int:
-        """Return the slot in which rows are dropped next: soon after they may be, but not in every slot."""
+        """Return the slot in which rows are dropped next: soon after they may be, and not in every slot.
+
+        The next slot, if this boundary left some to be dropped.
+        """
         first = self._registry.next_expiry(self._classes)
-        return _FAR if first is None else max(first, slot + 1 + self._classes.max_window // 8)
+        if first is None:
+            return _FAR
+        return slot + 1 if first <= slot else max(first, slot + 1 + self._classes.max_window // 8)
 
     def _read(self, slot: int) -> Rosters:
         known = KnownIds(self._registry.former_ids(), self._registry.salt) if self._limit else KnownIds()

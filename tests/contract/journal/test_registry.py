@@ -145,6 +145,17 @@ def test_rows_are_kept_while_their_requirement_is_in_force(registry: Registry, a
     assert not registry.remembers("bob")
 
 
+def test_a_boundary_drops_a_limited_number_of_rows(registry: Registry) -> None:
+    users = [f"user-{number}" for number in range(5)]
+    ask(registry, 1, *(Change("set", user, THREE) for user in users))
+    ask(registry, 6, *(Change("remove", user) for user in users))
+    for slot, left in ((8, 3), (9, 1), (10, 0)):
+        registry.apply(slot, RULE, 2)
+        assert len(registry.former_ids()) == left
+        assert registry.next_expiry(RULE) == (5 + 3 if left else None)
+        registry.check()
+
+
 def test_where_unregistered_users_are_counted_rows_are_kept_for_the_widest_window(registry: Registry) -> None:
     ask(registry, 1, Change("set", "ann", THREE), rule=COUNTING)
     ask(registry, 6, Change("remove", "ann"), rule=COUNTING)

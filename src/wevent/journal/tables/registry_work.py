@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -40,17 +39,23 @@ class Work:
         self.fingerprint = Fingerprint(salt, stored)
         self.changed = False
 
-    def drop_expired(self, slot: int) -> bool:
-        """Drop the rows that are no longer kept in a slot (`ClassHistory.kept_through`); return whether there were any."""
-        least = self._classes.min_kept_slots
+    def drop_expired(self, slot: int, limit: int | None) -> bool:
+        """Drop rows that are no longer kept in a slot (`ClassHistory.kept_through`); return whether there were any.
+
+        Args:
+            slot: the slot.
+            limit: maximum number of rows. The others are dropped later; they affect no count.
+        """
         where = 'WHERE last IS NOT NULL AND last <= ? AND last + "window" <= ?'
-        bound = slot - least, slot
-        ended, any_dropped = member_rows(self._database, where, bound), False
-        while part := list(itertools.islice(ended, _PORTION)):
-            self.fingerprint.drop(part)
-            any_dropped = True
-        self._database.execute(f"DELETE FROM members {where}", bound)
-        return any_dropped
+        bound, dropped = (slot - self._classes.min_kept_slots, slot), 0
+        while limit is None or dropped < limit:
+            size = _PORTION if limit is None else min(_PORTION, limit - dropped)
+            part = list(member_rows(self._database, f"{where} LIMIT ?", (*bound, size)))
+            self._delete(part)
+            dropped += len(part)
+            if len(part) < size:
+                break
+        return dropped > 0
 
     def is_first(self, slot: int) -> bool:
         """Whether the registry has no rows, and users who join at a slot were not counted before."""
@@ -131,14 +136,17 @@ class Work:
             before = self._stored.get(user, [])
             gone += [row for row in before if row not in rows]
             come += [row for row in rows if row not in before]
-        self._database.executemany(
-            'DELETE FROM members WHERE "user" = ? AND first = ? AND "window" = ? AND nano = ?',
-            ((row.user, row.first, row.window, row.nano) for row in gone),
-        )
+        self._delete(gone)
         self._database.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?, ?)", come)
-        self.fingerprint.drop(gone)
         self.fingerprint.add(come)
         self._held, self._stored = {}, {}
+
+    def _delete(self, rows: list[Membership]) -> None:
+        self._database.executemany(
+            'DELETE FROM members WHERE "user" = ? AND first = ? AND "window" = ? AND nano = ?',
+            ((row.user, row.first, row.window, row.nano) for row in rows),
+        )
+        self.fingerprint.drop(rows)
 
     def _hold(self, users: Iterable[str], where: str, values: tuple[Any, ...]) -> None:
         """Have the rows of these users at hand, all that fit a condition."""

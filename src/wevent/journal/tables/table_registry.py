@@ -102,9 +102,9 @@ class TableRegistry:
 
     def next_expiry(self, classes: ClassHistory) -> int | None:
         """See `Registry.next_expiry`."""
-        query = 'SELECT min(last), min(last + "window") FROM members WHERE last IS NOT NULL'
-        last, ends = only_row(self._database, query)
-        return None if last is None else max(int(last) + classes.min_kept_slots, int(ends))
+        query = 'SELECT min(last + CASE WHEN "window" > ? THEN "window" ELSE ? END) FROM members WHERE last IS NOT NULL'
+        (ends,) = only_row(self._database, query, (classes.min_kept_slots,) * 2)
+        return None if ends is None else int(ends)
 
     def holds(self, user: str) -> bool:
         """Whether a user is registered, queued changes counted in."""
@@ -298,7 +298,7 @@ class TableRegistry:
         """`apply`, inside a transaction; how many changes, and the revision that is in force then."""
         self.check_in_force(slot - 1)
         work = self._work(classes)
-        if work.drop_expired(slot):
+        if work.drop_expired(slot, most):
             self._facts["complete_from"] = slot  # for verification: no row that is in force from here on was dropped
         number = self.pending()
         filled = number > 0 and (most is None or number <= most) and work.fill(slot)
