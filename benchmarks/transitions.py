@@ -6,10 +6,13 @@ last slot under A. Ratios are of the same streams and seeds.
 
 from __future__ import annotations
 
+import functools
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,9 +21,12 @@ import numpy as np
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.order import StrictnessOrder
 from wevent.counting.spelling import Spelled
+from wevent.journal import SqliteJournal, Terms
+from wevent.journal.terms import Epoch
 from wevent.people.classes import ClassHistory, Key, Restore, find_counting_class
-from wevent.people.membership import KeyColumn
+from wevent.people.membership import Enrolment, KeyColumn
 from wevent.people.rosters import NO_TAILS, MemberColumns, Rosters, TailColumns
+from wevent.publishing.member_view import MemberView
 
 LEVELS: list[Key] = sorted((window, nano * 10**8) for window in (40, 80, 120) for nano in (1, 5, 9))
 REQUIREMENTS = [Requirement.from_nano(*key) for key in LEVELS]
@@ -296,6 +302,24 @@ def boundary() -> None:
     restored = Rosters(MemberColumns(ids, keys), NO_TAILS, classes=make_classes(Restore(99, 0, tuple(LEVELS))))
     _timed("first slot after a restore", lambda: restored.at(100))
     _timed("last doubt ends", lambda: restored.at(219))
+    with tempfile.TemporaryDirectory() as folder, SqliteJournal(Path(folder) / "run.journal", write=True) as journal:
+        _time_journal(journal, ids, keys)
+
+
+def _time_journal(journal: SqliteJournal, ids: Spelled, keys: KeyColumn) -> None:
+    """Print the time of boundaries of a journal after a version moved every user to the next level.
+
+    Rows that are no longer kept are dropped in portions, as for live slots of a minute.
+    """
+    terms = Terms(stream="s", origin_us=0, length_us=60_000_000, cells=CELLS, declared=LEVELS)
+    journal.begin(terms)
+    view = MemberView(journal.registry, [Epoch(1, 1, terms)])
+    moved = KeyColumn(LEVELS, (keys.codes + 1) % len(LEVELS))
+    for slot, chosen in ((1, keys), (100, moved)):
+        journal.registry.ask(Enrolment(ids, chosen))
+        _timed(f"journal: slot {slot}, every user changes", functools.partial(view.at, slot))
+    for slot in (139, 140, 179, 219, 220, 221):
+        _timed(f"journal: slot {slot}, tails end or rows are dropped", functools.partial(view.at, slot, 1 << 13))
 
 
 def _timed(name: str, work: Callable[[], Any]) -> Any:
