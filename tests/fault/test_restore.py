@@ -31,6 +31,8 @@ from tests.support.commands import (
     wait_for,
     write_stream,
 )
+from wevent.errors import StorageFailed
+from wevent.journal import SqliteJournal
 from wevent.journal.tables.side_mark import read_mark
 
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")
@@ -358,6 +360,60 @@ def test_a_second_restore_of_the_same_backup_stays_silent(tmp_path: Path) -> Non
         done = call(tmp_path, *restore, f"{through}", "--widest-window", "30")
         assert json.loads(done.out)["silent_through"] == silent, done
         publish(tmp_path, through + 2)
+
+
+def test_an_interrupted_restore_stays_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The witness is older than the lost slots, and the commit fails after the witness was written."""
+    write_stream(tmp_path, 59)
+    publish(tmp_path, 10)
+    call(tmp_path, "backup", "run.journal", "backup.journal")
+    publish(tmp_path, 15)
+    witness = (tmp_path / "run.journal.lock").read_bytes()
+    publish(tmp_path, 20, "--new-epoch", "--declare", "30,0.5")
+    (tmp_path / "run.journal").unlink()
+    (tmp_path / "run.journal.lock").write_bytes(witness)
+    take_over = SqliteJournal._take_over
+
+    def fail(*told: Any) -> None:
+        take_over(*told)
+        raise StorageFailed("to write", "no space", "Make room.", path="run.journal")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteJournal, "_take_over", fail)
+        assert restore(tmp_path, "--widest-window", "30").code != 0
+    assert restored(tmp_path, "--widest-window", "30")["silent_through"] == 50
+
+
+def test_a_version_that_came_to_no_slot_is_no_other_version(tmp_path: Path) -> None:
+    write_stream(tmp_path, 30)
+    publish(tmp_path, 10)
+    call(tmp_path, "backup", "run.journal", "backup.journal")
+    publish(tmp_path, 20)
+    assert publish(tmp_path, 20, "--new-epoch", "--declare", "30,0.5").code == 0
+    (tmp_path / "run.journal").unlink()
+    assert restored(tmp_path)["in_doubt_through"] is None
+    publish(tmp_path, 21, "--new-epoch", "--declare", "30,0.5")
+    (tmp_path / "run.journal").unlink()
+    refused = restore(tmp_path, "--same-settings", through=21)
+    assert refused.code == 2
+    assert "--widest-window" in refused.err
+    assert "--same-settings" not in refused.err
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        ("--same-settings", "--widest-window", "30"),
+        ("--widest-window", f"{2**63 - 1}"),
+        ("--released-through", "1760000000", "--same-settings"),
+    ],
+)
+def test_statements_that_cannot_be_true_are_refused(folder: Path, stated: tuple[str, ...]) -> None:
+    (folder / "run.journal").unlink()
+    (folder / "run.journal.lock").unlink()
+    done = restore(folder, *stated)
+    assert done.code == 2, done
+    assert not (folder / "run.journal").exists()
 
 
 def test_a_second_restore_of_the_same_backup_still_lacks_the_changes(tmp_path: Path) -> None:

@@ -34,7 +34,11 @@ def test_no_span_costs_more_than_it_may() -> None:
     did: Counter[str] = Counter()
     worst = NO_SPAN
     with ProcessPoolExecutor() if LIVES > 200 else nullcontext() as pool:
-        spans = map(_live, (*range(LIVES), *KEPT)) if pool is None else pool.map(_live, (*range(LIVES), *KEPT), chunksize=10)
+        spans = (
+            map(_live, (*range(LIVES), *KEPT))
+            if pool is None
+            else pool.map(_live, (*range(LIVES), *KEPT), chunksize=10)
+        )
         for seed, (span, events) in enumerate(spans):
             assert span.ratio <= 1, f"life {seed}: {span}"
             worst = max(worst, span)

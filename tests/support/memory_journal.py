@@ -255,7 +255,7 @@ class MemoryJournal:
                 stored.committed,
                 stored.links[stored.committed].hex(),
                 stored.registry.revision,
-                hash_versions(self.epochs(), stored.registry.restores),
+                hash_versions(stored.epochs, stored.registry.restores),
             )
 
     def marked(self) -> Marked:

@@ -17,6 +17,12 @@ from wevent.publishing.restoring import Restored, restore
 from wevent.publishing.staleness import Stated
 
 
+_AS_BEFORE = (
+    "publish as before. The witness does not show requests that were queued after the backup: import the registry again "
+    "(wevent users JOURNAL import FILE) if there may be any"
+)
+
+
 @click.command("restore", epilog="Example: wevent restore backups/monday.journal run.journal --released-through 4711")
 @click.argument("backup", type=click.Path(path_type=Path))
 @click.argument("journal", type=JOURNAL)
@@ -44,7 +50,7 @@ def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any
 def _answer(backup: Path, journal: JournalPlace, done: Restored) -> RestoreAnswer:
     facts = {**done._asdict(), "put_aside": [str(path) for path in done.put_aside]}
     return RestoreAnswer(
-        journal=str(journal), backup=str(backup), next=LOST if done.changes_lost else "publish as before", **facts
+        journal=str(journal), backup=str(backup), next=LOST if done.changes_lost else _AS_BEFORE, **facts
     )
 
 

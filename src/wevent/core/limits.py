@@ -14,6 +14,7 @@ MAX_USERS = 2**40  # registered users of a population, all classes together
 MAX_CELLS = 2**21  # cells of a stream; a distance sums at most MAX_USERS·k ≤ 2^61 records over them
 MAX_SCALE = 2.0**52  # noise scale, in units of what the noise is added to
 MAX_SLOT = 2**53  # slots are counted on in JSON, where larger whole numbers are not exact
+MAX_WINDOW = 10_000_000  # slots of a window: the ledger keeps a charge for each
 MAX_CYCLE = 1_000_000  # slots of a cycle: more than a week of seconds
 MAX_CHANGES = 20_000  # of the kind of day in a calendar: a century of weekends and holidays
 MAX_LABEL_BYTES = 256  # of a user id or a cell label, in events, requirements and the registry

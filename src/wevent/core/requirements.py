@@ -11,10 +11,8 @@ from typing import Any
 
 from wevent.core.arrays import IntArray, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO, parse_nano
-from wevent.core.limits import MAX_USERS
+from wevent.core.limits import MAX_USERS, MAX_WINDOW
 from wevent.errors import InvalidPopulation, InvalidRequirement
-
-_MAX_WINDOW = 10_000_000  # the ledger keeps a charge per slot of the window
 
 
 @total_ordering
@@ -105,9 +103,9 @@ def _whole_window(window: object) -> int:
         whole = operator.index(window)  # type: ignore[arg-type]
     except TypeError:
         whole = 0
-    if isinstance(window, bool) or not 1 <= whole <= _MAX_WINDOW:
+    if isinstance(window, bool) or not 1 <= whole <= MAX_WINDOW:
         raise InvalidRequirement(
-            f"a window that is a whole number of slots, from 1 to {_MAX_WINDOW}",
+            f"a window that is a whole number of slots, from 1 to {MAX_WINDOW}",
             f"{window!r}",
             "Give the number of consecutive slots the promise covers.",
             window=window,

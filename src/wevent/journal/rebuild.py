@@ -19,9 +19,7 @@ from wevent.people.classes import ClassHistory, to_requirements
 from wevent.publisher.publisher import Publisher
 
 
-def new_publisher(
-    versions: Sequence[Epoch], noise: NoiseSource | None, earlier: Publisher | None = None
-) -> Publisher:
+def new_publisher(versions: Sequence[Epoch], noise: NoiseSource | None, earlier: Publisher | None = None) -> Publisher:
     """Return a publisher under the last of these versions, before its first slot and without members.
 
     A shared budget covers the classes that are live when the version starts, retained ones included (spec 15.3). Classes of

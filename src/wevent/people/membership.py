@@ -19,6 +19,7 @@ from wevent.people.classes import Key
 ERASED = "erased:"
 """Prefix of the digests of erased ids. No user may register such an id."""
 
+_NOT_IN_IDS = "\0\n\r"
 _AT_ONCE = 1 << 14
 Portion = tuple[list[str], list[int], Sequence[str | None]]
 
@@ -182,8 +183,8 @@ def check_id(user: str) -> None:
     """Refuse an id that nobody can be registered under.
 
     Raises:
-        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, or one with a NUL: no
-            event has such an id.
+        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, one with a NUL, which no
+            event has, or one with a line break, which no requirements file can hold.
     """
     try:
         user.encode()
@@ -191,8 +192,8 @@ def check_id(user: str) -> None:
         raise InvalidMembership(
             "an id in UTF-8", "other bytes", "Write it in UTF-8, as events and requirements have it."
         ) from None
-    if "\0" in user:
-        raise InvalidMembership("an id without NULs", "one with a NUL in it", "Choose another id.")
+    if any(sign in user for sign in _NOT_IN_IDS):
+        raise InvalidMembership("an id without NULs and line breaks", "one with such a character", "Choose another id.")
     if not user or user.startswith(ERASED):
         raise InvalidMembership(
             f"an id that is not empty and does not begin with {ERASED!r}",
@@ -203,8 +204,8 @@ def check_id(user: str) -> None:
 
 def check_ids(users: list[str]) -> None:
     """`check_id` for many."""
-    together = "\n".join(users)
-    if "" in users or "\0" in together or ERASED in together or not together.isascii():
+    together = "".join(users)
+    if "" in users or any(sign in together for sign in (*_NOT_IN_IDS, ERASED)) or not together.isascii():
         for user in users:
             check_id(user)
 

@@ -29,14 +29,12 @@ from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.due import DueMoments
-from wevent.publishing.member_view import MemberView, SlotRoster
+from wevent.publishing.member_view import MemberView, SlotRoster, limit_changes
 from wevent.publishing.stopping import Stop
-from wevent.streams.clock import SECOND_US
 from wevent.streams.source import SlotCounts, Source
 
 _log = logging.getLogger("wevent.publishing.loop")
 _BATCH_S = 0.25  # a transaction gathers slots for at most this long
-_AT_A_BOUNDARY = 1 << 13  # changes of the registry that a boundary of live slots puts in force, per minute of a slot
 _HOLD_S = 0.2  # how long to wait at most before looking at the clock again
 _AGAIN_S = 0.5  # between attempts while a fault lasts
 _BEHIND = 256  # slots that a live source may commit at once when they closed long ago
@@ -221,16 +219,15 @@ class Publication:
         return max(0, batch if last is None else min(batch, last - slot + 1))
 
     def _portion(self) -> int | None:
-        """How many changes of the registry a slot boundary may put in force: live releases must not wait long for them.
+        """Return how many changes of the registry the next slot boundary may apply, None for all.
 
-        A function of the slot length alone. Of slots longer than a minute each minute counts, so that nobody waits for
-        days until they have left. What comes with an epoch takes effect together: it is queued with the epoch's first slot
-        (first terms: before it), so the boundary after that slot puts everything in force.
+        What comes with an epoch takes effect together: it is queued with the epoch's first slot (first terms: before it), so
+        the boundary after that slot applies everything.
         """
         together = self._epoch.first if self._epoch.number == 1 else self._epoch.first + 1
         if self.publisher.slot <= together or self._source.closed_through() is None:
             return None
-        return _AT_A_BOUNDARY * max(1, self._epoch.terms.length_us // (60 * SECOND_US))
+        return limit_changes(self._epoch.terms)
 
     def _read(self, stop: Stop) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""

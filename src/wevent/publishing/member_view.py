@@ -7,13 +7,23 @@ from typing import NamedTuple
 
 from wevent.counting.roster import Roster
 from wevent.journal.contract import Registry
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, Terms
 from wevent.people.classes import ClassHistory
 from wevent.people.membership import KnownIds
 from wevent.people.rosters import Rosters
+from wevent.streams.clock import SECOND_US
 
 _log = logging.getLogger("wevent.publishing.member_view")
 _FAR = 1 << 62
+_CHANGES_PER_MINUTE = 1 << 13
+
+
+def limit_changes(terms: Terms) -> int:
+    """Return how many changes of the registry a boundary of live slots applies: a release must not wait long for them.
+
+    The number is a function of the slot length alone. Each minute of a longer slot counts.
+    """
+    return _CHANGES_PER_MINUTE * max(1, terms.length_us // (60 * SECOND_US))
 
 
 class SlotRoster(NamedTuple):

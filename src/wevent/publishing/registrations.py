@@ -20,6 +20,7 @@ from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Change, check_countable, check_declared, check_id
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
+from wevent.publishing.member_view import limit_changes
 from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.streams.windows import WindowReader
@@ -172,13 +173,14 @@ def import_file(
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
-def boundary_ahead(head: Head, due_through: int) -> int:
-    """The first slot that a running publisher can put a change in force at which is asked for now.
+def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
+    """Return the first slot in which a running publisher applies a change that was queued last.
 
     The slot after the last committed one is open, and its roster made; the one behind it is not begun. A publisher that
-    catches up makes one roster for all slots that are due.
+    catches up makes one roster for all slots that are due. A boundary applies a limited number of changes.
     """
-    return max(head.committed, due_through) + 2
+    boundaries = max(0, journal.registry.pending() - 1) // limit_changes(head.epoch.terms)
+    return max(head.committed, due_through) + 2 + boundaries
 
 
 def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
@@ -277,7 +279,7 @@ def _left_to_publisher(
     """
     view, consequences = before
     head = journal.head()
-    slot = boundary_ahead(head, due_through())
+    slot = boundary_ahead(journal, head, due_through())
     person = after_wishes(view, [wish], slot, journal.registry.salt)
     earlier = person.earlier_until(slot)
     return InForce(slot, wish.user, earlier, consequences, (), person, head.epoch.terms)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
-from wevent.errors import InvalidPopulation, StaleJournal
+from wevent.errors import InvalidOption, InvalidPopulation, StaleJournal
 from wevent.journal.contents import Batch
 from wevent.journal.contract import Journal
 from wevent.journal.place import is_address
@@ -26,6 +27,7 @@ from wevent.people.classes import ClassHistory, Restore, to_requirements
 from wevent.publisher.publisher import Publisher
 
 _log = logging.getLogger("wevent.publishing.staleness")
+_MAX_LOST = 1_000_000  # slots that one settlement charges: each is stored
 
 
 class Stated(NamedTuple):
@@ -128,6 +130,7 @@ def plan_settling(journal: Journal, released_through: int, stated: Stated) -> Se
         StaleJournal: if too little is stated.
     """
     head = journal.load().head
+    _check_numbers(stated, head.committed)
     known = known_released(journal, head.committed, stated=True)
     if released_through < known <= head.committed and not head.copied:
         raise StaleJournal(
@@ -140,6 +143,36 @@ def plan_settling(journal: Journal, released_through: int, stated: Stated) -> Se
     if released_through < known:
         raise _stale(journal, f"--released-through {known} or later", f"{released_through}", head.committed, known)
     return _find_doubts(journal, _charge_elsewhere(journal, released_through), stated)
+
+
+def _check_numbers(stated: Stated, committed: int) -> None:
+    """Refuse statements that contradict each other or cannot be true.
+
+    Raises:
+        InvalidOption: naming the option.
+    """
+    window, through = stated.widest_window, stated.released_through or 0
+    if window is not None and stated.same_settings:
+        raise InvalidOption(
+            "--same-settings or --widest-window",
+            "both",
+            "If settings changed after the backup, state only the widest window ever declared.",
+            option="same_settings",
+        )
+    if window is not None and window > MAX_WINDOW:
+        raise InvalidOption(
+            f"a widest window of at most {MAX_WINDOW} slots",
+            f"{window}",
+            "State the widest window ever declared, in slots.",
+            option="widest_window",
+        )
+    if through - committed > _MAX_LOST:
+        raise InvalidOption(
+            f"at most {_MAX_LOST} slots after the journal's last one ({committed})",
+            f"--released-through {through}",
+            "State the number of the last slot that was released, not a time.",
+            option="released_through",
+        )
 
 
 def refuse_stale(journal: Journal, committed: int, known: int, *, copied: bool) -> None:
@@ -164,8 +197,8 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     Raises:
         StaleJournal: if the witness does not show the versions, and the operator states nothing about them.
     """
-    marked, versions = journal.marked(), journal.epochs()
-    through = batch.records[-1].slot if batch.records else journal.head().committed
+    marked, versions, committed = journal.marked(), journal.epochs(), journal.head().committed
+    through = batch.records[-1].slot if batch.records else committed
     is_ours = marked.journal == journal.identity
     is_witnessed = is_ours and marked.committed == through and marked.revision.number >= 0  # not only announced
     known = hash_versions(versions, journal.registry.restores())
@@ -178,13 +211,22 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     silent_through = 0
     has_others = is_ours and marked.versions not in ("", known)
     if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
+        if stated.widest_window is None and has_others:
+            raise StaleJournal(
+                "settings as in the backup",
+                "others in the side file",
+                "They changed after the backup, so nobody is counted for the widest window ever declared: state it "
+                "(--widest-window SLOTS), epochs after the backup included.",
+                committed=committed,
+                released=through,
+            )
         if stated.widest_window is None:
             raise StaleJournal(
                 f"a side file of this journal that reaches slot {through}, or a statement about its settings",
                 "neither",
                 "If settings did not change after the backup, say --same-settings. Otherwise nobody is counted for the "
                 "widest window ever declared: state it (--widest-window SLOTS), epochs after the backup included.",
-                committed=journal.head().committed,
+                committed=committed,
                 released=through,
             )
         silent_through = through + max(classes.max_window, stated.widest_window)

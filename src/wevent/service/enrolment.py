@@ -105,7 +105,7 @@ def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> Requ
     view, slot = view_person(journal, user), head.next_slot
     queued = bool(view.queued)
     if queued:
-        slot = registrations.boundary_ahead(head, due_through())
+        slot = registrations.boundary_ahead(journal, head, due_through())
         view = after_wishes(view, (), slot, journal.registry.salt)
     held = view.current
     if held is None:

@@ -63,9 +63,9 @@ def audit_service(
         WeventError: as of the client.
     """
     begun = time.perf_counter()
-    facts, offers = client.about(), client.levels().rows
-    _refuse_in_use(facts, offers, test_instance)
-    offer = min(offers, key=lambda one: (one.window, -one.epsilon))
+    facts, levels = client.about(), client.levels()
+    _refuse_in_use(facts, levels.users, test_instance)
+    offer = min(levels.rows, key=lambda one: (one.window, -one.epsilon))
     spans = int(seconds / facts.slot_length_s / offer.window) - 2
     if spans < 2:
         raise InvalidOption(
@@ -92,13 +92,12 @@ def audit_service(
     ]
 
 
-def _refuse_in_use(facts: StreamFacts, offers: list[LevelOffer], test_instance: bool) -> None:
-    people = sum(offer.users for offer in offers)
-    if test_instance or (not people and facts.committed < _FRESH):
+def _refuse_in_use(facts: StreamFacts, users: int, test_instance: bool) -> None:
+    if test_instance or (not users and facts.committed < _FRESH):
         return
     raise InvalidOption(
         "a test instance that was just begun: nobody registered, few slots released",
-        f"a stream with {people} registered people and {facts.committed} slots",
+        f"a stream with {users} registered people and {facts.committed} slots",
         "The audit registers invented people and sends events: never point it at a stream that serves people. "
         "If this is a test, say so (--test-instance).",
         option="url",

@@ -92,8 +92,12 @@ class EpochTable:
 
     def all(self) -> list[Epoch]:
         """Every epoch, the first one first, the one that waits included."""
+        return self.all_stored() + ([] if self._planned is None else [self._planned[0]])
+
+    def all_stored(self) -> list[Epoch]:
+        """Return every stored epoch, the first one first."""
         numbers = self._database.execute("SELECT number FROM epochs ORDER BY number")
-        return [self.stored(row[0]) for row in numbers] + ([] if self._planned is None else [self._planned[0]])
+        return [self.stored(row[0]) for row in numbers]
 
     def stored(self, number: int) -> Epoch:
         """The epoch of a number."""

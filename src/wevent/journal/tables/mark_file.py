@@ -60,7 +60,13 @@ class MarkFile:
         self._write()
 
     def mark_revision(self, number: int, chain: str) -> None:
-        """Store a new state of the registry, before it is committed."""
+        """Store a new state of the registry, before it is committed.
+
+        A witness that shows no state yet is left as it is: a restore that was announced and not settled must not look like
+        slots that were committed here.
+        """
+        if self._mark.revision < 0:
+            return
         self._mark = replace(self._mark, revision=number, chain=chain)
         self._write()
 

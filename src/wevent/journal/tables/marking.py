@@ -58,12 +58,12 @@ class Marking:
         side = self._outside.side
         if side is None:
             return
+        committed, link = end()
         if not self._lasting:
             self._lasting = {
                 "journal": self._facts.text("id"),
-                "versions": hash_versions(self._epochs.all(), self._registry.restores()),
+                "versions": hash_versions(self._epochs.all_stored(), self._registry.restores()),
             }
-        committed, link = end()
         revision = self._registry.counted_under()
         side.mark(committed=committed, link=link.hex(), revision=revision.number, chain=revision.chain, **self._lasting)
         if forced:

@@ -55,7 +55,8 @@ def read_mark(path: Path) -> Mark:
             text = file.read(MARK_SIZE)
         if text and not text.strip(b" \0"):  # made and never written, or wiped out by a power failure
             return Mark(readable=False)
-        return msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
+        mark = msgspec.json.decode(text.strip(b" \0") or b"{}", type=Mark)
+        return mark if mark.committed >= 0 else Mark(readable=False)
     except FileNotFoundError:
         return Mark()
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -82,8 +82,9 @@ class TableJournal(ABC):
             self._stored = batch
         self._keys.committed()  # 5. events of slots that have closed can be read by nobody any more
         self._stored = None
-        if batch.records:
-            self._epochs.committed()  # 6. and an epoch that waited for its first slot waits no longer
+        if batch.records and self._epochs.waits:  # 6. an epoch that waited for its first slot waits no longer
+            self._epochs.committed()
+            self._marking.forget()
 
     @abstractmethod
     def _write_down(self, batch: Batch, at: Hook) -> None:
