@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
-from wevent.journal.sqlite.storage import clear_errors, damaged, readable, transaction
+from wevent.journal.sqlite.storage import clear_errors, damaged, readable, snapshot, transaction
 from wevent.journal.tables.database import FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT
 
@@ -75,13 +75,8 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[], Result]) -> Result:
         """See `Database.read`."""
-        if self.connection.in_transaction:
+        with snapshot(self.connection):
             return work()
-        self.connection.execute("BEGIN")
-        try:
-            return work()
-        finally:
-            self.connection.execute("ROLLBACK")
 
     def clear_errors(self) -> AbstractContextManager[None]:
         """See `Database.clear_errors`."""

@@ -28,11 +28,12 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
         raise InvalidJournal(
             f"a journal at {path}", "no such file", "Check the path; `wevent publish` makes one.", path=str(path)
         )
-    _check_whole(path)
+    _check_readable(path)
     with readable(path):
         if create and not path.exists():  # ids of users are in it: nobody else may read it
             _make_private(path)
         connection = _open_for_writing(path) if create else open_for_reading(path)
+        _check_whole(connection, path)
         found, application, tables = _identity(connection)
         if create and not tables and application == 0:
             return _prepared(connection), True
@@ -188,30 +189,36 @@ def _identity(connection: apsw.Connection) -> tuple[int, int, int]:
     return int(found), int(application), tables
 
 
-def _check_whole(path: Path) -> None:
-    """Refuse a file that is shorter than its header says, when no write-ahead log can complete it."""
-    log = Path(os.path.realpath(path) + "-wal")
-    try:
-        size = path.stat().st_size
-        if size == 0 or (log.exists() and log.stat().st_size):
-            return
-        with path.open("rb") as file:
-            header = file.read(100)
-    except FileNotFoundError:
-        return
-    except OSError as error:
+def _check_readable(path: Path) -> None:
+    """Refuse a file without read permission, which SQLite cannot tell from a missing one."""
+    if path.exists() and not os.access(path, os.R_OK):
         raise StorageFailed(
-            "a readable journal",
-            f"{os.strerror(error.errno or 0)} ({path})",
-            "Check its permissions.",
-            path=str(path),
-            passing=may_pass(error),
-        ) from None
-    if not header.startswith(b"SQLite format 3\0"):
-        raise _foreign(path)
-    page = int.from_bytes(header[16:18], "big")
-    if size < int.from_bytes(header[28:32], "big") * (65536 if page == 1 else page):
-        raise damaged(path)
+            "a readable journal", f"one without read permission ({path})", "Check its permissions.", path=str(path)
+        )
+
+
+def _check_whole(connection: apsw.Connection, path: Path) -> None:
+    """Refuse a file that is shorter than its header says, when no write-ahead log can complete it.
+
+    One read transaction covers header, size and log: while the log is empty in it, no writer changes the file. SQLite alone
+    would read a page that was cut as one that ends with zeros.
+    """
+    log = Path(os.path.realpath(path) + "-wal")
+    with snapshot(connection):
+        pages, page = (only_number(connection, f"PRAGMA {name}") for name in ("page_count", "page_size"))
+        size = _size(path)  # not by opening it: closing that again would drop SQLite's locks
+        if size and not pages:  # SQLite takes one byte for an empty file
+            raise _foreign(path)
+        if size < pages * page and not _size(log):
+            raise damaged(path)
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, 0 for a missing one."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _foreign(path: Path) -> InvalidJournal:
@@ -237,3 +244,17 @@ def transaction(database: apsw.Connection) -> Iterator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def snapshot(database: apsw.Connection) -> Iterator[None]:
+    """Read within one transaction, or within the open one, if one is open."""
+    if database.in_transaction:
+        yield
+        return
+    database.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if database.in_transaction:  # an input/output error ends it
+            database.execute("ROLLBACK")
