@@ -221,7 +221,7 @@ MUTANTS = [
     Mutant(
         "transitions: dropped classes are not retained",
         "people/classes.py",
-        "        kept |= {key for key, through in self._dropped_at(slot) if slot <= through}\n",
+        "        kept |= {key for key, first, through in self._dropped if first <= slot <= through}\n",
         "",
         RULES,
     ),
@@ -465,7 +465,7 @@ MUTANTS = [
     Mutant(
         "restoring: the announced slot shows the registry",
         "publishing/restoring.py",
-        'link=link, revision=-1, chain="", versions="")',
+        'link=link, revision=-1, chain="", versions=versions)',
         "link=link)",
         RESTORE,
     ),

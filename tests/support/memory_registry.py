@@ -78,7 +78,7 @@ class MemoryRegistry:
         return MemberColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows))
 
     def tails(self, slot: int) -> TailColumns:
-        rows = [row for row in self._rows() if row.in_force_through is not None and row.in_force_through >= slot]
+        rows = [row for row in self._rows() if row.last is not None and row.last + row.window > slot]
         lasts = np.array([row.last for row in rows], dtype=np.int64)
         return TailColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows), lasts)
 
@@ -99,7 +99,7 @@ class MemoryRegistry:
 
     def turnover(self, slot: int) -> int:
         joined = {row.user for row in self._rows() if row.first == slot}
-        left = {row.user for row in self._rows() if row.last == slot - 1 and not row.is_note}
+        left = {row.user for row in self._rows() if row.last == slot - 1 and row.first}
         return len(joined ^ left)
 
     def sizes(self) -> dict[Key, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from wevent.core.requirements import Requirement
@@ -35,15 +36,12 @@ def find_counting_class(in_force: Iterable[Key], live: Iterable[Key]) -> Key:
     The loosest class has the largest ε/w, compared in integers; then the larger ε, then the smaller window. The live classes
     include their corner, which always qualifies.
     """
-    window, nano = find_corner(in_force)
-    return max((key for key in live if key[0] >= window and key[1] <= nano), key=_by_looseness)
+    corner = find_corner(in_force)
+    return max((key for key in live if is_at_least_as_strict(key, corner)), key=cmp_to_key(_compare_looseness))
 
 
 def _compare_looseness(one: Key, other: Key) -> int:
     return one[1] * other[0] - other[1] * one[0] or one[1] - other[1] or other[0] - one[0]
-
-
-_by_looseness = cmp_to_key(_compare_looseness)
 
 
 class ClassSettings(Protocol):
@@ -137,7 +135,12 @@ class ClassHistory:
             for version in versions
         )
         self.restores = tuple(restores)
-        self._dropped = self._find_dropped()
+        # Users are moved at the boundary after the first slot f of a version. So a class that it drops may be held through f.
+        self._dropped = [
+            (key, after.first, after.first + key[0] - 1)
+            for before, after in pairwise(self.versions)
+            for key in before.classes - after.classes
+        ]  # each with the first and the last slot in which it is retained
 
     @property
     def max_window(self) -> int:
@@ -147,7 +150,7 @@ class ClassHistory:
     def live(self, slot: int) -> frozenset[Key]:
         """Return the classes that a slot offers to and charges, with or without members (spec 15.1, rule 1)."""
         kept = self.version_at(slot).classes | self.doubted(slot)
-        kept |= {key for key, through in self._dropped_at(slot) if slot <= through}
+        kept |= {key for key, first, through in self._dropped if first <= slot <= through}
         return kept | {find_corner(kept)}
 
     def doubted(self, slot: int) -> frozenset[Key]:
@@ -168,7 +171,7 @@ class ClassHistory:
         live = self.live(slot)
         if unregistered is None or self.is_silent(slot) or slot < self._doubted_until(live):
             return None
-        earlier = [key for key, last in self.unregistered_before(slot) if slot < last + key[0]]
+        earlier = [key for key, _ in self.unregistered_before(slot)]
         return find_counting_class([unregistered, *earlier], live)
 
     def unregistered_before(self, slot: int) -> list[tuple[Key, int]]:
@@ -198,7 +201,7 @@ class ClassHistory:
 
     def next_change(self, slot: int) -> int | None:
         """Return the next slot whose classes may differ for reasons other than a change of users, None if there is none."""
-        changes = [through + 1 for _, through in self._dropped]
+        changes = [through + 1 for _, _, through in self._dropped]
         unregistered = self.version_at(slot).unregistered
         changes += [end + key[0] for key, end in self.unregistered_before(slot) if key != unregistered]
         for restore in self.restores:
@@ -210,18 +213,6 @@ class ClassHistory:
     def version_at(self, slot: int) -> VersionClasses:
         """Return the version that is active in a slot."""
         return next((version for version in reversed(self.versions) if version.first <= slot), self.versions[0])
-
-    def _find_dropped(self) -> list[tuple[Key, int]]:
-        """Return the classes that a later version dropped, each with the last slot in which it is retained.
-
-        Users are moved at the boundary after the first slot f of a version. So a dropped requirement may be held through f.
-        """
-        pairs = zip(self.versions, self.versions[1:], strict=False)
-        return [(key, after.first + key[0] - 1) for before, after in pairs for key in before.classes - after.classes]
-
-    def _dropped_at(self, slot: int) -> list[tuple[Key, int]]:
-        """Return the dropped classes as of a slot: a class is retained from the version on that dropped it."""
-        return [(key, through) for key, through in self._dropped if through - key[0] + 1 <= slot]
 
     def _doubted_until(self, live: Iterable[Key]) -> int:
         """Return the first slot in which unregistered users are no longer in doubt."""

@@ -211,16 +211,16 @@ def check_ids(users: list[str]) -> None:
 
 
 def check_countable(user: str) -> None:
-    """Refuse an id that no event can have: whoever is registered under it would never count.
+    """Refuse an id that passes `check_id` and that no event can have: a user with this id would never be counted.
 
     Raises:
-        InvalidMembership: for an id of too many bytes, or with a NUL.
+        InvalidMembership: for an id of too many bytes.
     """
     size = len(user.encode())
-    if size > MAX_LABEL_BYTES or "\0" in user:
+    if size > MAX_LABEL_BYTES:
         raise InvalidMembership(
             f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
-            f"one of {size} bytes" if size > MAX_LABEL_BYTES else "one with a NUL",
+            f"one of {size} bytes",
             "No event can have such an id: use a shorter one.",
         )
 

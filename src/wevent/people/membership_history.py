@@ -19,7 +19,7 @@ class Membership(NamedTuple):
         user: the id, or the digest of an erased one.
         window, nano: the requirement.
         level: the level it was chosen by, None for numbers.
-        first: first slot. 0 for a note: the id was unknown and may have been counted as an unregistered user.
+        first: first slot. 0: the id was unknown through `last` and may have been counted as an unregistered user.
         last: last slot, None while it is held.
     """
 
@@ -34,16 +34,6 @@ class Membership(NamedTuple):
     def key(self) -> Key:
         """The requirement."""
         return self.window, self.nano
-
-    @property
-    def is_note(self) -> bool:
-        """Whether the user was unregistered, and perhaps counted, through `last`."""
-        return self.first == 0
-
-    @property
-    def in_force_through(self) -> int | None:
-        """Last slot in which the requirement is in force, None while it is held."""
-        return None if self.last is None else self.last + self.window - 1
 
 
 History = Sequence[Membership]

@@ -48,8 +48,8 @@ class PersonView:
         return None if row.last is None else self.classes.kept_through(row.window, row.last)
 
     def earlier_until(self, slot: int) -> int | None:
-        """Return the first slot in which no earlier choice is in force any more, None if none is in a slot."""
-        ends = [row.last + row.window for row in self.past if row.last is not None and not row.is_note]
+        """Return the first slot in which no earlier choice of the user is in force any more, None if none is in a slot."""
+        ends = [row.last + row.window for row in self.past if row.last is not None and row.first]
         return max((end for end in ends if end > slot), default=None)
 
 
