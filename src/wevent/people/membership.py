@@ -75,7 +75,7 @@ class KeyColumn(Sequence[Key]):
     @classmethod
     def of_columns(cls, windows: IntArray, nanos: IntArray) -> KeyColumn:
         """From windows and nano-epsilons."""
-        sizes, size_codes = np.unique(windows, return_inverse=True)
+        sizes, size_codes = find_used(windows)
         both, codes = np.unique(nanos * len(sizes) + size_codes, return_inverse=True)  # at most 50 · 10⁹ nano-epsilons
         places, found = both % max(len(sizes), 1), both // max(len(sizes), 1)
         return cls(list(zip(sizes[places].tolist(), found.tolist(), strict=True)), codes)

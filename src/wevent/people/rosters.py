@@ -111,35 +111,14 @@ class Rosters:
         distinct = [find_corner([key, *doubted]) for key in self._keys.distinct]
         if not len(in_force):
             return KeyColumn(distinct, self._keys.codes)
-        keys, tails = _to_array(distinct), _to_array(self._tail_keys.distinct)
-        grid = _Grid(np.concatenate((keys, tails)))
-        lines, columns = (places[self._keys.codes] for places in grid.find(keys))
-        rows, codes = self._tail_rows[in_force], self._tail_keys.codes[in_force]
-        for places, tail_places in zip((lines, columns), grid.find(tails), strict=True):
-            np.maximum.at(places, rows, tail_places[codes])
-        return grid.to_column(lines, columns)
-
-
-class _Grid:
-    """Windows, ascending, and epsilons, descending: a requirement at least as strict as another is never before it.
-
-    Args:
-        keys: requirements whose windows and epsilons occur, one per row.
-    """
-
-    def __init__(self, keys: IntArray) -> None:
-        self._windows, self._nanos = np.unique(keys[:, 0]), -np.unique(-keys[:, 1])
-
-    def find(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the places of windows and epsilons."""
-        return self._windows.searchsorted(keys[:, 0]), (-self._nanos).searchsorted(-keys[:, 1])
-
-    def to_column(self, lines: IntArray, columns: IntArray) -> KeyColumn:
-        """Return the requirements at these places."""
-        places, width = lines * len(self._nanos) + columns, len(self._nanos)
-        used, codes = find_used(places)
-        keys = zip(self._windows[used // width].tolist(), self._nanos[used % width].tolist(), strict=True)
-        return KeyColumn(list(keys), codes)
+        users, places = find_used(self._tail_rows[in_force])  # members in transition
+        windows, nanos = _to_array(distinct)[self._keys.codes[users]].T.copy()
+        tails = _to_array(self._tail_keys.distinct)[self._tail_keys.codes[in_force]]
+        np.maximum.at(windows, places, tails[:, 0])
+        np.minimum.at(nanos, places, tails[:, 1])
+        moved, codes = KeyColumn.of_columns(windows, nanos), self._keys.codes.astype(np.int64)
+        codes[users] = moved.codes + len(distinct)
+        return KeyColumn(distinct + moved.distinct, codes)
 
 
 def _to_array(keys: list[Key]) -> IntArray:
