@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from wevent.core.order import StrictnessOrder
 from wevent.counting.spelling import Spelled
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.terms import Epoch
-from wevent.people.classes import ClassHistory, Key, Restore, find_counting_class
+from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_counting_class
 from wevent.people.membership import Enrolment, KeyColumn
 from wevent.people.rosters import NO_TAILS, MemberColumns, Rosters, TailColumns
 from wevent.publishing.member_view import MemberView
@@ -36,8 +35,7 @@ SEEDS = range(8)
 
 def make_classes(*restores: Restore) -> ClassHistory:
     """Return the classes of a journal with the default levels."""
-    terms = SimpleNamespace(declared=LEVELS, unknown_users=0, neighbours="add_remove")
-    return ClassHistory([SimpleNamespace(first=1, terms=terms)], restores)
+    return ClassHistory([VersionClasses(1, frozenset(LEVELS), None)], restores)
 
 
 def shares(slot: int) -> Any:

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from wevent.cli import main
+from wevent.journal.terms import class_history
 
 RunCommand = Callable[..., tuple[int, str, str]]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -315,7 +316,6 @@ class TestRestoredBackup:
         from wevent.journal import SqliteJournal
         from wevent.journal.tables.mark_file import MarkFile
         from wevent.journal.tables.side_mark import read_mark
-        from wevent.people.classes import ClassHistory
         from wevent.people.membership import Change
 
         stream.publish(10, *stream.require())
@@ -331,7 +331,7 @@ class TestRestoredBackup:
         with SqliteJournal("run.journal", write=True) as journal:
             before = journal.registry.revision().number
             journal.registry.ask([Change("remove", "m1")])
-            journal.registry.apply(11, ClassHistory(journal.epochs()))
+            journal.registry.apply(11, class_history(journal.epochs()))
             assert (before + 1, before) in seen
         stream.restore(side_file=True)
         assert "--accept-lost-changes" in stream.publish(12, "--released-through", "10", code=2)

@@ -19,7 +19,7 @@ from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
 from wevent.journal.postgres import forbearance
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.staleness import Stated, settle_stale
 
@@ -70,7 +70,7 @@ def ask(journal: PostgresJournal) -> None:
 
 
 def put_in_force(journal: PostgresJournal) -> None:
-    journal.registry.apply(4, ClassHistory(journal.epochs()))
+    journal.registry.apply(4, class_history(journal.epochs()))
 
 
 def keep_pending(journal: PostgresJournal) -> None:

@@ -20,7 +20,7 @@ from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal,
 from wevent.journal.postgres.connection import connect
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.server_errors import LONGEST_ID
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 
 
@@ -187,7 +187,7 @@ def test_no_wish_is_lost_between_those_who_ask_and_the_writer(tmp_path: Path) ->
         applied, slot = 0, 0
         while any(thread.is_alive() for thread in asking) or journal.registry.pending():
             slot += 1
-            applied += journal.registry.apply(slot, ClassHistory(journal.epochs()))
+            applied += journal.registry.apply(slot, class_history(journal.epochs()))
         assert applied == 3 * each
         assert len(journal.registry.members()) == 3 * each
         assert len(journal.registry.joined_by_request()) == 3 * each

@@ -22,8 +22,7 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import lock_path, read_mark
-from wevent.journal.terms import Epoch
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import Epoch, class_history
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.staleness import Stated, settle_stale
@@ -76,7 +75,7 @@ class TestLive:
 
     def test_compacting_an_open_slot_changes_nothing(self) -> None:
         """Unregistered users in undeclared cells take no place of those in declared ones, however many events there are."""
-        classes = ClassHistory([Epoch(1, 1, make_terms(unknown_users=3))])
+        classes = class_history([Epoch(1, 1, make_terms(unknown_users=3))])
         registered = MemberColumns(Spelled.of(["f"]), KeyColumn.of([CLASSES[0]]))
         people = Rosters(registered, classes=classes, limit=3).at(1)
         users = [*(f"a{number}" for number in range(3)), *(f"b{number}" for number in range(3)), "f"]

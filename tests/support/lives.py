@@ -24,7 +24,6 @@ from wevent.journal import SqliteJournal, Terms
 from wevent.journal.record import Record
 from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
-from wevent.people.classes import find_unregistered_class
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.loop import Publication, Running
@@ -58,7 +57,7 @@ class LifeSource(QuietSource):
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         assert self.journal is not None
         held = {member.user: member.key for member in self.journal.registry.members()}
-        unregistered = find_unregistered_class(self.journal.head().epoch.terms)
+        unregistered = self.journal.head().epoch.classes.unregistered
         counted = self._where(roster, set(held))
         if unregistered is not None:  # what is promised to a user who is counted so is twice the budget of the class
             window, nano = unregistered

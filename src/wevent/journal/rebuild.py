@@ -13,9 +13,9 @@ from wevent.core.requirements import Population
 from wevent.core.settings import option_values
 from wevent.journal.contents import Loaded
 from wevent.journal.record import Record
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, class_history
 from wevent.noise import SecureNoise
-from wevent.people.classes import ClassHistory, to_requirements
+from wevent.people.classes import to_requirements
 from wevent.publisher.publisher import Publisher
 
 
@@ -32,7 +32,7 @@ def new_publisher(versions: Sequence[Epoch], noise: NoiseSource | None, earlier:
         earlier: publisher of the version before, whose slot and charges are inherited.
     """
     version = versions[-1]
-    live = set(to_requirements(ClassHistory(versions).live(version.first)))
+    live = set(to_requirements(class_history(versions).live(version.first)))
     publisher = Publisher(
         Population(dict.fromkeys(live.union(() if earlier is None else earlier.population.classes), 0)),
         version.terms.cells,

@@ -10,7 +10,6 @@ from wevent.core.budget import NANO
 from wevent.core.settings import option_values
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, time_text
-from wevent.people.classes import find_unregistered_class
 
 _RELATIONS = {
     "add_remove": "in some slots of one span of `window` slots a user is in a cell in one stream and absent in the "
@@ -49,7 +48,7 @@ def versions() -> dict[str, str]:
 
 def _epoch(epoch: Epoch) -> dict[str, Any]:
     terms = epoch.terms
-    unknown = find_unregistered_class(terms)
+    unknown = epoch.classes.unregistered
     return {
         "number": epoch.number,
         "first_slot": epoch.first,

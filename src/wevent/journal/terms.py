@@ -14,7 +14,7 @@ import msgspec
 from wevent.core.requirements import Levels, Requirement
 from wevent.core.settings import Options, option_kinds, option_text
 from wevent.errors import InvalidJournal, SettingsDiffer
-from wevent.people.classes import Restore
+from wevent.people.classes import ClassHistory, Restore, VersionClasses, find_unregistered_class
 
 SEEDED = "seeded noise"
 """What the privacy statement says of a journal that drew noise which can be repeated."""
@@ -139,6 +139,19 @@ class Epoch(msgspec.Struct, frozen=True, dict=True):
     def digest(self) -> bytes:
         """What the hash chain knows of it."""
         return hashlib.sha256(self.text or encode_terms(self.terms)).digest()
+
+    @cached_property
+    def classes(self) -> VersionClasses:
+        """Classes of users."""
+        declared, terms = frozenset(self.terms.declared), self.terms
+        return VersionClasses(
+            self.first, declared, find_unregistered_class(declared, terms.unknown_users, terms.neighbours)
+        )
+
+
+def class_history(epochs: Iterable[Epoch], restores: Iterable[Restore] = ()) -> ClassHistory:
+    """Return the classes of a journal over time."""
+    return ClassHistory((epoch.classes for epoch in epochs), restores)
 
 
 def hash_versions(epochs: Iterable[Epoch], restores: Iterable[Restore] = ()) -> str:

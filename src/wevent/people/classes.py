@@ -7,11 +7,11 @@ one. So every requirement in force bounds the user's loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from wevent.core.requirements import Requirement
 
@@ -44,45 +44,17 @@ def _compare_looseness(one: Key, other: Key) -> int:
     return one[1] * other[0] - other[1] * one[0] or one[1] - other[1] or other[0] - one[0]
 
 
-class ClassSettings(Protocol):
-    """Settings of a configuration version that decide about classes."""
-
-    @property
-    def declared(self) -> Sequence[Key]:
-        """Requirements that users may choose."""
-
-    @property
-    def unknown_users(self) -> int:
-        """Maximum number of unregistered users that a slot counts."""
-
-    @property
-    def neighbours(self) -> str:
-        """Neighbouring relation."""
-
-
-class Versioned(Protocol):
-    """Settings that are active from a slot on."""
-
-    @property
-    def first(self) -> int:
-        """First slot."""
-
-    @property
-    def terms(self) -> ClassSettings:
-        """Settings."""
-
-
-def find_unregistered_class(settings: ClassSettings) -> Key | None:
+def find_unregistered_class(declared: Iterable[Key], unknown_users: int, neighbours: str) -> Key | None:
     """Return the class U of unregistered users: the corner of the declared classes. None if they are not counted.
 
     Of more than `unknown_users` unregistered users in a slot some are rejected, so one more arrival may displace another
     user's record: two records change, not one. `replace` pays for two already (Δ = 2k). Under `add_remove` their class has
     half the smallest epsilon, so that the loss of two stays within the strictest requirement.
     """
-    if not settings.unknown_users:
+    if not unknown_users:
         return None
-    window, nano = find_corner(settings.declared)
-    return window, nano if settings.neighbours == "replace" else nano // 2
+    window, nano = find_corner(declared)
+    return window, nano if neighbours == "replace" else nano // 2
 
 
 class Restore(NamedTuple):
@@ -127,13 +99,8 @@ class ClassHistory:
         restores: every restore.
     """
 
-    def __init__(self, versions: Iterable[Versioned], restores: Iterable[Restore] = ()) -> None:
-        self.versions = tuple(
-            VersionClasses(
-                version.first, frozenset(map(_as_key, version.terms.declared)), find_unregistered_class(version.terms)
-            )
-            for version in versions
-        )
+    def __init__(self, versions: Iterable[VersionClasses], restores: Iterable[Restore] = ()) -> None:
+        self.versions = tuple(versions)
         self.restores = tuple(restores)
         # Users are moved at the boundary after the first slot f of a version. So a class that it drops may be held through f.
         self._dropped = [
@@ -218,10 +185,6 @@ class ClassHistory:
         """Return the first slot in which unregistered users are no longer in doubt."""
         window = max(window for window, _ in live)
         return max((restore.slot + window for restore in self.restores if restore.doubted), default=0)
-
-
-def _as_key(declared: Sequence[int]) -> Key:
-    return declared[0], declared[1]
 
 
 def to_requirements(keys: Iterable[Key]) -> tuple[Requirement, ...]:

@@ -12,8 +12,8 @@ from wevent.core.budget import NANO
 from wevent.core.ledger import count_typical
 from wevent.core.settings import Options
 from wevent.journal.contract import Journal
-from wevent.journal.terms import Epoch
-from wevent.people.classes import ClassHistory, Key
+from wevent.journal.terms import Epoch, class_history
+from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment
 from wevent.people.preview import preview_changes
 from wevent.publisher.catalogue import find_mechanism
@@ -86,7 +86,7 @@ def foresee(
     for change in (*registry.queued(), *changes):
         asked.setdefault(change.user, []).append(change)
     requests = zip(registry.histories(asked), asked.values(), strict=True)
-    found = preview_changes(ClassHistory(known, registry.restores()), slot, registry.salt, registry.sizes(), requests)
+    found = preview_changes(class_history(known, registry.restores()), slot, registry.salt, registry.sizes(), requests)
     until_time = None if found.until is None else known[-1].terms.slot_span(found.until)[0]
     return Consequences(found.registered, found.in_transition, found.until, until_time, found.returning, found.alone)
 

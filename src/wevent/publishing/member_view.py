@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from wevent.counting.roster import Roster
 from wevent.journal.contract import Registry
-from wevent.journal.terms import Epoch, Terms
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import Epoch, Terms, class_history
 from wevent.people.membership import KnownIds
 from wevent.people.rosters import Rosters
 from wevent.streams.clock import SECOND_US
@@ -56,7 +55,7 @@ class MemberView:
     def __init__(self, registry: Registry, epochs: list[Epoch]) -> None:
         registry.check()
         self._registry = registry
-        self._classes = ClassHistory(epochs, registry.restores())
+        self._classes = class_history(epochs, registry.restores())
         self._limit = epochs[-1].terms.unknown_users
         self._known = 0  # ids that are never counted as unregistered
         self._rosters: Rosters | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from wevent.journal.contract import Journal
+from wevent.journal.terms import class_history
 from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change, erased_id
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
@@ -65,7 +66,7 @@ def view_person(journal: Journal, user: str, *, whole: bool = False) -> PersonVi
     memberships = tuple(next(iter(registry.histories([user]))))
     queued = tuple(change for change in registry.queued() if change.user == user)
     by_request = whole and erased_id(user, registry.salt) in registry.joined_by_request()
-    return PersonView(memberships, queued, by_request, ClassHistory(journal.epochs(), registry.restores()))
+    return PersonView(memberships, queued, by_request, class_history(journal.epochs(), registry.restores()))
 
 
 def after_wishes(view: PersonView, wishes: Iterable[Change], slot: int, salt: bytes) -> PersonView:

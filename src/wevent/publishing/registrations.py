@@ -16,7 +16,8 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
 from wevent.journal import Journal, JournalPlace, Registry, Terms, open_journal
 from wevent.journal.contents import Head
-from wevent.people.classes import ClassHistory, Key
+from wevent.journal.terms import class_history
+from wevent.people.classes import Key
 from wevent.people.membership import Change, check_countable, check_declared, check_id
 from wevent.publishing.foreseeing import Consequences, foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
@@ -193,7 +194,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
         _refuse_stale(journal)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
-        journal.registry.apply(slot, ClassHistory(journal.epochs(), journal.registry.restores()))
+        journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
         journal.mark()
         return InForce(slot, user, None if user is None else view_person(journal, user).earlier_until(slot))
     return InForce(None, user)

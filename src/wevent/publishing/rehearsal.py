@@ -15,8 +15,7 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal
 from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.rebuild import new_publisher
-from wevent.journal.terms import Epoch
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import Epoch, class_history
 from wevent.people.membership import KeyColumn, KnownIds
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.agreeing import asked_terms, pinned_clock
@@ -154,7 +153,7 @@ def _rosters(journal: Journal | None, wanted: WantedRegistry | None, versions: S
         assert wanted is not None, "asked_terms refuses a new journal without requirements"
         keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
         users = wanted.users if isinstance(wanted.users, Spelled) else Spelled.of([str(user) for user in wanted.users])
-        return Rosters(MemberColumns(users, keys), classes=ClassHistory(versions), limit=terms.unknown_users)
+        return Rosters(MemberColumns(users, keys), classes=class_history(versions), limit=terms.unknown_users)
     registry = journal.registry
     asked = (
         {user: key for user, (key, _) in registered(journal).items()}
@@ -164,7 +163,7 @@ def _rosters(journal: Journal | None, wanted: WantedRegistry | None, versions: S
     return Rosters(
         MemberColumns(Spelled.of(list(asked)), KeyColumn.of(asked.values())),
         registry.tails(slot),
-        classes=ClassHistory(versions, registry.restores()),
+        classes=class_history(versions, registry.restores()),
         limit=terms.unknown_users,
         known=KnownIds(registry.former_ids(), registry.salt),
     )

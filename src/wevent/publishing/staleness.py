@@ -22,8 +22,8 @@ from wevent.journal.contract import Journal
 from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Group, Record
-from wevent.journal.terms import hash_versions
-from wevent.people.classes import ClassHistory, Restore, to_requirements
+from wevent.journal.terms import class_history, hash_versions
+from wevent.people.classes import Restore, to_requirements
 from wevent.publisher.publisher import Publisher
 
 _log = logging.getLogger("wevent.publishing.staleness")
@@ -207,7 +207,7 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
         return Settlement(batch)
     if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
         return Settlement(batch, changes_lost=True)
-    classes = ClassHistory(versions, journal.registry.restores())
+    classes = class_history(versions, journal.registry.restores())
     silent_through = 0
     has_others = is_ours and marked.versions not in ("", known)
     if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
@@ -304,7 +304,7 @@ def _charge_elsewhere(journal: Journal, through: int) -> Batch:
     if through < first:
         return Batch((), None, None, through)
     sizes = dict(publisher.population.items())
-    live = to_requirements(ClassHistory(journal.epochs(), journal.registry.restores()).live(through))
+    live = to_requirements(class_history(journal.epochs(), journal.registry.restores()).live(through))
     publisher.update(Population({**dict.fromkeys(_charged_rows(publisher, live), 0), **sizes}), turnover=0)
     group = Group.of(publisher.population, publisher.turnover)
     nothing = np.zeros(len(publisher.population), dtype=np.int64)

@@ -13,8 +13,8 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
 from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
+from wevent.journal.terms import class_history
 from wevent.outputs import open_output
-from wevent.people.classes import ClassHistory
 from wevent.people.membership import Change, erased_id
 from wevent.publishing.importing import WantedRegistry, import_changes, import_users
 from wevent.publishing.loop import Publication, Running
@@ -131,7 +131,7 @@ def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -
         wanted = WantedRegistry(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
         assert begin(journal, make_terms(), new_epoch=False, wanted=wanted).joining == 2
         assert journal.registry.holds("ann") or journal.registry.pending()
-        journal.registry.apply(1, ClassHistory(journal.epochs(), journal.registry.restores()))
+        journal.registry.apply(1, class_history(journal.epochs(), journal.registry.restores()))
         assert {member.user: (member.key, member.first) for member in journal.registry.members()} == {
             "ann": (CLASSES[0], 1),
             "bob": (CLASSES[1], 1),

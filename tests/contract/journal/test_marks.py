@@ -12,8 +12,8 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.errors import StaleJournal
 from wevent.journal import Journal
 from wevent.journal.contents import Batch, Marked
-from wevent.journal.terms import hash_versions
-from wevent.people.classes import ClassHistory, Restore
+from wevent.journal.terms import class_history, hash_versions
+from wevent.people.classes import Restore
 from wevent.people.membership import Change
 from wevent.publishing.importing import WantedRegistry, import_users
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
@@ -41,7 +41,7 @@ def test_a_mark_has_every_state_of_the_registry_and_the_versions(fresh: Journal,
     publish(fresh, tmp_path / "o.ndjson", 3)
     before = fresh.registry.revision()
     fresh.registry.ask([Change("set", "u0", EIGHT)])
-    fresh.registry.apply(4, ClassHistory(fresh.epochs()))  # without a slot, and nothing is marked after it
+    fresh.registry.apply(4, class_history(fresh.epochs()))  # without a slot, and nothing is marked after it
     after = fresh.registry.revision()
     assert after != before
     with kept.open(write=False) as reader:
@@ -100,7 +100,7 @@ def test_slots_released_elsewhere_are_charged_and_not_drawn(fresh: Journal, kept
         last = list(journal.releases())[-1]
         charged = dict(zip(last.group.population.classes, last.publication.tolist(), strict=True))
         assert min(charged.values()) > 0
-        assert {held.key for held in charged} == ClassHistory(journal.epochs()).live(9)
+        assert {held.key for held in charged} == class_history(journal.epochs()).live(9)
         publish(journal, tmp_path / "o.ndjson", 12)
         assert journal.head().committed == 12
     with kept.open() as journal:
@@ -221,7 +221,7 @@ def test_a_backup_of_the_last_slot_may_lack_changes_after_it(fresh: Journal, kep
     publish(fresh, tmp_path / "o.ndjson", 5)
     kept.back_up()
     fresh.registry.ask(LEFT)
-    fresh.registry.apply(6, ClassHistory(fresh.epochs()))
+    fresh.registry.apply(6, class_history(fresh.epochs()))
     fresh.close()
     kept.put_back()
     with kept.open() as journal:

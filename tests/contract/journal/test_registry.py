@@ -16,7 +16,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership, StorageFailed
 from wevent.journal import Batch, Registry
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_corner
 from wevent.people.membership import Change, Enrolment, KeyColumn, erased_id
 from wevent.people.membership_history import Membership, drop_expired, find_in_force
@@ -24,8 +24,8 @@ from wevent.publishing.foreseeing import foresee
 from wevent.publishing.member_view import MemberView
 
 FOUR, EIGHT, THREE = CLASSES
-RULE = ClassHistory([Epoch(1, 1, make_terms())])
-COUNTING = ClassHistory([Epoch(1, 1, make_terms(unknown_users=5))])
+RULE = class_history([Epoch(1, 1, make_terms())])
+COUNTING = class_history([Epoch(1, 1, make_terms(unknown_users=5))])
 """Unregistered users are counted."""
 UNREGISTERED = (8, 200_000_000)
 """Their class."""

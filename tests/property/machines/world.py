@@ -14,7 +14,6 @@ from wevent.counting.roster import Roster
 from wevent.journal import Journal
 from wevent.journal.record import Record
 from wevent.outputs.lines import ndjson_line
-from wevent.people.classes import find_unregistered_class
 from wevent.streams.source import SlotCounts
 
 CELLS = 2
@@ -66,7 +65,7 @@ class ChosenSource(QuietSource):
         """What each id holds, and where it would count."""
         assert self.journal is not None
         held = {one.user: one.key for one in self.journal.registry.members()}
-        own = find_unregistered_class(self.journal.head().epoch.terms)
+        own = self.journal.head().epoch.classes.unregistered
         found = {}
         for user in self.users:
             rows = np.flatnonzero(roster.count([user], [0], CELLS).matrix[:, 0]).tolist()

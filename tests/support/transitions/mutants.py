@@ -26,6 +26,7 @@ from tests.support.transitions.systems import MakeSystem, MemorySystem
 from wevent.core.order import StrictnessOrder
 from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
+from wevent.journal.terms import class_history
 from wevent.people.classes import ClassHistory, find_corner, find_counting_class
 from wevent.people.membership import KeyColumn, KnownIds, id_column
 from wevent.people.membership_history import Boundary
@@ -128,7 +129,7 @@ def _doubt_declared_only(find: Any) -> Any:
         plan = find(journal, batch, stated)
         if plan.restore is None:
             return plan
-        declared = ClassHistory(journal.epochs()).version_at(plan.restore.slot).declared
+        declared = class_history(journal.epochs()).version_at(plan.restore.slot).declared
         return plan._replace(restore=plan.restore._replace(doubted=tuple(sorted(declared))))
 
     return patched

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.auditing.memberships import JournalRows, RestoreRow, Row, Run, Version, check_memberships, find_unordered
-from wevent.people.classes import ClassHistory, Key, Restore, find_corner, find_counting_class
+from wevent.people.classes import (
+    ClassHistory,
+    Key,
+    Restore,
+    VersionClasses,
+    find_corner,
+    find_counting_class,
+    find_unregistered_class,
+)
 from wevent.people.membership import Change, erased_id
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current, find_in_force
 
@@ -377,21 +385,6 @@ CLASSES = [(2, 900), (3, 400), (5, 700), (6, 300)]
 USERS = ["a", "b", "c", "d"]
 
 
-class Settings(NamedTuple):
-    """Settings as `ClassHistory` reads them."""
-
-    declared: list[Key]
-    unknown_users: int
-    neighbours: str
-
-
-class Stored(NamedTuple):
-    """A configuration version as `ClassHistory` reads it."""
-
-    first: int
-    terms: Settings
-
-
 ACTIONS: tuple[Literal["set", "remove", "erase"] | None, ...] = (None, None, None, "set", "set", "remove", "erase")
 
 
@@ -405,14 +398,17 @@ def lives(draw: st.DrawFn) -> JournalRows:
     lost = draw(
         st.one_of(st.none(), st.tuples(st.integers(2, 8), st.integers(0, 5), st.sampled_from(["doubt", "silent"])))
     )
-    terms = [Stored(one.first, Settings(sorted(one.declared), one.limit, "add_remove")) for one in versions]
+    built = [
+        VersionClasses(one.first, one.declared, find_unregistered_class(one.declared, one.limit, "add_remove"))
+        for one in versions
+    ]
     rows: dict[str, list[Membership]] = {}
     spans: list[Span] = []
     elsewhere: set[int] = set()
     restores: list[Restore] = []
     complete_from = 1
     for slot in range(1, last + 1):
-        classes = ClassHistory([one for one in terms if one.first <= slot], restores)
+        classes = ClassHistory([one for one in built if one.first <= slot], restores)
         in_force = classes.version_at(slot)
         if lost is not None and lost[0] <= slot <= lost[0] + lost[1]:
             spans.append(span(slot, slot, dict.fromkeys(in_force.classes, 0)))

@@ -13,6 +13,7 @@ from wevent.people.classes import (
     ClassHistory,
     Key,
     Restore,
+    VersionClasses,
     find_corner,
     find_counting_class,
     find_unregistered_class,
@@ -31,15 +32,12 @@ class Chosen(NamedTuple):
     neighbours: str = "add_remove"
 
 
-class Since(NamedTuple):
-    """A version."""
-
-    first: int
-    terms: Chosen
-
-
 def history(*versions: tuple[int, Chosen], restores: tuple[Restore, ...] = ()) -> ClassHistory:
-    return ClassHistory([Since(*version) for version in versions], restores)
+    built = (
+        VersionClasses(first, frozenset(chosen.declared), find_unregistered_class(*chosen))
+        for first, chosen in versions
+    )
+    return ClassHistory(built, restores)
 
 
 def changes(classes: ClassHistory, last: int) -> list[int]:
@@ -97,10 +95,10 @@ def test_strictness_compares_both_numbers() -> None:
 
 
 def test_unregistered_users_have_the_corner_with_half_of_its_epsilon_or_all_of_it() -> None:
-    assert find_unregistered_class(Chosen((A, B, C))) is None
-    assert find_unregistered_class(Chosen((A, B, C), 5)) == (120, 25 * 10**7)
-    assert find_unregistered_class(Chosen((A, B, C), 5, "replace")) == (120, 5 * 10**8)
-    assert find_unregistered_class(Chosen(((10, 21),), 5)) == (10, 10)
+    assert find_unregistered_class(*Chosen((A, B, C))) is None
+    assert find_unregistered_class(*Chosen((A, B, C), 5)) == (120, 25 * 10**7)
+    assert find_unregistered_class(*Chosen((A, B, C), 5, "replace")) == (120, 5 * 10**8)
+    assert find_unregistered_class(*Chosen(((10, 21),), 5)) == (10, 10)
 
 
 class TestLiveClasses:

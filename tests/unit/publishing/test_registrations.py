@@ -13,7 +13,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_journal
 from wevent.errors import InvalidInput, InvalidMembership, NotRegistered, StaleJournal
 from wevent.journal import back_up, open_journal
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import class_history
 from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.importing import AskingFile, requirements_digest
@@ -205,7 +205,7 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
         with pytest.raises(NotRegistered):
             registrations.leave(path, "ann")
         assert registrations.leave(path, "u0", erased=True, dry_run=True).slot == 7  # erasing again is no mistake
-        assert journal.registry.apply(7, ClassHistory(journal.epochs())) == 5
+        assert journal.registry.apply(7, class_history(journal.epochs())) == 5
     now = held(path)
     assert now["u2"] == (CLASSES[0], 7, None)
     assert not {"ann", "u0"} & set(now)

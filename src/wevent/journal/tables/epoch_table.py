@@ -9,8 +9,7 @@ from wevent.journal.tables.database import Database, only_row
 from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import TableRegistry
-from wevent.journal.terms import Epoch, decode_terms, encode_terms
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import Epoch, class_history, decode_terms, encode_terms
 from wevent.people.membership import Change, Enrolment, check_ids
 
 
@@ -126,7 +125,7 @@ class EpochTable:
         self._facts.add_unsafe(coming.unsafe)
         changes = coming.changes
         if epoch.first == 1 and isinstance(changes, Enrolment):  # the registry is empty: no need to queue everybody
-            enrolled = self._registry.enrol(changes, 1, ClassHistory([epoch], self._registry.restores()))
+            enrolled = self._registry.enrol(changes, 1, class_history([epoch], self._registry.restores()))
             changes = () if enrolled else changes
         if len(changes):
             self._registry.ask(changes)

@@ -19,7 +19,7 @@ from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.sqlite.storage import transaction
 from wevent.journal.tables.table_registry import TableRegistry
-from wevent.journal.terms import Epoch
+from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.people.rosters import MemberColumns, TailColumns
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 A, B, C = (20, 500_000_000), (40, 100_000_000), (5, 1_000_000_000)
 TERMS = Terms(stream="s", origin_us=0, length_us=60_000_000, cells=2, declared=[A, B, C])
-RULE = ClassHistory([Epoch(1, 1, TERMS)])
+RULE = class_history([Epoch(1, 1, TERMS)])
 
 
 def rows(journal: SqliteJournal) -> list[Any]:
@@ -142,8 +142,8 @@ def test_a_few_changes_are_what_they_are_one_at_a_time(tmp_path: Path) -> None:
     assert any(row[0].startswith("erased:") for row in found[0])
 
 
-COUNTING = ClassHistory([Epoch(1, 1, TERMS), Epoch(2, 30, replace(TERMS, unknown_users=2))])
-RESTORED = ClassHistory([Epoch(1, 1, TERMS)], (Restore(20, 0, (A, B)),))
+COUNTING = class_history([Epoch(1, 1, TERMS), Epoch(2, 30, replace(TERMS, unknown_users=2))])
+RESTORED = class_history([Epoch(1, 1, TERMS)], (Restore(20, 0, (A, B)),))
 
 
 @pytest.mark.parametrize("rule", [RULE, COUNTING, RESTORED])

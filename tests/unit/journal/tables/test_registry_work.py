@@ -9,7 +9,7 @@ from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.journal import SqliteJournal
 from wevent.journal.tables.database import Database
 from wevent.journal.tables.registry_work import Work
-from wevent.people.classes import ClassHistory
+from wevent.journal.terms import class_history
 from wevent.people.membership import Change
 
 
@@ -33,7 +33,7 @@ def test_applying_many_changes_asks_as_often_as_applying_more(tmp_path: Path) ->
         with SqliteJournal(tmp_path / f"{users}.journal", write=True) as journal:
             journal.begin(make_terms())
             register(journal, users)
-            classes = ClassHistory(journal.epochs())
+            classes = class_history(journal.epochs())
             journal.registry.apply(1, classes)
             everybody = [member.user for member in journal.registry.members()]
             journal.registry.ask([Change("remove", user) for user in everybody])
