@@ -158,7 +158,7 @@ MUTANTS = [
     Mutant(
         "restore: a change is not witnessed before it is committed",
         "journal/tables/marking.py",
-        "        side.mark_revision(revision.number, revision.chain)\n",
+        "    side.mark_revision(revision.number, revision.chain)\n",
         "",
         MEMBERSHIPS,
     ),

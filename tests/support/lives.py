@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.accountant import Accountant, Key
-from tests.support.synthetic import QuietSource
+from tests.support.synthetic import QuietSource, want
 from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -25,7 +25,7 @@ from wevent.journal.record import Record
 from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
-from wevent.publishing.importing import WantedRegistry, import_users
+from wevent.publishing.importing import import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 from wevent.streams.source import SlotCounts
@@ -285,7 +285,7 @@ class Life:
         allowed = {user: key for user, key in self.wishes.items() if key in self.terms.declared}
         self.wishes = allowed
         with SqliteJournal(self.path, write=True) as journal:
-            wanted = WantedRegistry(list(allowed), list(allowed.values()), self.chance.bytes(16))
+            wanted = want(list(allowed), list(allowed.values()), self.chance.bytes(16))
             import_users(journal, wanted, allow_removals=True)
 
     DEEDS = {  # noqa: RUF012  what happens, and how often

@@ -13,7 +13,7 @@ import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import Member, Revision
+from wevent.journal.contents import Revision
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, KeyColumn, check_epoch, check_id, erased_id
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
@@ -70,8 +70,8 @@ class MemoryRegistry:
     def salt(self) -> bytes:
         return self._stored().salt
 
-    def members(self) -> list[Member]:
-        return [Member(row.user, row.key, row.level, row.first) for row in self._rows() if row.last is None]
+    def members(self) -> list[Membership]:
+        return [row for row in self._rows() if row.last is None]
 
     def rows(self) -> MemberColumns:
         rows = sorted((row for row in self._rows() if row.last is None), key=lambda row: row.user.encode())

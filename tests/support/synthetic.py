@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from wevent.core.requirements import Requirement
 from wevent.core.settings import GENERATION
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
+from wevent.counting.spelling import Spelled
 from wevent.journal import SqliteJournal, Terms
-from wevent.people.membership import Change
+from wevent.people.membership import Change, KeyColumn
+from wevent.publishing.importing import WantedRegistry
 from wevent.streams.source import SlotCounts
 from wevent.streams.uncounted import Uncounted
 
@@ -94,3 +96,10 @@ def register(journal: SqliteJournal, users: int) -> None:
 
 def requirement(key: tuple[int, int]) -> Requirement:
     return Requirement.from_nano(*key)
+
+
+def want(
+    users: Iterable[str], keys: Iterable[tuple[int, int]], digest: bytes, words: Sequence[str | None] | None = None
+) -> WantedRegistry:
+    """Return what a requirements file with these rows asks for."""
+    return WantedRegistry(Spelled.of(list(users)), KeyColumn.of(keys), digest, words)

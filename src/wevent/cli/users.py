@@ -25,7 +25,6 @@ from wevent.cli.plain_signs import without_controls
 from wevent.cli.standard_output import report
 from wevent.core.budget import NANO
 from wevent.journal import JournalPlace, open_journal
-from wevent.journal.contents import Member
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import read_config, requirements_columns
@@ -54,7 +53,11 @@ def list_users(path: JournalPlace, wants_json: bool) -> None:
         journal.registry.check()
         members = journal.registry.members()
         pending = journal.registry.pending()
-    answer = UsersAnswer(users=[_member(one) for one in members], pending_changes=pending)
+    rows = [
+        MemberAnswer(user=one.user, window=one.window, epsilon=one.nano / NANO, level=one.level, first=one.first)
+        for one in members
+    ]
+    answer = UsersAnswer(users=rows, pending_changes=pending)
     if wants_json:
         click.echo(as_json(answer))
         return
@@ -64,11 +67,6 @@ def list_users(path: JournalPlace, wants_json: bool) -> None:
         click.echo(f"{user}  window {row.window}  epsilon {row.epsilon:g}  from slot {row.first}{level}")
     if not is_quiet():
         click.echo(f"{len(answer.users)} users; {pending} changes take effect at the next slot boundary", err=True)
-
-
-def _member(one: Member) -> MemberAnswer:
-    window, nano = one.key
-    return MemberAnswer(user=one.user, window=window, epsilon=nano / NANO, level=one.level, first=one.first)
 
 
 def _change_options(function: click.decorators.FC) -> click.decorators.FC:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
-from wevent.people.classes import Key
 
 Hook = Callable[[str], None]
 """Called at each labelled step of the commit protocol; the kill tests hang in here."""
@@ -89,15 +88,6 @@ class Loaded(NamedTuple):
     since: list[Record]
     last: Record | None
     pending: bytes | None = b""
-
-
-class Member(NamedTuple):
-    """A registered user: the requirement held, the level it was chosen by, and the first slot of it."""
-
-    user: str
-    key: Key
-    level: str | None
-    first: int
 
 
 class Revision(NamedTuple):

@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Member, Revision, Writer, no_hook
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Revision, Writer, no_hook
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, Changes
-from wevent.people.membership_history import History
+from wevent.people.membership_history import History, Membership
 from wevent.people.rosters import MemberColumns, TailColumns
 
 
@@ -86,8 +86,8 @@ class Registry(Protocol):
     def salt(self) -> bytes:
         """The key of digests of ids; it stays in the journal and its copies."""
 
-    def members(self) -> list[Member]:
-        """Return every member."""
+    def members(self) -> list[Membership]:
+        """Return the current membership of every member."""
 
     def rows(self) -> MemberColumns:
         """Return every member as columns, for rosters of millions."""

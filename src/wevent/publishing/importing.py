@@ -59,8 +59,8 @@ class WantedRegistry(NamedTuple):
         notes: what was made of the file and is not obvious.
     """
 
-    users: Sequence[str] | npt.NDArray[np.int64] | Spelled
-    keys: Sequence[Key]
+    users: npt.NDArray[np.int64] | Spelled
+    keys: KeyColumn
     digest: bytes
     words: Sequence[str | None] | None = None
     notes: tuple[str, ...] = ()
@@ -271,21 +271,14 @@ def import_changes(
 
 def _sizes(everybody: Enrolment, terms: Terms) -> dict[Key, int]:
     """Return how many users of a file hold each requirement, declared ones included."""
-    keys = everybody.keys
-    held = np.bincount(keys.codes, minlength=len(keys.distinct)).tolist()
-    return {
-        **dict.fromkeys(terms.declared, 0),
-        **dict(zip(keys.distinct, held, strict=True)),
-    }
+    return {**dict.fromkeys(terms.declared, 0), **everybody.keys.sizes()}
 
 
 def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:
     """Everybody in a file; raises as `check_declared`."""
-    keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
-    for key in sorted(keys.distinct):
+    for key in sorted(wanted.keys.distinct):
         check_declared(key, terms.declared)
-    users = wanted.users if isinstance(wanted.users, (np.ndarray, Spelled)) else Spelled.of(wanted.users)
-    return Enrolment(users, keys, wanted.words)
+    return Enrolment(wanted.users, wanted.keys, wanted.words)
 
 
 def _joined_by_request(registry: Registry, changes: Iterable[Change]) -> int:

@@ -148,25 +148,19 @@ def _difference(journal: Journal, wanted: WantedRegistry | None, terms: Terms, i
 
 def _rosters(journal: Journal | None, wanted: WantedRegistry | None, versions: Sequence[Epoch], slot: int) -> Rosters:
     """Return the rosters if the file is imported, or if no user changes."""
-    terms = versions[-1].terms
-    if journal is None or journal.is_new:
-        assert wanted is not None, "asked_terms refuses a new journal without requirements"
-        keys = wanted.keys if isinstance(wanted.keys, KeyColumn) else KeyColumn.of(wanted.keys)
+    limit = versions[-1].terms.unknown_users
+    if wanted is not None:
         users = wanted.users if isinstance(wanted.users, Spelled) else Spelled.of([str(user) for user in wanted.users])
-        return Rosters(MemberColumns(users, keys), classes=class_history(versions), limit=terms.unknown_users)
+        members = MemberColumns(users, wanted.keys)
+    else:
+        assert journal is not None, "asked_terms refuses a new journal without requirements"
+        held = registered(journal)
+        members = MemberColumns(Spelled.of(list(held)), KeyColumn.of(key for key, _ in held.values()))
+    if journal is None or journal.is_new:
+        return Rosters(members, classes=class_history(versions), limit=limit)
     registry = journal.registry
-    asked = (
-        {user: key for user, (key, _) in registered(journal).items()}
-        if wanted is None
-        else dict(zip(map(str, wanted.users), wanted.keys, strict=True))
-    )
-    return Rosters(
-        MemberColumns(Spelled.of(list(asked)), KeyColumn.of(asked.values())),
-        registry.tails(slot),
-        classes=class_history(versions, registry.restores()),
-        limit=terms.unknown_users,
-        known=KnownIds(registry.former_ids(), registry.salt),
-    )
+    classes, known = class_history(versions, registry.restores()), KnownIds(registry.former_ids(), registry.salt)
+    return Rosters(members, registry.tails(slot), classes=classes, limit=limit, known=known)
 
 
 def _count(rosters: Rosters, source: FileSource, first: int, last: int) -> None:

@@ -210,5 +210,5 @@ def _settle(journal: Path, lock: WriterLock, stated: Stated, end: int, moved: li
         doubts = [restore for restore in restored.registry.restores() if restore.slot == through]
         in_doubt = max((through + key[0] - 1 for restore in doubts for key in restore.doubted), default=None)
         silent = max((restore.silent_through for restore in doubts), default=0) or None
-        members = len(restored.registry.members())
+        members = sum(restored.registry.sizes().values())
         return Restored(end, through, members, in_doubt, silent, restored.changes_lost, moved)

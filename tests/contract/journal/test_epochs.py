@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.journals import Kept
 from tests.support.publications import publish
-from tests.support.synthetic import CLASSES, SyntheticSource, make_terms
+from tests.support.synthetic import CLASSES, SyntheticSource, make_terms, want
 from wevent.errors import InvalidMembership
 from wevent.journal import Journal, Terms
 from wevent.journal.terms import class_history
 from wevent.outputs import open_output
 from wevent.people.membership import Change, erased_id
-from wevent.publishing.importing import WantedRegistry, import_changes, import_users
+from wevent.publishing.importing import import_changes, import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.opening import begin, pinned_terms
 
@@ -128,7 +128,7 @@ def test_terms_with_an_id_that_nobody_can_have_are_not_begun(kept: Kept) -> None
 
 def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -> None:
     with kept.open() as journal:
-        wanted = WantedRegistry(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
+        wanted = want(["ann", "bob"], [CLASSES[0], CLASSES[1]], b"digest")
         assert begin(journal, make_terms(), new_epoch=False, wanted=wanted).joining == 2
         assert journal.registry.holds("ann") or journal.registry.pending()
         journal.registry.apply(1, class_history(journal.epochs(), journal.registry.restores()))
@@ -141,7 +141,7 @@ def test_who_comes_with_the_first_terms_counts_from_the_first_slot(kept: Kept) -
 
 def test_a_file_is_imported_once(fresh: Journal, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 2)
-    wanted = WantedRegistry([f"u{user}" for user in range(89)], [CLASSES[user % 3] for user in range(89)], b"digest")
+    wanted = want([f"u{user}" for user in range(89)], [CLASSES[user % 3] for user in range(89)], b"digest")
     assert import_users(fresh, wanted).leaving == 1
     assert fresh.imported() == b"digest"
     assert import_users(fresh, wanted).total == 0
@@ -254,7 +254,7 @@ def test_a_wish_checked_against_the_terms_before_an_epoch_is_not_queued_after_it
 
 
 def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled: Journal, tmp_path: Path) -> None:
-    first = WantedRegistry(
+    first = want(
         ["ann", "bob", "kim", "zoe"],
         [NEW_LOW, NEW_HIGH, CLASSES[1], CLASSES[0]],
         b"1",
@@ -262,7 +262,7 @@ def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled
     )
     begin(levelled, with_levels(AFTER), new_epoch=True, wanted=first)
     words = ["Low/Short", "Low/Short", "High/Short", None]
-    later = WantedRegistry(["ann", "bob", "eve", "kim"], [OLD_LOW, OLD_LOW, OLD_HIGH, CLASSES[0]], b"2", words)
+    later = want(["ann", "bob", "eve", "kim"], [OLD_LOW, OLD_LOW, OLD_HIGH, CLASSES[0]], b"2", words)
 
     def import_later() -> None:
         changes = import_changes(levelled, later, with_levels(BEFORE), allow_removals=False)[0]
@@ -272,7 +272,9 @@ def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled
     publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(import_later))
     assert levelled.imported() == b"2"
     publish(levelled, tmp_path / "o.ndjson", 5)
-    assert {user: level for user, (_, level) in held(levelled).items()} == dict(zip(later.users, words, strict=True))
+    assert {user: level for user, (_, level) in held(levelled).items()} == dict(
+        zip(later.users.tolist(), words, strict=True)
+    )
     assert held(levelled)["ann"] == (NEW_LOW, "Low/Short")
     assert held(levelled)["eve"] == (NEW_HIGH, "High/Short")
     assert held(levelled)["kim"] == (CLASSES[0], None)
@@ -281,13 +283,13 @@ def test_a_file_that_is_imported_while_an_epoch_begins_is_the_later_one(levelled
 def test_who_joins_by_request_while_an_epoch_begins_is_in_no_file(levelled: Journal, tmp_path: Path) -> None:
     levelled.registry.ask([Change("set", "zoe", CLASSES[0])], by_request=True)
     people = sorted({*held(levelled), "zoe"})
-    wanted = WantedRegistry(people, [CLASSES[0]] * len(people), b"1")
+    wanted = want(people, [CLASSES[0]] * len(people), b"1")
     begin(levelled, with_levels(AFTER), new_epoch=True, wanted=wanted)
     ivy = Change("set", "ivy", CLASSES[0])
     publish(levelled, tmp_path / "o.ndjson", 4, at=meanwhile(lambda: levelled.registry.ask([ivy], by_request=True)))
     publish(levelled, tmp_path / "o.ndjson", 5)
     assert levelled.registry.joined_by_request() == {erased_id("ivy", levelled.registry.salt)}
-    later = WantedRegistry(people, [CLASSES[0]] * len(people), b"2")
+    later = want(people, [CLASSES[0]] * len(people), b"2")
     assert import_users(levelled, later, dry_run=True).requested == 1
     assert import_users(levelled, later).requested == 1
     assert levelled.registry.joined_by_request() == frozenset()

@@ -8,14 +8,14 @@ import pytest
 
 from tests.support.journals import Kept
 from tests.support.publications import publish
-from tests.support.synthetic import CLASSES, make_terms
+from tests.support.synthetic import CLASSES, make_terms, want
 from wevent.errors import StaleJournal
 from wevent.journal import Journal
 from wevent.journal.contents import Batch, Marked
 from wevent.journal.terms import class_history, hash_versions
 from wevent.people.classes import Restore
 from wevent.people.membership import Change
-from wevent.publishing.importing import WantedRegistry, import_users
+from wevent.publishing.importing import import_users
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
 FOUR, EIGHT, THREE = CLASSES
@@ -151,9 +151,7 @@ def test_a_later_registry_leaves_every_id_in_doubt(fresh: Journal, kept: Kept, t
 @pytest.mark.parametrize("way", ["imported", "imported with a version", "accepted"])
 def test_lost_changes_are_settled_once(fresh: Journal, kept: Kept, tmp_path: Path, way: str) -> None:
     copied(kept, fresh, tmp_path, LEFT)
-    wanted = WantedRegistry(
-        [f"u{user}" for user in range(1, 90)], [CLASSES[user % 3] for user in range(1, 90)], b"file"
-    )
+    wanted = want([f"u{user}" for user in range(1, 90)], [CLASSES[user % 3] for user in range(1, 90)], b"file")
     with kept.open() as journal:
         settle_stale(journal, Stated(9, accept_lost_changes=way == "accepted"))
         assert journal.changes_lost == (way != "accepted")
@@ -162,7 +160,7 @@ def test_lost_changes_are_settled_once(fresh: Journal, kept: Kept, tmp_path: Pat
             assert journal.changes_lost  # until the version is stored, with its first slot
             publish(journal, tmp_path / "o.ndjson", 10)
         elif way == "imported":
-            import_users(journal, WantedRegistry(["u1"], [FOUR], b"some"), partial=True)
+            import_users(journal, want(["u1"], [FOUR], b"some"), partial=True)
             assert journal.changes_lost  # only the whole registry shows who left
             assert import_users(journal, wanted).total == 2
         assert not journal.changes_lost

@@ -366,13 +366,13 @@ def test_everybody_is_stored_as_they_are(kept: Kept, queued: bool) -> None:
         if queued:
             journal.registry.ask(everybody)
         journal.registry.apply(1, RULE)
-        wanted = {user: (user, key, word, 1) for user, key, word in zip(users, keys, words, strict=True)}
+        wanted = {user: (user, *key, word, 1, None) for user, key, word in zip(users, keys, words, strict=True)}
         assert {member.user: tuple(member) for member in journal.registry.members()} == wanted
         journal.registry.check()
     with kept.open() as journal:
         rows = journal.registry.rows()
         assert rows.users.texts() == sorted(users, key=str.encode)
-        assert list(rows.keys) == [wanted[user][1] for user in rows.users.texts()]
+        assert list(rows.keys) == [wanted[user][1:3] for user in rows.users.texts()]
         assert [len(rows) for rows in journal.registry.histories([*users, "nobody"])] == [1] * len(users) + [0]
         journal.registry.ask([Change("erase", user) for user in ODD_IDS])
         journal.registry.apply(2, RULE)

@@ -14,12 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.property.machines.stores import FATES, FileStore, Store
 from tests.property.machines.world import CELLS, CROWDS, ChosenNoise, ChosenSource, World
+from tests.support.synthetic import want
 from wevent.errors import StaleJournal
 from wevent.journal import Terms
 from wevent.journal.terms import hash_versions
 from wevent.outputs.lines import ndjson_line
 from wevent.people.membership import Change
-from wevent.publishing.importing import WantedRegistry, import_users
+from wevent.publishing.importing import import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
@@ -239,7 +240,7 @@ class LifeMachine(RuleBasedStateMachine):
         self.wishes = {user: key for user, key in self.wishes.items() if key in self.terms.declared}
         self.imports += 1
         with self.store.open(write=True) as journal:
-            wanted = WantedRegistry(list(self.wishes), list(self.wishes.values()), b"%16d" % self.imports)
+            wanted = want(list(self.wishes), list(self.wishes.values()), b"%16d" % self.imports)
             import_users(journal, wanted, allow_removals=True)
 
     def _read_wishes(self) -> None:

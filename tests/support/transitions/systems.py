@@ -23,7 +23,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.contents import Head, Loaded, Marked, Member, Revision
+from wevent.journal.contents import Head, Loaded, Marked, Revision
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, hash_versions
@@ -142,8 +142,8 @@ class PlainRegistry:
         ends = (classes.kept_through(row.window, row.last) + 1 for row in self._rows() if row.last is not None)
         return min(ends, default=None)
 
-    def members(self) -> list[Member]:
-        return [Member(row.user, row.key, row.level, row.first) for row in self._rows() if row.last is None]
+    def members(self) -> list[Membership]:
+        return [row for row in self._rows() if row.last is None]
 
     def former_ids(self) -> list[str]:
         return sorted({rows[0].user for rows in self.by_user.values() if find_current(rows) is None})

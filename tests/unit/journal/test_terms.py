@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
+from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms, want
 from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, SettingsDiffer
@@ -18,7 +18,6 @@ from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms, encode_terms, hash_versions
 from wevent.outputs import open_output
 from wevent.people.membership import Change
-from wevent.publishing.importing import WantedRegistry
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.opening import begin, must_begin
 
@@ -118,7 +117,7 @@ def test_an_epoch_that_came_to_no_slot_changes_nothing(path: Path) -> None:
     wide = Change("set", "u0", (30, 10**9))
     terms = make_terms(mechanism="pba", declared=sorted([*CLASSES, wide.key]))
     with SqliteJournal(path, write=True) as journal:
-        wanted = WantedRegistry(["u0"], [wide.key], b"digest")
+        wanted = want(["u0"], [wide.key], b"digest")
         begin(journal, terms, new_epoch=True, wanted=wanted, unsafe=("start auto",), allow_removals=True)
         assert journal.head().epoch.terms == terms
         publication = Publication(

@@ -94,16 +94,10 @@ class Marking:
                 side.sync()
 
 
-class RegistryWitness:
-    """Stores every new state of the registry in the side file, on disk, before it is committed."""
-
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
-
-    def __call__(self, revision: Revision) -> None:
-        """Store a revision."""
-        side = self._outside.side
-        assert side is not None, "only the writer applies changes"
-        self._outside.check_place()
-        side.mark_revision(revision.number, revision.chain)
-        side.sync()
+def witness_revision(outside: Outside, revision: Revision) -> None:
+    """Store a new state of the registry in the side file, on disk, before it is committed."""
+    side = outside.side
+    assert side is not None, "only the writer applies changes"
+    outside.check_place()
+    side.mark_revision(revision.number, revision.chain)
+    side.sync()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -18,7 +19,7 @@ from wevent.journal.tables.database import Database, maybe_row, only_row, stored
 from wevent.journal.tables.epoch_table import EpochTable
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.lost import STARTED_OVER
-from wevent.journal.tables.marking import Marking, Outside, RegistryWitness
+from wevent.journal.tables.marking import Marking, Outside, witness_revision
 from wevent.journal.tables.sealed import PendingKeys
 from wevent.journal.tables.shelf import Shelf
 from wevent.journal.tables.slot_table import SlotTable
@@ -44,7 +45,7 @@ class TableJournal(ABC):
         self._database, self._outside, self._started_over = database, outside, started_over
         self._keys = PendingKeys(self._read_side, self._write_side)
         self._facts = Facts(database)
-        self.registry = TableRegistry(database, RegistryWitness(outside))
+        self.registry = TableRegistry(database, partial(witness_revision, outside))
         self._epochs = EpochTable(database, self._facts, self.registry)
         self._shelf = Shelf(database)
         self._slots = SlotTable(database, self._shelf)

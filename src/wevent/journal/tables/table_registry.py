@@ -13,10 +13,10 @@ import numpy as np
 
 from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
-from wevent.journal.contents import Member, Revision
+from wevent.journal.contents import Revision
 from wevent.journal.tables.database import ALL, Database, maybe_row, only_row
 from wevent.journal.tables.facts import UPSERT, Facts
-from wevent.journal.tables.fingerprint import SELECT_ROWS, Fingerprint, encode_keys
+from wevent.journal.tables.fingerprint import SELECT_ROWS, Fingerprint, encode_keys, member_rows
 from wevent.journal.tables.registry_moves import ERASED_RANGE
 from wevent.journal.tables.registry_work import Work
 from wevent.people.classes import ClassHistory, Key, Restore
@@ -60,11 +60,10 @@ class TableRegistry:
         """The key of digests of ids; it stays in the journal and its copies."""
         return self._facts.data("salt")
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[Membership]:
         """See `Registry.members`."""
         with self._database.clear_errors():
-            rows = self._database.execute('SELECT "user", "window", nano, level, first FROM members WHERE last IS NULL')
-            return [Member(user, (window, nano), level, first) for user, window, nano, level, first in rows]
+            return list(member_rows(self._database, "WHERE last IS NULL"))
 
     def rows(self) -> MemberColumns:
         """See `Registry.rows`."""
