@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -28,6 +27,7 @@ from wevent.journal import JournalPlace, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import read_config, requirements_columns
+from wevent.publishing.foreseeing import preview_sentences, preview_to_dict
 from wevent.publishing.importing import Difference
 from wevent.streams.windows import span_text
 
@@ -174,7 +174,7 @@ def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
         return
     said = [*_guarantee(force), *force.notes]
     if force.consequences is not None:
-        said += replace(force.consequences, in_transition=0).sentences()
+        said += preview_sentences(force.consequences._replace(in_transition=0))
     report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
 
 
@@ -206,7 +206,7 @@ def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | 
         in_force_from=force.slot,
         earlier_until=force.earlier_until,
         notes=list(force.notes),
-        consequences=None if meant is None else msgspec.convert(meant.to_dict(), ConsequencesAnswer),
+        consequences=None if meant is None else msgspec.convert(preview_to_dict(meant), ConsequencesAnswer),
         difference=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
     )
 

@@ -11,7 +11,7 @@ from wevent.core.budget import NANO
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidReports
 from wevent.people.classes import Key, find_corner, find_counting_class, is_at_least_as_strict
-from wevent.people.membership_history import Membership, find_in_force
+from wevent.people.membership_history import Membership, end_current, find_in_force
 from wevent.publisher.local_model import randomize_nano
 
 
@@ -60,8 +60,7 @@ class LocalClient:
             InvalidReports: if the slot, or a later one, was reported already.
         """
         self._refuse_past(slot)
-        rows = [row if row.last is not None else row._replace(last=slot - 1) for row in self._state.path]
-        rows = [row for row in rows if row.last is not None and row.last >= row.first]
+        rows = end_current(self._state.path, slot)
         if requirement is not None:
             rows.append(Membership("", *requirement.key, None, slot, None))
         self._state.path = rows

@@ -25,13 +25,13 @@ Portion = tuple[list[str], list[int], Sequence[str | None]]
 
 
 class Change(NamedTuple):
-    """One wish of the operator; it takes effect at the next slot boundary.
+    """Requested change of one user. It takes effect at the next slot boundary.
 
     Attributes:
-        action: "set" (join or change), "remove" (leave) or "erase" (leave and forget the id).
+        action: "set" (join or change), "remove" (leave) or "erase" (leave, and replace the id by a digest).
         user: the id.
         key: the requirement, for "set".
-        level: the words it came from ("High/Small"), None for numbers.
+        level: the level it was chosen by ("High/Small"), None for numbers.
     """
 
     action: Literal["set", "remove", "erase"]
@@ -67,25 +67,25 @@ class KeyColumn(Sequence[Key]):
 
     @classmethod
     def of(cls, keys: Iterable[Key]) -> KeyColumn:
-        """From the keys of each."""
+        """Return the column of these requirements."""
         numbers: dict[Key, int] = {}
         codes = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int32)
         return cls(list(numbers), codes)
 
     @classmethod
     def of_columns(cls, windows: IntArray, nanos: IntArray) -> KeyColumn:
-        """From windows and nano-epsilons."""
+        """Return the column of these windows and nano-epsilons."""
         sizes, size_codes = find_used(windows)
         both, codes = np.unique(nanos * len(sizes) + size_codes, return_inverse=True)  # at most 50 · 10⁹ nano-epsilons
         places, found = both % max(len(sizes), 1), both // max(len(sizes), 1)
         return cls(list(zip(sizes[places].tolist(), found.tolist(), strict=True)), codes)
 
     def sizes(self) -> dict[Key, int]:
-        """How many hold each of them."""
+        """Return the number of users that hold each requirement."""
         return dict(zip(self.distinct, np.bincount(self.codes, minlength=len(self.distinct)).tolist(), strict=True))
 
     def where(self, chosen: IntArray | slice) -> KeyColumn:
-        """Those of some users; what nobody of them holds is not among the distinct ones."""
+        """Return the column of some users. Requirements that none of them holds are not among the distinct ones."""
         used, codes = find_used(self.codes[chosen])
         return KeyColumn([self.distinct[code] for code in used.tolist()], codes)
 
@@ -101,12 +101,12 @@ class KeyColumn(Sequence[Key]):
 
 
 class Enrolment:
-    """Everybody who is to be registered, as columns: `Change("set", …)` for each, without one object per user.
+    """Users to register, as columns: `Change("set", …)` for each, without one object per user.
 
     Args:
         users: the ids, each once.
         keys: the requirement of each.
-        words: the levels each comes from; None for numbers.
+        words: the level each was chosen by; None for numbers.
     """
 
     def __init__(
@@ -123,11 +123,11 @@ class Enrolment:
                 yield Change("set", user, self.keys.distinct[code], level)
 
     def sorted_portions(self) -> Iterator[Portion]:
-        """Users, places of their keys, and words, in about the order of ids, some thousands at a time."""
+        """Yield users, places of their keys, and levels, in about the order of ids, some thousands at a time."""
         return self.portions(self.users.order() if isinstance(self.users, Spelled) else _text_order(self.users))
 
     def portions(self, order: IntArray) -> Iterator[Portion]:
-        """The same in another order."""
+        """Yield the same in another order."""
         for start in range(0, len(self), _AT_ONCE):
             rows = order[start : start + _AT_ONCE]
             users = self.users.where(rows).compact() if isinstance(self.users, Spelled) else self.users[rows]
@@ -136,11 +136,11 @@ class Enrolment:
 
 
 Changes = Sequence[Change] | Enrolment
-"""What the registry is asked for, one by one or everybody at once."""
+"""Requested changes, one by one or as columns."""
 
 
 def _text_order(numbers: npt.NDArray[np.int64]) -> IntArray:
-    """What puts whole numbers in the order of their texts, signs aside."""
+    """Return the order of whole numbers by their texts, signs aside."""
     sizes = np.abs(numbers)
     digits = np.searchsorted(10 ** np.arange(1, 19), sizes, side="right") + 1
     return np.lexsort((digits, sizes * 10 ** (18 - digits)))
@@ -180,7 +180,7 @@ class KnownIds:
 
 
 def check_id(user: str) -> None:
-    """Refuse an id that nobody can be registered under.
+    """Refuse an id that no user can be registered under.
 
     Raises:
         InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, one with a NUL, which no
@@ -203,7 +203,7 @@ def check_id(user: str) -> None:
 
 
 def check_ids(users: list[str]) -> None:
-    """`check_id` for many."""
+    """Refuse ids as `check_id` does."""
     together = "".join(users)
     if "" in users or any(sign in together for sign in (*_NOT_IN_IDS, ERASED)) or not together.isascii():
         for user in users:
@@ -226,7 +226,7 @@ def check_countable(user: str) -> None:
 
 
 def check_epoch(checked: int | None, stored: int) -> None:
-    """Refuse wishes that were checked against the terms of an earlier epoch than the last one that is stored.
+    """Refuse changes that were checked against the terms of an earlier epoch than the last one that is stored.
 
     Raises:
         InvalidMembership: if they were.
@@ -256,7 +256,7 @@ def check_declared(key: Key, declared: Iterable[Key]) -> None:
 
 
 def id_column(users: list[str] | Spelled) -> npt.NDArray[np.int64] | Spelled:
-    """Ids as int64 if every one is a canonical whole number, else as text: numbers are found ten times faster."""
+    """Return ids as int64 if each is a canonical whole number, else as text: numbers are found ten times faster."""
     texts = users if isinstance(users, Spelled) else Spelled.of(users)
     numbers, whole = whole_numbers(texts.data, texts.starts, texts.starts + texts.sizes)
     return numbers if len(texts) and whole.all() else texts
@@ -265,7 +265,7 @@ def id_column(users: list[str] | Spelled) -> npt.NDArray[np.int64] | Spelled:
 def differences(
     current: Mapping[str, tuple[Key, str | None]], wanted: Mapping[str, tuple[Key, str | None]]
 ) -> list[Change]:
-    """The changes that turn the current registry into the wanted one: what importing a file means."""
+    """Return the changes that turn the current registry into the requested one."""
     changes = [
         Change("set", user, key, level) for user, (key, level) in wanted.items() if current.get(user) != (key, level)
     ]

@@ -56,12 +56,13 @@ class Boundary:
     def apply(self, history: History, change: Change) -> list[Membership]:
         """Return the rows of a user after a change."""
         if change.action != "set" or change.key is None:
-            rows = self._end(history)
+            rows = end_current(history, self._slot)
             return [self._erase(row) for row in rows] if change.action == "erase" else rows
         current = find_current(history)
         if current is not None and current.key == change.key:
             return [row._replace(level=change.level) if row is current else row for row in history]
-        rows = [row._replace(user=change.user) for row in self._end(history)]  # an erased id that registers again
+        # an erased id may register again
+        rows = [row._replace(user=change.user) for row in end_current(history, self._slot)]
         if not history:  # the id was unknown, so it may have been counted as unregistered
             rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]
         before = next((row for row in rows if row.key == change.key and row.last == self._slot - 1 and row.first), None)
@@ -70,14 +71,15 @@ class Boundary:
             return [*rows, before._replace(level=change.level, last=None)]
         return [*rows, Membership(change.user, *change.key, change.level, self._slot, None)]
 
-    def _end(self, history: History) -> list[Membership]:
-        """Return the rows after the current membership ended. One that never began leaves no trace."""
-        ended = (row._replace(last=self._slot - 1) if row.last is None else row for row in history)
-        return [row for row in ended if row.last is not None and row.last >= row.first]
-
     def _erase(self, row: Membership) -> Membership:
         name = row.user if row.user.startswith(ERASED) else erased_id(row.user, self._salt)
         return row._replace(user=name, level=None)
+
+
+def end_current(history: History, slot: int) -> list[Membership]:
+    """Return the rows after the current membership ended before a slot. One that never began leaves no trace."""
+    ended = (row._replace(last=slot - 1) if row.last is None else row for row in history)
+    return [row for row in ended if row.last is not None and row.last >= row.first]
 
 
 def find_current(history: History) -> Membership | None:

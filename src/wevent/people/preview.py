@@ -23,13 +23,15 @@ class Preview(NamedTuple):
         until: first slot in which all of these are counted in their own class, None without such users.
         returning: number of users who join and are still known: they left, or were erased.
         alone: requirements that are then held by one user, or classes that count one: sizes of both are public.
+        until_time: start of slot `until`, None if it is not known.
     """
 
-    registered: int
-    in_transition: int
-    until: int | None
-    returning: int
-    alone: tuple[Key, ...]
+    registered: int = 0
+    in_transition: int = 0
+    until: int | None = None
+    returning: int = 0
+    alone: tuple[Key, ...] = ()
+    until_time: str | None = None
 
 
 class _Effect(NamedTuple):
@@ -73,10 +75,8 @@ def preview_changes(
         counted = find_counting_class([*find_in_force(rows, slot), *doubted], live)
         ends = [row.last + row.window for row in rows if row.last is not None]
         ends += [doubt_ends] if doubted else []
-        returns = before is None and was_known
-        if counted == after.key:
-            return _Effect(before and before.key, after.key, None, 0, returning=returns)
-        return _Effect(before and before.key, after.key, counted, max(ends), returning=returns)
+        moved_to, end = (None, 0) if counted == after.key else (counted, max(ends))
+        return _Effect(before and before.key, after.key, moved_to, end, returning=before is None and was_known)
 
     for history, changes in requests:
         alike = tuple(row[1:] for row in history), tuple((change.action, change.key) for change in changes)

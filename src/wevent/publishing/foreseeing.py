@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,59 +14,34 @@ from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment
-from wevent.people.preview import preview_changes
+from wevent.people.preview import Preview, preview_changes
 from wevent.publisher.catalogue import find_mechanism
 
 _SHOWN = 3  # classes of one in a sentence
 
 
-@dataclass(frozen=True)
-class Consequences:
-    """Effect of changes of the registry; public numbers.
+def preview_sentences(preview: Preview) -> list[str]:
+    """Return the effect of changes in words."""
+    sentences = []
+    if preview.returning:
+        sentences.append(f"{_users(preview.returning, 'returns', 'return')} after leaving.")
+    if preview.in_transition:
+        until = f"slot {preview.until}" + ("" if preview.until_time is None else f" ({preview.until_time})")
+        sentences.append(
+            f"{_users(preview.in_transition, 'is', 'are')} counted in a stricter class until {until} at the latest."
+        )
+    return [*sentences, *alone_sentences(preview.alone)]
 
-    Attributes:
-        registered: number of users who are registered afterwards.
-        in_transition: number of changed users who are counted in a stricter class than the one they chose, for a while.
-        until: first slot in which all of these are counted in the class they chose, None without such users.
-        until_time: start of that slot, None without a clock.
-        returning: number of users who join and had left or were erased before.
-        alone: requirements that change hands and are then held by one user.
-    """
 
-    registered: int = 0
-    in_transition: int = 0
-    until: int | None = None
-    until_time: str | None = None
-    returning: int = 0
-    alone: tuple[Key, ...] = ()
-
-    def sentences(self) -> list[str]:
-        """Return the effect in words."""
-        sentences = []
-        if self.returning:
-            sentences.append(f"{_users(self.returning, 'returns', 'return')} after leaving.")
-        if self.in_transition:
-            until = f"slot {self.until}" + ("" if self.until_time is None else f" ({self.until_time})")
-            sentences.append(
-                f"{_users(self.in_transition, 'is', 'are')} counted in a stricter class until {until} at the latest."
-            )
-        return [*sentences, *alone_sentences(self.alone)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the effect in plain types."""
-        return {
-            "registered": self.registered,
-            "in_transition": self.in_transition,
-            "until": self.until,
-            "until_time": self.until_time,
-            "returning": self.returning,
-            "alone": [{"window": window, "epsilon": nano / NANO} for window, nano in self.alone],
-        }
+def preview_to_dict(preview: Preview) -> dict[str, Any]:
+    """Return the effect of changes in plain types."""
+    alone = [{"window": window, "epsilon": nano / NANO} for window, nano in preview.alone]
+    return {**preview._asdict(), "alone": alone}
 
 
 def foresee(
     journal: Journal, changes: Changes, epochs: Iterable[Epoch] | None = None, slot: int | None = None
-) -> Consequences:
+) -> Preview:
     """Return the effect of these changes together with the queued ones. Store nothing.
 
     Args:
@@ -79,7 +53,7 @@ def foresee(
     following = 1 if journal.is_new else journal.head().next_slot
     if following == 1 and isinstance(changes, Enrolment):  # nobody was counted yet
         alone = [key for key, size in changes.keys.sizes().items() if size == 1]
-        return Consequences(len(changes), alone=tuple(sorted(alone)))
+        return Preview(len(changes), alone=tuple(sorted(alone)))
     registry, slot = journal.registry, slot or following
     known = journal.epochs() if epochs is None else list(epochs)
     asked: dict[str, list[Change]] = {}
@@ -87,8 +61,7 @@ def foresee(
         asked.setdefault(change.user, []).append(change)
     requests = zip(registry.histories(asked), asked.values(), strict=True)
     found = preview_changes(class_history(known, registry.restores()), slot, registry.salt, registry.sizes(), requests)
-    until_time = None if found.until is None else known[-1].terms.slot_span(found.until)[0]
-    return Consequences(found.registered, found.in_transition, found.until, until_time, found.returning, found.alone)
+    return found if found.until is None else found._replace(until_time=known[-1].terms.slot_span(found.until)[0])
 
 
 def alone_sentences(alone: tuple[Key, ...]) -> list[str]:

@@ -20,8 +20,9 @@ from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_declared, differences, erased_id
+from wevent.people.preview import Preview
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import Consequences, foresee, strictest_sentences
+from wevent.publishing.foreseeing import foresee, preview_sentences, preview_to_dict, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
@@ -87,7 +88,7 @@ class Difference:
     requested: int = 0
     relevelled: int = 0
     unchanged: int = 0
-    consequences: Consequences = field(default_factory=Consequences)
+    consequences: Preview = field(default_factory=Preview)
     notes: tuple[str, ...] = ()
 
     @property
@@ -106,14 +107,14 @@ class Difference:
             said.append("1 person added by `users` is not in the file and leaves.")
         elif self.requested:
             said.append(f"{self.requested} people added by `users` are not in the file and leave.")
-        return [*said, *self.consequences.sentences()] if self.total else said
+        return [*said, *preview_sentences(self.consequences)] if self.total else said
 
     def to_dict(self) -> dict[str, Any]:
         """The same for programs."""
         names = ("joining", "changing", "leaving", "requested", "relevelled")
         return {
             **{name: getattr(self, name) for name in names},
-            **self.consequences.to_dict(),
+            **preview_to_dict(self.consequences),
             "notes": list(self.notes),
         }
 

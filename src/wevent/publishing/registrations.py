@@ -19,7 +19,8 @@ from wevent.journal.contents import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_countable, check_declared, check_id
-from wevent.publishing.foreseeing import Consequences, foresee
+from wevent.people.preview import Preview
+from wevent.publishing.foreseeing import foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.member_view import limit_changes
 from wevent.publishing.person_view import PersonView, after_wishes, view_person
@@ -70,7 +71,7 @@ class InForce(NamedTuple):
     slot: int | None
     user: str | None = None
     earlier_until: int | None = None
-    consequences: Consequences | None = None
+    consequences: Preview | None = None
     notes: tuple[str, ...] = ()
     person: PersonView | None = None
     terms: Terms | None = None
@@ -264,14 +265,14 @@ def _leaving(place: JournalPlace, leaving: Change) -> Iterator[Journal]:
         yield journal
 
 
-def _before(journal: Journal, wish: Change) -> tuple[PersonView, Consequences | None]:
+def _before(journal: Journal, wish: Change) -> tuple[PersonView, Preview | None]:
     """What is held about a person before a wish is queued, and what the wish means for others, if that is soon known."""
     is_short = journal.registry.pending() <= _LONG_QUEUE
     return view_person(journal, wish.user), foresee(journal, [wish]) if is_short else None
 
 
 def _left_to_publisher(
-    journal: Journal, wish: Change, before: tuple[PersonView, Consequences | None], due_through: DueThrough
+    journal: Journal, wish: Change, before: tuple[PersonView, Preview | None], due_through: DueThrough
 ) -> InForce:
     """What a wish means, with all that the person asked for before it, when a publisher puts it in force.
 

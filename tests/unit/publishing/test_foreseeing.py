@@ -5,24 +5,25 @@ from __future__ import annotations
 import pytest
 
 from wevent.core.settings import Options
-from wevent.publishing.foreseeing import Consequences, strictest_sentences
+from wevent.people.preview import Preview
+from wevent.publishing.foreseeing import preview_sentences, preview_to_dict, strictest_sentences
 
 
-def test_consequences_in_words() -> None:
-    assert Consequences(9).sentences() == []
-    assert Consequences(9, 3, 42, "2026-01-01T00:41:00Z").sentences() == [
+def test_a_preview_in_words() -> None:
+    assert preview_sentences(Preview(9)) == []
+    assert preview_sentences(Preview(9, 3, 42, until_time="2026-01-01T00:41:00Z")) == [
         "3 users are counted in a stricter class until slot 42 (2026-01-01T00:41:00Z) at the latest."
     ]
-    assert Consequences(9, 1, 42, returning=1200).sentences() == [
+    assert preview_sentences(Preview(9, 1, 42, returning=1200)) == [
         "1,200 users return after leaving.",
         "1 user is counted in a stricter class until slot 42 at the latest.",
     ]
-    (many,) = Consequences(9, alone=((4, 10**9), (5, 10**8), (6, 1), (7, 1), (8, 1))).sentences()
+    (many,) = preview_sentences(Preview(9, alone=((4, 10**9), (5, 10**8), (6, 1), (7, 1), (8, 1))))
     assert "each of window 4, epsilon 1; window 5, epsilon 0.1; window 6, epsilon 1e-09; and 2 more. How" in many
 
 
-def test_consequences_in_plain_types() -> None:
-    assert Consequences(9, 1, 42, "noon", 2, ((4, 10**9),)).to_dict() == {
+def test_a_preview_in_plain_types() -> None:
+    assert preview_to_dict(Preview(9, 1, 42, 2, ((4, 10**9),), "noon")) == {
         "registered": 9,
         "in_transition": 1,
         "until": 42,
