@@ -16,7 +16,6 @@ from wevent.journal import JournalPlace
 from wevent.publishing.restoring import Restored, restore
 from wevent.publishing.staleness import Stated
 
-
 _AS_BEFORE = (
     "publish as before. The witness does not show requests that were queued after the backup: import the registry again "
     "(wevent users JOURNAL import FILE) if there may be any"
