@@ -102,9 +102,37 @@ MUTANTS = [
     Mutant(
         "restore: a crash before the mark closes the journal",
         "publishing/staleness.py",
-        " and not journal.is_elsewhere(mark.committed)",
-        "",
+        "is_settled = journal.link_at(mark.committed), journal.is_elsewhere(mark.committed)",
+        "is_settled = journal.link_at(mark.committed), False",
         MEMBERSHIPS,
+    ),
+    Mutant(
+        "restore: a copy of the same slot without registry changes is believed",
+        "publishing/staleness.py",
+        "if has_earlier_registry and not is_settled and not stated:",
+        "if False:",
+        RESTORE,
+    ),
+    Mutant(
+        "restore: lost changes of the same slot are not stored",
+        "publishing/staleness.py",
+        "if journal.head().copied or batch.records or plan.changes_lost:",
+        "if journal.head().copied or batch.records:",
+        RESTORE,
+    ),
+    Mutant(
+        "restoring: a state that was not committed makes an announced slot look committed",
+        "journal/tables/mark_file.py",
+        "if self._mark.revision < 0:",
+        "if False:",
+        RESTORE,
+    ),
+    Mutant(
+        "local model: an impossible class is accepted",
+        "client/local_client.py",
+        "if any(window < 1 or nano < 0 for",
+        "if False and any(window < 1 or nano < 0 for",
+        ("tests/unit/client/test_local_client.py",),
     ),
     Mutant(
         "restore: a copy that dropped the marked slot is believed",
@@ -179,8 +207,8 @@ MUTANTS = [
     Mutant(
         "restore: nothing need be stated about settings",
         "publishing/staleness.py",
-        "        if stated.widest_window is None:\n            raise",
-        "        stated = stated._replace(widest_window=stated.widest_window or 1)\n        if False:\n            raise",
+        "if not same_versions and (has_others or not stated.same_settings):",
+        "if not same_versions and has_others:",
         MEMBERSHIPS,
     ),
     Mutant(
@@ -465,7 +493,7 @@ MUTANTS = [
     Mutant(
         "restoring: the announced slot shows the registry",
         "publishing/restoring.py",
-        'link=link, revision=-1, chain="", versions=versions)',
+        'link=link, revision=-1, chain="", applied=-1, versions=versions)',
         "link=link)",
         RESTORE,
     ),

@@ -262,7 +262,8 @@ class Life:
             self.terms = journal.head().epoch.terms
             same = hash_versions(journal.epochs()) == versions
         accepted = self.chance.random() < 0.2
-        self._settle(Stated(None, self.widest, same and self.chance.random() < 0.5, accepted))
+        sure = same and self.chance.random() < 0.5
+        self._settle(Stated(None, None if sure else self.widest, sure, accepted))
         if not accepted:
             self._import()
         else:
@@ -273,10 +274,11 @@ class Life:
         through = self.released
         with SqliteJournal(self.path, write=True) as journal:
             try:
-                settle_stale(journal, stated._replace(released_through=through))
-            except StaleJournal as error:  # the side file has a slot that was committed and never went out
+                settle_stale(journal, replace(stated, released_through=through))
+            except StaleJournal as error:  # the side file has a slot that was committed and never went out, or settings
                 through = error.facts["released"]
-                settle_stale(journal, stated._replace(released_through=through))
+                stated = replace(stated, widest_window=self.widest, same_settings=False)
+                settle_stale(journal, replace(stated, released_through=through))
         for slot in range(self.released + 1, through + 1):
             self.accountant.write(slot, {}, {})  # closed: nobody ever saw it
 

@@ -227,6 +227,7 @@ class MemoryJournal:
 
     def note_imported(self, digest: bytes) -> None:
         with self._transaction() as stored:
+            stored.registry.together |= stored.changes_lost
             stored.imported, stored.changes_lost = digest, False
             self.registry.file_imported(())
 
@@ -256,6 +257,7 @@ class MemoryJournal:
                 stored.links[stored.committed].hex(),
                 stored.registry.revision,
                 hash_versions(stored.epochs, stored.registry.restores),
+                stored.registry.revision.number,
             )
 
     def marked(self) -> Marked:

@@ -34,6 +34,7 @@ class StoredRegistry:
         copied: whether it is that of a backup.
         revision: state of the registry.
         by_request: the digests of people who joined by request.
+        together: whether all queued changes take effect at once: the registry was imported again after a restore.
     """
 
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -43,6 +44,7 @@ class StoredRegistry:
     copied: bool = False
     revision: Revision = _UNCHANGED
     by_request: frozenset[str] = frozenset()
+    together: bool = False
 
 
 class MemoryRegistry:
@@ -143,7 +145,8 @@ class MemoryRegistry:
                 dropped = [row for row in rows if row not in drop_expired(rows, classes, slot)][:room]
                 self._keep({user}, [row for row in rows if row not in dropped])
                 room -= len(dropped)
-            limits = [limit for limit in (most, self.before) if limit is not None]
+            limits = [limit for limit in (None if stored.together else most, self.before) if limit is not None]
+            stored.together &= bool(limits)
             number = min([len(stored.queue), *limits])
             boundary, changed = Boundary(classes, slot, stored.salt), False
             for change in stored.queue[:number]:

@@ -75,8 +75,8 @@ class LocalClient:
             told: class that the server names. None: the loosest class that is allowed.
 
         Raises:
-            InvalidReports: if the user holds no requirement, the class of the server is too loose, a later slot was
-                reported already, or the cell is not in the domain.
+            InvalidReports: if the user holds no requirement, the class of the server is too loose or impossible, a later
+                slot was reported already, or the cell is not in the domain.
         """
         last = self._state.report
         if last is not None and last.slot == slot:
@@ -85,6 +85,8 @@ class LocalClient:
         if not any(row.first <= slot and row.last is None for row in self._state.path):
             raise _refused("a requirement that is held", "none", "Set a requirement first.")
         in_force, table = find_in_force(self._state.path, slot), set(classes)
+        if any(window < 1 or nano < 0 for window, nano in (*table, *([] if told is None else [told]))):
+            raise _refused("classes with a window and an epsilon that is not negative", "others", "Send nothing.")
         table.add(find_corner([*table, *in_force]))
         window, nano = find_counting_class(in_force, table) if told is None else told
         if not all(is_at_least_as_strict((window, nano), key) for key in in_force):

@@ -112,8 +112,11 @@ def sampling_probability(budget: int, threshold: int, cells_per_user: int = 1) -
 def response_probability(budget: int, cells: int) -> int:
     """The probability of the truth in randomized response, e^ε/(e^ε + d), as a floored 64-bit fraction (spec 9).
 
-    Rounding the probability of the truth down only lowers the ratio between the probabilities of any two answers.
+    Rounding the probability of the truth down only lowers the ratio between the probabilities of any two answers. A negative
+    budget would make the truth the rarest answer.
     """
+    if budget < 0:
+        raise ValueError("a budget is 0 or more nano-epsilons")
     truth = _DOWN.next_minus(_DOWN.exp(_DOWN.divide(Decimal(budget), NANO)))
     return min(_floor64(_DOWN.divide(truth, _UP.add(truth, Decimal(cells)))), 2**64 - 1)
 

@@ -114,6 +114,7 @@ class Marked(NamedTuple):
         link: the end of its hash chain there, hexadecimal.
         revision: state of the registry, as far as it was known then.
         versions: hash over all configuration versions, hexadecimal.
+        applied: number of the last revision that was committed.
     """
 
     journal: str
@@ -121,6 +122,7 @@ class Marked(NamedTuple):
     link: str
     revision: Revision = NO_REVISION
     versions: str = ""
+    applied: int = -1
 
 
 class Writer(NamedTuple):

@@ -18,7 +18,6 @@ from wevent.core.settings import Options, option_kinds, option_text
 from wevent.counting.cells import Cells, split_labels
 from wevent.errors import InvalidInput, InvalidRequirement, InvalidSettings
 from wevent.journal import JournalPlace, PostgresPlace, journal_place
-from wevent.publishing.config_text import config_text
 from wevent.publishing.missing_settings import refuse_missing, without_blanks
 from wevent.publishing.service_table import check_table
 from wevent.streams.clock import parse_length, parse_offset, parse_time
@@ -28,6 +27,7 @@ from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_c
 from wevent.streams.stream_settings import ENGINES, StreamSettings
 from wevent.streams.windows import WindowReader
 
+_MOST_BYTES = 1 << 20  # of a configuration file
 _CHOICES = {
     "engine": ENGINES,
     "close": ("clock", "lines"),
@@ -158,7 +158,7 @@ def read_config(config: Path | str) -> dict[str, Any]:
         )
     path = Path(config)
     try:
-        values = tomllib.loads(config_text(path), parse_float=Decimal)
+        values = tomllib.loads(_read_text(path), parse_float=Decimal)
     except OSError as error:
         raise InvalidSettings(
             "a readable configuration file", f"{str(path)!r} ({error.strerror})", "Check the path.", key="config"
@@ -386,3 +386,26 @@ def _refuse_one_column_twice(columns: Mapping[str, str]) -> None:
 
 def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
     return InvalidSettings(f"{key} to be {expected}", option_text(value), remedy, key=key)
+
+
+def _read_text(path: Path) -> str:
+    """The text of a configuration file: what is no file may never end, and is not opened.
+
+    Raises:
+        InvalidSettings: for something else, and for a file that is too long to be one.
+        OSError: if it cannot be read.
+    """
+    if path.exists() and not path.is_file():
+        raise InvalidSettings(
+            "a configuration file", f"something else ({str(path)!r})", "Name a TOML file.", key="config"
+        )
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidSettings(
+            f"a configuration file of at most {_MOST_BYTES:,} bytes",
+            f"a longer one ({str(path)!r})",
+            "Check the path; cells and requirements have files of their own.",
+            key="config",
+        )
+    return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text

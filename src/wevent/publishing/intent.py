@@ -9,17 +9,13 @@ from wevent.publishing.staleness import Stated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intent:
-    """What the operator says for this run alone; none of it is a setting of the stream.
+class Intent(Stated):
+    """Statements of the operator for one run; none of them is a setting of the stream.
 
     Attributes:
         declare: "WINDOW,EPSILON" of classes that may have members later.
         new_epoch: go on with another mechanism, cells or levels; every charge stays.
         allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
-        released_through: for a restored backup, the last slot that went out.
-        widest_window: for a restored backup without its side file, the widest window ever declared.
-        same_settings: for a restored backup without its side file, whether the settings did not change after it.
-        accept_lost_changes: for a restored backup, whether to publish although changes of the registry may be lost.
         start_over: for a journal that is lost, a new one over the same people.
         keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
     """
@@ -27,17 +23,8 @@ class Intent:
     declare: tuple[str, ...] = ()
     new_epoch: bool = False
     allow_removals: bool = False
-    released_through: int | None = None
-    widest_window: int | None = None
-    same_settings: bool = False
-    accept_lost_changes: bool = False
     start_over: bool = False
     keep: int | None = None
-
-    @property
-    def stated(self) -> Stated:
-        """Statements about a restored backup."""
-        return Stated(self.released_through, self.widest_window, self.same_settings, self.accept_lost_changes)
 
     def __post_init__(self) -> None:
         if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):

@@ -7,6 +7,7 @@ or behind beside a side file that knows better, or a copy that was not settled),
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,24 +68,22 @@ def restore(backup: Path, journal: JournalPlace, stated: Stated, at: Hook = no_h
     try:
         _refuse_swapped(backup, journal, lock)
         through = _stated_slot(lock, stated, journal)
+        stated = replace(stated, released_through=through)
         copy = copy_backup(backup, journal)  # 2. a copy of the backup, which is whole and of this journal
         at("copied")
         identity, end, link = _check_copy(copy, backup, lock)
         _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
-        _check_stated(copy, lock, stated._replace(released_through=through), end)
+        _check_stated(copy, lock, stated, end)
         settle_copy_mode(copy)
         at("checked")
-        _announce(
-            lock, identity, through, link if through == end else ""
-        )  # 4. from here on a missing journal is noticed
+        # 4. from here on a missing journal is noticed
+        _announce(lock, identity, through, link if through == end else "")
         at("announced")
         moved = put_aside(journal)  # 5. the old one and its write-ahead log are out of the way
         at("put aside")
         move_in(copy, journal)  # 6. the backup is in its place, and knows that it is a copy
         at("moved in")
-        return _settle(
-            journal, lock, stated._replace(released_through=through), end, moved, at
-        )  # 7. charged, and open again
+        return _settle(journal, lock, stated, end, moved, at)  # 7. charged, and open again
     finally:
         remove_partial(journal)
         lock.forget()
@@ -197,7 +196,7 @@ def _announce(lock: WriterLock, identity: str, through: int, link: str) -> None:
     """Write the stated slot into the side file, on disk, unless it says it already; it shows nothing of the registry then."""
     if lock.before.committed != through or lock.before.journal != identity:
         versions = lock.before.versions if lock.before.journal == identity else ""
-        lock.mark(journal=identity, committed=through, link=link, revision=-1, chain="", versions=versions)
+        lock.mark(journal=identity, committed=through, link=link, revision=-1, chain="", applied=-1, versions=versions)
     lock.sync()
 
 

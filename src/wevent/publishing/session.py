@@ -238,7 +238,7 @@ def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
         StaleJournal: if it may be one and nobody says what went out.
     """
     if not journal.is_new:
-        plan = plan_or_refuse(journal, intent.stated)
+        plan = plan_or_refuse(journal, intent)
         if not intent.accept_lost_changes and (plan is None or not plan.changes_lost):
             refuse_lost_changes(journal)
         return plan

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,8 @@ _log = logging.getLogger("wevent.publishing.staleness")
 _MAX_LOST = 1_000_000  # slots that one settlement charges: each is stored
 
 
-class Stated(NamedTuple):
+@dataclass(frozen=True)
+class Stated:
     """Statements of the operator about slots that another copy of the journal released.
 
     Attributes:
@@ -114,7 +116,7 @@ def refuse_lost_changes(journal: Journal) -> None:
 def store_settlement(journal: Journal, plan: Settlement) -> int:
     """Store what was planned; return the number of slots charged."""
     batch = plan.batch
-    if journal.head().copied or batch.records:
+    if journal.head().copied or batch.records or plan.changes_lost:
         journal.take_over(batch, plan.restore, changes_lost=plan.changes_lost)
     journal.mark(forced=True)
     if batch.records:
@@ -206,26 +208,21 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     if same_versions and marked.revision == journal.registry.revision():
         return Settlement(batch)
     if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
-        return Settlement(batch, changes_lost=True)
+        is_intact = is_ours and not journal.head().copied and marked.applied <= journal.registry.revision().number
+        return Settlement(batch, changes_lost=not is_intact)
     classes = class_history(versions, journal.registry.restores())
     silent_through = 0
     has_others = is_ours and marked.versions not in ("", known)
     if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
-        if stated.widest_window is None and has_others:
-            raise StaleJournal(
-                "settings as in the backup",
-                "others in the side file",
-                "They changed after the backup, so nobody is counted for the widest window ever declared: state it "
-                "(--widest-window SLOTS), epochs after the backup included.",
-                committed=committed,
-                released=through,
-            )
         if stated.widest_window is None:
+            if_same = (
+                "" if has_others else "If settings did not change after the backup, say --same-settings. Otherwise "
+            )
             raise StaleJournal(
-                f"a side file of this journal that reaches slot {through}, or a statement about its settings",
-                "neither",
-                "If settings did not change after the backup, say --same-settings. Otherwise nobody is counted for the "
-                "widest window ever declared: state it (--widest-window SLOTS), epochs after the backup included.",
+                f"a side file of this journal that reaches slot {through} and has the settings of the backup",
+                "one with other settings" if has_others else "none",
+                f"{if_same}nobody is counted for the widest window ever declared: state it (--widest-window SLOTS), "
+                "epochs after the backup included.",
                 committed=committed,
                 released=through,
             )
@@ -244,8 +241,8 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
 
     Raises:
         StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately. Or if
-            nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there,
-            or the journal no longer keeps the slot that it knows.
+            nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there, it
+            shows later changes of the registry, or the journal no longer keeps the slot that it knows.
     """
     mark = journal.marked()
     if mark.journal != journal.identity:
@@ -254,12 +251,12 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
                 journal, f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None
             )
         return 0
-    link = journal.link_at(mark.committed)
+    link, is_settled = journal.link_at(mark.committed), journal.is_elsewhere(mark.committed)
     if link is None and 0 < mark.committed < committed and not stated:
         raise _stale(
             journal, f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed
         )
-    if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
+    if link is not None and link.hex() != mark.link and not is_settled:
         raise StaleJournal(
             f"the journal that committed slot {mark.committed} here",
             "a copy that went on by itself",
@@ -267,6 +264,10 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
             committed=committed,
             released=mark.committed,
         )
+    has_earlier_registry = mark.committed == committed and mark.applied > journal.registry.revision().number
+    if has_earlier_registry and not is_settled and not stated:
+        shown = f"the changes of the registry that {journal.mark_name} shows"
+        raise _stale(journal, shown, "a copy without them", committed, mark.committed)
     return mark.committed
 
 

@@ -25,7 +25,7 @@ def test_a_mark_says_how_far_the_journal_is(fresh: Journal, kept: Kept, tmp_path
     assert fresh.marked() == Marked("", 0, "")
     publish(fresh, tmp_path / "o.ndjson", 3)
     identity, revision = fresh.identity, fresh.registry.revision()
-    expected = Marked(identity, 3, fresh.head().digest.hex(), revision, hash_versions(fresh.epochs()))
+    expected = Marked(identity, 3, fresh.head().digest.hex(), revision, hash_versions(fresh.epochs()), 1)
     assert revision.number == 1
     with kept.open(write=False) as reader:
         assert reader.marked() == expected
@@ -166,6 +166,19 @@ def test_lost_changes_are_settled_once(fresh: Journal, kept: Kept, tmp_path: Pat
         assert not journal.changes_lost
     with kept.open() as journal:
         assert not journal.changes_lost
+
+
+def test_an_import_after_a_restore_takes_effect_together(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    """Also where a boundary applies one change: users far back in the queue would be counted as before."""
+    copied(kept, fresh, tmp_path, LEFT)
+    wanted = want([f"u{user}" for user in range(3, 90)], [CLASSES[user % 3] for user in range(3, 90)], b"file")
+    with kept.open() as journal:
+        settle_stale(journal, Stated(9))
+        assert import_users(journal, wanted).total == 3
+        classes = class_history(journal.epochs(), journal.registry.restores())
+        assert journal.registry.apply(10, classes, 1) == 3
+        journal.registry.ask([Change("remove", "u5"), Change("remove", "u6")])
+        assert journal.registry.apply(11, classes, 1) == 1
 
 
 def test_beyond_the_mark_versions_may_be_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:

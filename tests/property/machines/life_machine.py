@@ -189,7 +189,7 @@ class LifeMachine(RuleBasedStateMachine):
         if is_backup:
             with self.store.open() as journal, pytest.raises(StaleJournal):
                 journal.registry.ask([Change("set", "ann", KEYS[0])])
-        if self._differs() or not self._settle(Stated(None, self.widest, same, not reimport)):
+        if self._differs() or not self._settle(Stated(None, None if same else self.widest, same, not reimport)):
             self.store.put_back(before, "rolled back")
             return
         with self.store.open() as journal:
@@ -216,13 +216,14 @@ class LifeMachine(RuleBasedStateMachine):
         through = self.world.witness.last
         with self.store.open(write=True) as journal:
             try:
-                settle_stale(journal, stated._replace(released_through=through))
+                settle_stale(journal, replace(stated, released_through=through))
             except StaleJournal as error:
                 known = error.facts["released"]
-                if known is None or known <= through:
+                if known is None or known < through or (known == through and not stated.same_settings):
                     return self._is_current(journal)
-                through = known  # the side file knows of a slot that was stored and never went out
-                settle_stale(journal, stated._replace(released_through=through))
+                through = known  # the side file has a slot that was stored and never went out, or other settings
+                stated = replace(stated, widest_window=self.widest, same_settings=False)
+                settle_stale(journal, replace(stated, released_through=through))
         for slot in range(self.world.witness.last + 1, through + 1):
             self.world.closed(slot)
         return True

@@ -101,3 +101,11 @@ def test_what_cannot_be_reported_is_refused(wrong: Callable[[LocalClient], objec
     client.report(0, 2, CLASSES)
     with pytest.raises(InvalidReports):
         wrong(client)
+
+
+@pytest.mark.parametrize("impossible", [(8, -1_000_000_000), (0, 1_000), (-8, 1_000)])
+def test_an_impossible_class_is_refused_from_the_table_and_from_the_server(impossible: Key) -> None:
+    with pytest.raises(InvalidReports, match="negative"):
+        held().report(0, 1, CLASSES, told=impossible)
+    with pytest.raises(InvalidReports, match="negative"):
+        held().report(0, 1, (*CLASSES, impossible))

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from wevent.errors import InvalidMembership
-from wevent.people.membership import Change, KnownIds, check_declared, check_id, differences, erased_id, id_column
+from wevent.people.membership import (
+    Change,
+    KnownIds,
+    check_declared,
+    check_id,
+    check_ids,
+    differences,
+    erased_id,
+    id_column,
+)
 
 A, B, C = (40, 10**9), (120, 6 * 10**8), (40, 5 * 10**8)
 
@@ -51,3 +60,12 @@ def test_known_ids_are_not_counted_as_unregistered() -> None:
     assert known.excludes(["gone", "forgotten", "new", "erased:x"]).tolist() == [True, True, False, True]
     assert len(known) == 2
     assert not KnownIds().excludes(["new"]).any()
+
+
+@pytest.mark.parametrize("user", ["a\nb", "a\r", "\n"])
+def test_an_id_with_a_line_break_is_refused(user: str) -> None:
+    """No requirements file could hold it, so the registry could not be imported again."""
+    with pytest.raises(InvalidMembership, match="line breaks"):
+        check_id(user)
+    with pytest.raises(InvalidMembership, match="line breaks"):
+        check_ids(["ann", user])

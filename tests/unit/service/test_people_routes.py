@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
 from wevent.journal import open_journal
-from wevent.publishing import registrations
+from wevent.publishing import member_view, registrations
 from wevent.streams.clock import SECOND_US, format_time
 
 NEXT = SLOTS + 2
@@ -50,6 +50,14 @@ def test_somebody_new_holds_what_they_choose(service: Service) -> None:
     apply(service)
     held = service.ask("GET", "/v1/users/ann/requirement", "enrol").json()
     assert (held["in_force_from"], held["earlier_until"], held["queued"]) == (SLOTS + 1, None, False)
+
+
+def test_a_change_behind_a_long_queue_is_announced_for_its_slot(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member_view, "_CHANGES_PER_MINUTE", 3)
+    told = [put(service, f"new{number}", {"level": "High/Small"}).json()["in_force_from"] for number in range(7)]
+    assert told == [NEXT] * 3 + [NEXT + 1] * 3 + [NEXT + 2]
 
 
 @pytest.mark.parametrize("second", [0.5, 1.5, 59.0])

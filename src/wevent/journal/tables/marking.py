@@ -65,7 +65,8 @@ class Marking:
                 "versions": hash_versions(self._epochs.all_stored(), self._registry.restores()),
             }
         revision = self._registry.counted_under()
-        side.mark(committed=committed, link=link.hex(), revision=revision.number, chain=revision.chain, **self._lasting)
+        state = {"revision": revision.number, "chain": revision.chain, "applied": revision.number}
+        side.mark(committed=committed, link=link.hex(), **state, **self._lasting)
         if forced:
             side.sync()
 
@@ -73,7 +74,8 @@ class Marking:
         """What the side file said before; a reader has none of its own, and reads it now."""
         side = self._outside.side
         mark = self._outside.seen() if side is None else side.before
-        return Marked(mark.journal, mark.committed, mark.link, Revision(mark.revision, mark.chain), mark.versions)
+        revision = Revision(mark.revision, mark.chain)
+        return Marked(mark.journal, mark.committed, mark.link, revision, mark.versions, mark.applied)
 
     def sync(self) -> None:
         """Force the mark to disk: what is about to be dropped can no longer be compared with an older one."""

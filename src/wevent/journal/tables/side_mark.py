@@ -29,7 +29,8 @@ class Mark(msgspec.Struct, kw_only=True):
         journal: the journal's own id.
         committed: the last slot committed by that writer, in a journal that ended with `link`.
         link: hexadecimal end of the hash chain at that slot.
-        revision, chain: state of the registry, see `wevent.journal.contents.Revision`.
+        revision, chain: state of the registry, see `wevent.journal.contents.Revision`. Written before it is committed.
+        applied: number of the last revision that is known to be committed.
         versions: hash over all configuration versions, hexadecimal.
         earlier: journals that were at this place before, the last of them last.
         readable: whether the side file said something that can be read; never written.
@@ -43,6 +44,7 @@ class Mark(msgspec.Struct, kw_only=True):
     link: str = ""
     revision: int = -1
     chain: str = ""
+    applied: int = -1
     versions: str = ""
     earlier: list[Earlier] = []
     readable: bool = True

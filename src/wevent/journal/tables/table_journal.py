@@ -24,7 +24,7 @@ from wevent.journal.tables.sealed import PendingKeys
 from wevent.journal.tables.shelf import Shelf
 from wevent.journal.tables.slot_table import SlotTable
 from wevent.journal.tables.standing import Standing
-from wevent.journal.tables.table_registry import TableRegistry
+from wevent.journal.tables.table_registry import IMPORTED, TableRegistry
 from wevent.journal.terms import Epoch, Terms
 from wevent.people.classes import Restore
 from wevent.people.membership import Changes
@@ -228,7 +228,7 @@ class TableJournal(ABC):
 
     def _note_imported(self, digest: bytes) -> None:
         self._facts["imported"] = digest
-        self._facts["changes lost"] = 0
+        self._facts["changes lost"] = IMPORTED if self._facts.number("changes lost") else 0
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:

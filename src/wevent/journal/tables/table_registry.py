@@ -24,6 +24,7 @@ from wevent.people.membership import Change, Enrolment, KeyColumn, check_epoch, 
 from wevent.people.membership_history import History, Membership
 from wevent.people.rosters import MemberColumns, TailColumns
 
+IMPORTED = 2  # fact "changes lost": the registry was imported again, and its changes are still queued
 _AT_ONCE = 1 << 14
 _FEW = 256  # people who leave at once
 _REQUEST = "by request "  # facts of this name and a digest: people who joined by themselves
@@ -297,6 +298,8 @@ class TableRegistry:
         """`apply`, inside a transaction; how many changes, and the revision that is in force then."""
         self.check_in_force(slot - 1)
         work = self._work(classes)
+        if self._facts.number("changes lost") == IMPORTED:  # what a restore lost takes effect before the next slot
+            most = self._before
         if work.drop_expired(slot, most):
             self._facts["complete_from"] = slot  # for verification: no row that is in force from here on was dropped
         number = self.pending()
@@ -306,6 +309,8 @@ class TableRegistry:
         else:
             number = work.apply_queue(slot, number if most is None else min(most, number))
         self._facts["registry"] = work.fingerprint.value()
+        if most is None and self._facts.number("changes lost") == IMPORTED:
+            self._facts["changes lost"] = 0
         if filled or work.changed:
             self.advance()
         return number, self.revision()
