@@ -394,7 +394,7 @@ class TestRestoredBackup:
         end = (START + timedelta(minutes=1100)).isoformat()
         arguments = ("--slot", "60s", "--start", START.isoformat(), "--end", end, "--cells", "2", "--keep", "100")
         places = ("--journal", "copy.journal", "--out", "copy.ndjson")
-        stated = ("--released-through", "300", "--accept-lost-changes")  # no witness shows the registry
+        stated = ("--released-through", "300")
         assert stream("publish", "events.csv", *arguments, *places, *stream.options, *stated)[0] == 0
         for ending in ENDINGS:
             Path("run.journal" + ending).unlink(missing_ok=True)

@@ -208,8 +208,8 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     if same_versions and marked.revision == journal.registry.revision():
         return Settlement(batch)
     if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
-        is_intact = is_ours and not journal.head().copied and marked.applied <= journal.registry.revision().number
-        return Settlement(batch, changes_lost=not is_intact)
+        shows_later = is_ours and marked.applied > journal.registry.revision().number
+        return Settlement(batch, changes_lost=journal.head().copied or shows_later)
     classes = class_history(versions, journal.registry.restores())
     silent_through = 0
     has_others = is_ours and marked.versions not in ("", known)
