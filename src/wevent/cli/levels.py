@@ -29,7 +29,7 @@ def command(journal: JournalPlace | None, config: Path | None, wants_json: bool)
     """Show the levels of a stream and how many users chose each.
 
     Of a journal: users who are registered now. Of a configuration: users in its requirements file. The number of users per
-    level is not public: a release shows how many users are counted in each class.
+    level is not public. The number of users counted in each class is: `wevent status` shows it.
     """
     if journal is not None and config is not None:
         raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")

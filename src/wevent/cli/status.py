@@ -168,11 +168,10 @@ def elsewhere_sentence(slots: SlotsElsewhere) -> str:
 
 def doubt_sentences(answer: StatusAnswer | RestoreAnswer) -> list[str]:
     """Return the effect of a restore on the classes that users are counted in."""
-    sentences = []
-    if answer.in_doubt_through is not None:
-        sentences.append(f"through slot {answer.in_doubt_through} users are counted in stricter classes")
-    if answer.silent_through is not None:
-        sentences.append(f"through slot {answer.silent_through} no user is counted: settings may be lost")
+    silent, in_doubt = answer.silent_through or 0, answer.in_doubt_through or 0
+    sentences = [f"through slot {silent} no user is counted: settings may be lost"] if silent else []
+    if in_doubt > silent:
+        sentences.append(f"through slot {in_doubt} users are counted in stricter classes")
     return sentences
 
 

@@ -142,7 +142,7 @@ def wanted_people(people: Requirements, levels: Levels | None) -> WantedRegistry
     """What requirements in memory say, and a digest as of `wanted_users`."""
     ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
     said = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
-    digest = hashlib.sha256(msgspec.json.encode(said)).digest()
+    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).digest()
     return WantedRegistry(people.users, people.keys, digest, people.words, people.notes)
 
 
@@ -155,7 +155,7 @@ def requirements_digest(file: AskingFile) -> bytes:
     path = file.path
     if not path.is_file():
         raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
-    table = msgspec.json.encode(levels_to_plain(file.levels))
+    table = msgspec.json.encode(levels_to_plain(file.levels), order="sorted")
     if file.columns:
         table += msgspec.json.encode(dict(file.columns), order="sorted")
     try:

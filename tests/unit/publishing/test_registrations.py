@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import wevent
+from tests.support.commands import call
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_journal
 from wevent.errors import InvalidInput, InvalidMembership, NotRegistered, StaleJournal
@@ -230,3 +231,19 @@ def test_a_part_of_the_people_may_be_imported(path: Path, tmp_path: Path) -> Non
     assert registrations.import_file(path, users, partial=True).unchanged == 3  # queued changes count
     assert registrations.put_in_force(path).slot == 6
     assert len(held(path)) == 10
+
+
+def test_a_file_that_users_import_read_is_not_imported_again(tmp_path: Path) -> None:
+    """A level table has another order in the journal than in the settings; the file is the same."""
+    (tmp_path / "users.csv").write_text("user,level\n" + "".join(f"{user},Low/Small\n" for user in range(20)))
+    (tmp_path / "events.csv").write_text("slot,user,cell\n1,1,0\n")
+    (tmp_path / "wevent.toml").write_text(
+        'inputs = ["events.csv"]\nslot_column = "slot"\ncells = 2\nrequirements = "users.csv"\n'
+        'journal = "run.journal"\nout = "out.ndjson"\n'
+        "[levels.privacy]\nLow = 0.9\nHigh = 0.1\n[levels.window]\nSmall = 4\nLarge = 8\n"
+    )
+    assert call(tmp_path, "publish", "--end", "3").code == 0
+    assert call(tmp_path, "users", "run.journal", "import", "users.csv").code == 0
+    assert call(tmp_path, "users", "run.journal", "set", "7", "--level", "High/Large").code == 0
+    assert call(tmp_path, "publish", "--end", "5").code == 0
+    assert held(tmp_path / "run.journal")["7"][2] == "High/Large"
