@@ -195,6 +195,9 @@ class PlainBackup:
     def link_at(self, slot: int) -> bytes | None:
         return None
 
+    def is_elsewhere(self, slot: int) -> bool:
+        return False
+
 
 class MemorySystem:
     """A deployment in memory.
