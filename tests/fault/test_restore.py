@@ -460,3 +460,52 @@ def test_a_change_that_was_not_committed_is_not_lost(folder: Path, monkeypatch: 
         patch.setattr(TableRegistry, "advance", fail)
         assert call(folder, "users", "run.journal", "remove", "3").code != 0
     assert publish(folder, 25).code == 0
+
+
+def test_a_copy_of_a_slot_that_was_settled_is_noticed(folder: Path) -> None:
+    journal = folder / "run.journal"
+    journal.unlink()
+    restored(folder)
+    copy = journal.read_bytes()
+    for action in ("remove", "erase"):
+        assert (
+            call(folder, "users", "run.journal", action, action.replace("remove", "7").replace("erase", "9")).code == 0
+        )
+    journal.write_bytes(copy)
+    assert publish(folder, 25).code == 2
+    assert publish(folder, 25, "--released-through", "20").code == 2
+    import_users(folder)
+    assert publish(folder, 25).code == 0
+
+
+def test_a_crash_after_a_settlement_leaves_two_ways_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two changes of the same slot are lost, and the witness is not written after the settlement."""
+    journal = folder / "run.journal"
+    copy = journal.read_bytes()
+    for user in ("7", "9"):
+        assert call(folder, "users", "run.journal", "remove", user).code == 0
+    journal.write_bytes(copy)
+
+    def fail(*told: Any, **more: Any) -> None:
+        raise StorageFailed("to write", "no space", "Make room.", path="run.journal.lock")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("wevent.journal.tables.marking.Marking.mark", fail)
+        assert publish(folder, 25, "--released-through", "20").code != 0
+    lost = publish(folder, 25)
+    assert lost.code == 2
+    assert "--accept-lost-changes" in lost.err
+    import_users(folder)
+    assert publish(folder, 25).code == 0
+
+
+def test_a_copy_with_as_many_other_changes_is_noticed(folder: Path) -> None:
+    journal = folder / "run.journal"
+    copy = journal.read_bytes()
+    assert call(folder, "users", "run.journal", "remove", "7").code == 0
+    other = journal.read_bytes()
+    journal.write_bytes(copy)
+    assert publish(folder, 20, "--released-through", "20", "--accept-lost-changes").code == 0
+    assert call(folder, "users", "run.journal", "erase", "9").code == 0
+    journal.write_bytes(other)
+    assert publish(folder, 25).code == 2

@@ -102,15 +102,15 @@ MUTANTS = [
     Mutant(
         "restore: a crash before the mark closes the journal",
         "publishing/staleness.py",
-        "is_settled = journal.link_at(mark.committed), journal.is_elsewhere(mark.committed)",
-        "is_settled = journal.link_at(mark.committed), False",
+        " and not journal.is_elsewhere(mark.committed)",
+        "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a copy of the same slot without registry changes is believed",
         "publishing/staleness.py",
-        "if has_earlier_registry and not is_settled and not stated:",
-        "if False:",
+        "and _lacks_changes(mark, journal.registry.revision()) and not stated:",
+        "and False:",
         RESTORE,
     ),
     Mutant(

@@ -266,10 +266,12 @@ class MemoryJournal:
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         with self._transaction() as stored:
             self._append(batch, no_hook)
+            marked = self.marked()
+            shown = max(marked.revision.number, marked.applied) if marked.journal == self.identity else 0
             if restore is not None:
-                self.registry.store_restore(restore)
+                self.registry.store_restore(restore, shown)
             elif changes_lost:
-                self.registry.advance()
+                self.registry.advance(shown)
             stored.changes_lost |= changes_lost
             stored.registry.copied, stored.emitted = False, stored.committed
 

@@ -174,10 +174,10 @@ class MemoryRegistry:
     def check(self) -> None:
         assert all(rows for rows in self._stored().histories.values())
 
-    def store_restore(self, restore: Restore) -> None:
+    def store_restore(self, restore: Restore, beyond: int = 0) -> None:
         """Store what slots released elsewhere leave in doubt. Inside a transaction."""
         self._stored().restores += (restore,)
-        self.advance()
+        self.advance(beyond)
 
     def _rows(self) -> Iterator[Membership]:
         return (row for rows in self._stored().histories.values() for row in rows)
@@ -193,8 +193,8 @@ class MemoryRegistry:
             if not histories[user]:
                 del histories[user]
 
-    def advance(self) -> None:
+    def advance(self, beyond: int = 0) -> None:
         stored = self._stored()
         state = f"{stored.revision} {sorted(stored.histories.items())} {stored.restores}"
-        stored.revision = Revision(stored.revision.number + 1, hashlib.sha256(state.encode()).hexdigest())
+        stored.revision = Revision(max(stored.revision.number, beyond) + 1, hashlib.sha256(state.encode()).hexdigest())
         self._witness(stored.revision)

@@ -78,13 +78,12 @@ class Rosters:
 
     def at(self, slot: int) -> Roster:
         """Return the roster of a slot; nobody is on it while a version may have been lost."""
-        if self._classes.is_silent(slot):
-            live = self._classes.live(slot)
-            return Roster(id_column([]), _NO_ROWS, Population(dict.fromkeys(to_requirements(live), 0)))
         in_force = np.flatnonzero(self._tail_ends > slot)
-        corners = self._find_corners(slot, in_force)
         live = self._classes.live(slot).union(self._keys.distinct, self._tail_keys.where(in_force).distinct)
         live |= {find_corner(live)}
+        if self._classes.is_silent(slot):
+            return Roster(id_column([]), _NO_ROWS, Population(dict.fromkeys(to_requirements(live), 0)))
+        corners = self._find_corners(slot, in_force)
         order = {key: row for row, key in enumerate(sorted(live))}
         counted = np.array([order[find_counting_class([key], live)] for key in corners.distinct], dtype=np.int64)
         own = np.array([order[key] for key in self._keys.distinct], dtype=np.int64)

@@ -18,7 +18,7 @@ import numpy as np
 from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption, InvalidPopulation, StaleJournal
-from wevent.journal.contents import Batch
+from wevent.journal.contents import Batch, Marked, Revision
 from wevent.journal.contract import Journal
 from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
@@ -208,8 +208,8 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     if same_versions and marked.revision == journal.registry.revision():
         return Settlement(batch)
     if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
-        shows_later = is_ours and marked.applied > journal.registry.revision().number
-        return Settlement(batch, changes_lost=journal.head().copied or shows_later)
+        is_lacking = is_ours and _lacks_changes(marked, journal.registry.revision())
+        return Settlement(batch, changes_lost=journal.head().copied or is_lacking)
     classes = class_history(versions, journal.registry.restores())
     silent_through = 0
     has_others = is_ours and marked.versions not in ("", known)
@@ -251,12 +251,12 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
                 journal, f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None
             )
         return 0
-    link, is_settled = journal.link_at(mark.committed), journal.is_elsewhere(mark.committed)
+    link = journal.link_at(mark.committed)
     if link is None and 0 < mark.committed < committed and not stated:
         raise _stale(
             journal, f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed
         )
-    if link is not None and link.hex() != mark.link and not is_settled:
+    if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
         raise StaleJournal(
             f"the journal that committed slot {mark.committed} here",
             "a copy that went on by itself",
@@ -264,11 +264,16 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
             committed=committed,
             released=mark.committed,
         )
-    has_earlier_registry = mark.committed == committed and mark.applied > journal.registry.revision().number
-    if has_earlier_registry and not is_settled and not stated:
+    if mark.committed == committed and _lacks_changes(mark, journal.registry.revision()) and not stated:
         shown = f"the changes of the registry that {journal.mark_name} shows"
         raise _stale(journal, shown, "a copy without them", committed, mark.committed)
     return mark.committed
+
+
+def _lacks_changes(mark: Marked, revision: Revision) -> bool:
+    """Return whether a registry is not the one, nor a later one, that the witness shows as committed."""
+    is_other = mark.applied == mark.revision.number == revision.number and mark.revision.chain != revision.chain
+    return mark.applied > revision.number or is_other
 
 
 def _stale(journal: Journal, expected: str, received: str, committed: int, released: int | None) -> StaleJournal:

@@ -270,10 +270,12 @@ class TableJournal(ABC):
         self._append(batch, no_hook)
         if changes_lost:
             self._facts["changes lost"] = 1
+        marked = self.marked()
+        shown = max(marked.revision.number, marked.applied) if marked.journal == self.identity else 0
         if restore is not None:
-            self.registry.store_restore(restore)
+            self.registry.store_restore(restore, shown)
         elif changes_lost:
-            self.registry.advance()  # the same backup, put back again, lacks the same changes
+            self.registry.advance(shown)  # the same backup, put back again, lacks the same changes
         self._database.execute("UPDATE head SET copied = 0, emitted = committed")
 
     @property

@@ -309,7 +309,7 @@ class TableRegistry:
         else:
             number = work.apply_queue(slot, number if most is None else min(most, number))
         self._facts["registry"] = work.fingerprint.value()
-        if most is None and self._facts.number("changes lost") == IMPORTED:
+        if self._facts.number("changes lost") == IMPORTED and (most is None or not self.pending()):
             self._facts["changes lost"] = 0
         if filled or work.changed:
             self.advance()
@@ -354,8 +354,8 @@ class TableRegistry:
         self._in_force = None
         return True
 
-    def store_restore(self, restore: Restore) -> None:
-        """Store what slots released elsewhere leave in doubt; inside a transaction."""
+    def store_restore(self, restore: Restore, beyond: int = 0) -> None:
+        """Store what slots released elsewhere leave in doubt; inside a transaction. `beyond`: as of `advance`."""
         found = Fingerprint(self.salt, self._facts.data("registry"))
         found.add_restore(restore)
         self._database.execute(
@@ -363,18 +363,21 @@ class TableRegistry:
             (restore.slot, restore.silent_through, encode_keys(restore.doubted)),
         )
         self._facts["registry"] = found.value()
-        self.advance()
+        self.advance(beyond)
         self._in_force = None
 
-    def advance(self) -> None:
+    def advance(self, beyond: int = 0) -> None:
         """Store the next revision; inside a transaction.
 
         The witness has it before it is committed, so a backup from before is never taken for the current registry. After a
         crash the witness may have a revision that was not committed: more doubt, never less.
+
+        Args:
+            beyond: a number that the next one exceeds. A settled restore exceeds every revision that the witness shows.
         """
         before = self.revision()
         chain = hashlib.sha256(bytes.fromhex(before.chain) + self._facts.data("registry")).hexdigest()
-        after = Revision(before.number + 1, chain)
+        after = Revision(max(before.number, beyond) + 1, chain)
         self._facts["revision"] = after.number
         self._facts["registry chain"] = after.chain
         self._witness(after)
