@@ -1,9 +1,7 @@
-"""Is this the journal, or an old copy of it? A stale journal must never draw a slot twice (spec 10).
+"""Stale journals: detect an old copy, and charge the slots that another copy released (spec 10 and 15.1).
 
-A copy made by `wevent backup` is marked inside; the side file of the lock remembers the last slot committed here and the
-hash chain at it; and an output file may hold slots that the journal does not know. A journal with slots and without its
-side file may be a copy of another place: then only the operator knows, and it stays closed until they say. What cannot be
-noticed: journal and side file copied, or rolled back, together.
+The witness shows the last slot and the registry that were committed here; a copy made by `wevent backup` is marked inside.
+A journal and a witness that were rolled back together are not detected.
 """
 
 from __future__ import annotations
@@ -232,17 +230,16 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
 
 
 def known_released(journal: Journal, committed: int, *, stated: bool = False) -> int:
-    """The last slot that the mark saw committed, 0 if it knows nothing of this journal.
+    """Return the last slot that the witness shows, 0 if it shows nothing of this journal.
 
     Args:
         journal: opened for reading or writing.
         committed: its last slot.
-        stated: whether the operator says through which slot releases went out.
+        stated: whether the operator states through which slot releases went out.
 
     Raises:
-        StaleJournal: if it saw another release for a slot than the journal has: two copies went on separately. Or if
-            nobody can tell whether this is the journal or a copy, and nothing is stated: the side file is not there, it
-            shows later changes of the registry, or the journal no longer keeps the slot that it knows.
+        StaleJournal: if two copies drew the same slots. Unless the slot is stated, also if the witness is missing, shows
+            later changes of the registry, or shows a slot that the journal dropped.
     """
     mark = journal.marked()
     if mark.journal != journal.identity:
