@@ -1,7 +1,6 @@
-"""A backup put back in place of a journal that is damaged, missing or older, and settled (spec 10).
+"""Put a backup in place of a journal that is damaged, missing or older, and settle it (spec 10).
 
-The order is the guarantee: whatever step a crash comes after, `publish` refuses what is there (a journal that is missing
-or behind beside a side file that knows better, or a copy that was not settled), and the same command does it again.
+After a crash at any step `publish` refuses what is there, and the same command completes the restore.
 """
 
 from __future__ import annotations
