@@ -65,11 +65,13 @@ def test_times_and_exact_decimals(tmp_path: Path) -> None:
     publish(journal, tmp_path / "out.ndjson", 2)
     text = (tmp_path / "out.ndjson").read_text().splitlines()[1]
     assert text.startswith('{"format":2,"slot":2,"start":"2026-01-01T00:01:00Z","end":"2026-01-01T00:02:00Z",')
-    assert '"classes":[{"window":3,"epsilon":0.4},{"window":4,"epsilon":1},{"window":8,"epsilon":0.6}]' in text
+    corner = '{"window":8,"epsilon":0.4}'  # a live class without members
+    declared = '{"window":3,"epsilon":0.4},{"window":4,"epsilon":1}', '{"window":8,"epsilon":0.6}'
+    assert f'"classes":[{declared[0]},{corner},{declared[1]}]' in text
     exact = json.loads(text, parse_float=Decimal)
     record = next(journal.releases(2))
     assert [int(charge * 10**9) for charge in exact["charges"]] == record.publication.tolist()
-    assert exact["charges"] == [Decimal("0.05")] * len(CLASSES)  # the smallest epsilon over the widest window
+    assert exact["charges"] == [Decimal("0.05")] * (len(CLASSES) + 1)  # the smallest epsilon over the widest window
     assert exact["threshold"] == Decimal("0.05")
     journal.close()
 
