@@ -25,7 +25,10 @@ class Facts:
 
     def number(self, name: str) -> int:
         """A fact that is a number."""
-        return int(self._stored(name))
+        try:
+            return int(self._stored(name))
+        except (ValueError, TypeError):
+            raise self._database.damaged() from None
 
     def data(self, name: str) -> bytes:
         """A fact that is bytes."""
