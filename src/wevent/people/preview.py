@@ -72,7 +72,8 @@ def preview_changes(
         after = find_current(rows)
         if after is None:
             return _Effect(before and before.key, None, None, 0, returning=False)
-        counted = find_counting_class([*find_in_force(rows, slot), *doubted], live)
+        begin = max(slot, after.first)  # a publisher may have applied a queued change for a later slot meanwhile
+        counted = find_counting_class([*find_in_force(rows, begin), *doubted], live)
         ends = [row.last + row.window for row in rows if row.last is not None]
         ends += [doubt_ends] if doubted else []
         moved_to, end = (None, 0) if counted == after.key else (counted, max(ends))

@@ -92,6 +92,12 @@ def test_classes_that_no_change_touches_are_left_alone() -> None:
     assert preview({SHORT: 2, OTHER: 1}, leaving) == Preview(2, 0, None, 0, (SHORT,))
 
 
+def test_a_queued_change_may_have_been_applied_for_a_later_slot_meanwhile() -> None:
+    """The queue and the rows of its users are two reads, and a publisher may go on between them."""
+    applied = [([member("a", SHORT, 7)], choose("a", SHORT))]
+    assert preview({SHORT: 2}, applied, slot=6) == Preview(2)
+
+
 def test_after_a_restore_everybody_is_in_doubt() -> None:
     classes = history((1, DECLARED), restores=(Restore(5, 0, (SHORT, LONG)),))
     requests: list[tuple[list[Membership], list[Change]]] = [([], choose("a", SHORT)), ([], choose("b", LONG))]
