@@ -12,10 +12,10 @@ Made = tuple[list[tuple[int, object, int]], list[tuple[int, int]]]
 
 def check_alone(lines: Sequence[bytes], make_decoder: Callable[[], Decoder]) -> None:
     """Every line gives the same together with the others as by itself."""
-    by_itself = make_decoder()  # which never sees two lines at once, and so learns nothing of how they look
+    by_itself = make_decoder()
     alone = {line: _made(by_itself.decode(line), 1) for line in set(lines)}
     shared = make_decoder()
-    for order in (lines, lines[::-1]):  # the second time the decoder knows lines like these
+    for order in (lines, lines[::-1]):
         events = [event for line in order for event in alone[line][0]]
         malformed = [(row, problem) for row, line in enumerate(order) for _, problem in alone[line][1]]
         together = _made(shared.decode(b"".join(order)), len(order))

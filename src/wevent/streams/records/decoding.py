@@ -11,7 +11,7 @@ from wevent.core.arrays import IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
-from wevent.streams.records.fields import Fields, Mask, Numbers, Texts
+from wevent.streams.records.fields import Fields, Mask, Numbers
 from wevent.streams.records.times import SlotReader, TimeReader
 from wevent.streams.stream_settings import StreamSettings
 
@@ -79,37 +79,19 @@ class Columns(NamedTuple):
     rows: IntArray
     times: tuple[IntArray, Mask]
     lacks_offset: Callable[[IntArray], Mask]
-    users: Fields | Numbers | Texts
-    cells: Fields | Numbers | Texts
+    users: Fields | Numbers
+    cells: Fields | Numbers
     broken: IntArray
 
 
 def assemble(columns: Columns, cells: Cells) -> Decoded:
     """Events from raw columns: a line without a time, a user or a cell is malformed."""
-    return _assembled(columns, cells)[1]
-
-
-def assemble_all(parts: Sequence[Columns], cells: Cells) -> Decoded:
-    """`assemble` for lines whose columns are in several parts; events are in the order of their lines again."""
-    if len(parts) == 1:
-        return assemble(parts[0], cells)
-    rows, decoded = zip(*(_assembled(part, cells) for part in parts), strict=True)
-    order = np.concatenate(rows).argsort(kind="stable")
-    malformed = np.concatenate([portion.malformed for portion in decoded])
-    worst = malformed.argsort(kind="stable")
-    batch = EventColumns.joined([portion.batch for portion in decoded])
-    problems = np.concatenate([portion.problems for portion in decoded])
-    return Decoded(batch.where(order), malformed[worst], problems[worst])
-
-
-def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
-    """The events, and the lines that they are from."""
     rows, (times, timely), lacks_offset, users, labels, broken = columns
     with_user, with_cell = users.label_sized(), labels.label_sized()
     whole = timely & with_user & with_cell
     if whole.all() and not len(broken):
         nothing = np.empty(0, dtype=np.int64)
-        return rows, Decoded(EventColumns(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
+        return Decoded(EventColumns(times, users.labels(), cells.find(labels.labels())), nothing, nothing)
     batch = EventColumns(times[whole], users.where(whole).labels(), cells.find(labels.where(whole).labels()))
     problems = np.select((~with_user, ~with_cell, ~timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
     untimely = np.flatnonzero(problems == NO_TIME)
@@ -118,7 +100,7 @@ def _assembled(columns: Columns, cells: Cells) -> tuple[IntArray, Decoded]:
     malformed = np.concatenate((broken, rows[~whole]))
     order = malformed.argsort(kind="stable")
     both = np.concatenate((np.full(len(broken), NO_RECORD), problems[~whole]))
-    return rows[whole], Decoded(batch, malformed[order], both[order])
+    return Decoded(batch, malformed[order], both[order])
 
 
 def time_reader(settings: StreamSettings) -> TimeReader | SlotReader:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.counting.lookup import Labels, all_plain_text
+from wevent.counting.lookup import Labels
 from wevent.counting.spelling import Spelled, padded, whole_numbers
 
 Mask = npt.NDArray[np.bool_]
@@ -28,9 +29,10 @@ class Fields:
     @classmethod
     def of(cls, texts: Sequence[str]) -> Fields:
         """Texts, one after the other."""
-        encoded = [text.encode() for text in texts]
-        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-        return cls(b"".join(encoded), np.concatenate((ends[:1] * 0, ends[:-1])), ends)
+        joined = "".join(texts)
+        sized: Sequence[str | bytes] = texts if joined.isascii() else [text.encode() for text in texts]
+        ends = np.cumsum(np.fromiter(map(len, sized), dtype=np.int64, count=len(texts)))
+        return cls(joined.encode(), np.concatenate((ends[:1] * 0, ends[:-1])), ends)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -95,23 +97,9 @@ class Numbers(NamedTuple):
         return Labels.of(self.keys)
 
 
-class Texts(NamedTuple):
-    """Python strings as labels, for where `Fields` stand otherwise."""
-
-    texts: list[str]
-
-    def where(self, chosen: IntArray | Mask) -> Texts:
-        """Some of them."""
-        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        return Texts([self.texts[row] for row in rows.tolist()])
-
-    def label_sized(self) -> Mask:
-        """Which can be ids or labels, as of `Fields`."""
-        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts))
-        if lengths.max(initial=0) <= MAX_LABEL_BYTES // 4 and not any("\0" in text for text in self.texts):
-            return lengths > 0  # a character has at most four bytes
-        return Fields.of(self.texts).label_sized()
-
-    def labels(self) -> Labels:
-        """As labels."""
-        return Labels.of_values(self.texts) if all_plain_text(self.texts) else Fields.of(self.texts).labels()
+def int64_column(values: Sequence[Any]) -> IntArray | None:
+    """Return whole numbers as an array; None if something else is among them, or a number of more than 64 bits."""
+    try:
+        return np.array(array("q", values), dtype=np.int64)
+    except (TypeError, OverflowError):
+        return None

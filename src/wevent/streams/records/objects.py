@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,17 +12,13 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
-from wevent.counting.spelling import padded
-from wevent.streams.records.decoding import Columns, Decoded, assemble, assemble_all
-from wevent.streams.records.fields import Numbers, Texts
-from wevent.streams.records.shapes import Shape, ShapeMarks, learn, mark, match
+from wevent.streams.records.decoding import Columns, Decoded, assemble
+from wevent.streams.records.fields import Fields, Numbers, int64_column
 from wevent.streams.records.splitting import BYTE_ORDER_MARK, line_ends, spoiled_lines
 from wevent.streams.records.times import SlotReader, TimeReader
 
 MAX_DEPTH = 64  # of arrays and objects within each other in one line
 
-_MANY = 32  # lines that are worth looking for shapes
-_SAMPLES = 4  # lines that shapes are learnt from, and shapes that are remembered
 _NOTHING = np.empty(0, dtype=np.int64)
 _SOLID = bytes(sign not in b" \t\n\r\x0b\x0c" for sign in range(256))  # what bytes.strip keeps
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -45,13 +40,12 @@ class ObjectDecoder:
         fields: list[Any] = [("time", str | int | float), ("user", int | str), ("cell", int | str)]
         event: Any = msgspec.defstruct("Event", fields, rename=dict(columns), gc=False)
         close: Any = msgspec.defstruct("Close", [("close", str | int | float)], gc=False, forbid_unknown_fields=True)
-        self._decode = msgspec.json.Decoder(event).decode
+        decoder = msgspec.json.Decoder(event)
+        self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
         self._decode_close = msgspec.json.Decoder(close).decode
-        self._columns_wanted = dict(columns)
         self._least = 1 + sum(len(name.encode()) + 5 for name in set(columns.values()))  # {"name":1,"name":1,"name":1}
         self._cells = cells
         self._times = times
-        self._shapes: list[Shape] = []
 
     def decode(self, lines: bytes) -> Decoded:
         """The events of whole lines, each with its end."""
@@ -59,13 +53,28 @@ class ObjectDecoder:
             lines = b"\n".join([row.removeprefix(BYTE_ORDER_MARK) for row in lines.split(b"\n")])
         ends = line_ends(lines)
         spoiled = spoiled_lines(lines, ends)
-        if len(ends) < _MANY:
-            return assemble(self._one_by_one(lines, np.arange(len(ends)), ends, spoiled), self._cells)
-        left, short = self._sifted(lines, ends)
-        parts = [self._one_by_one(lines, _NOTHING, ends, spoiled)._replace(broken=short)]
-        if len(left):
-            parts += self._by_shape(lines, left, ends, spoiled)
-        return assemble_all(parts if len(short) or not len(left) else parts[1:], self._cells)
+        columns = None if len(spoiled) else self._all_at_once(lines, ends)
+        return assemble(columns or self._one_by_one(lines, ends, spoiled), self._cells)
+
+    def _all_at_once(self, lines: bytes, ends: IntArray) -> Columns | None:
+        """Return the columns if each line is a record, else None."""
+        # Each record opens one object; only a line with many more brackets can be too deep.
+        brackets = lines.count(b"{") + lines.count(b"[")
+        if brackets >= len(ends) + MAX_DEPTH and _too_deep(lines.split(b"\n")):
+            return None
+        try:
+            events = self._decode_lines(lines)
+        except _MALFORMED:
+            return None
+        if len(events) < len(ends):  # blank lines, or a record over several lines
+            return None
+        return self._columns(np.arange(len(ends)), events, _NOTHING)
+
+    def _columns(self, rows: IntArray, events: Sequence[Any], broken: IntArray) -> Columns:
+        raw = [event.time for event in events]
+        times, lacks_offset = self._times.values(raw), partial(self._times.lack_offset, raw)
+        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
+        return Columns(rows, times, lacks_offset, users, cells, broken)
 
     def _sifted(self, lines: bytes, ends: IntArray) -> tuple[IntArray, IntArray]:
         """Return the lines that are long enough for a record, and the shorter ones that are not blank.
@@ -80,45 +89,12 @@ class ObjectDecoder:
         is_blank = solid[solid.searchsorted(starts)] >= ends
         return np.flatnonzero(~is_short), np.flatnonzero(is_short & ~is_blank)
 
-    def _by_shape(self, lines: bytes, left: IntArray, ends: IntArray, spoiled: IntArray) -> list[Columns]:
-        """Return the columns of some lines: of many at once where they have a shape, of the others one by one."""
-        marks = mark(lines, ends, padded(lines))
-        marks.plain[spoiled] = False
-        parts = []
-        for shape in self._candidates(marks):
-            found = match(shape, marks, left)
-            if len(found.rows):
-                times = self._times.fields(found.times)
-                lacks_offset = partial(self._times.lack_offset, found.times)
-                parts.append(Columns(found.rows, times, lacks_offset, found.users, found.cells, _NOTHING))
-                done = len(found.rows) == len(left)
-                left = _NOTHING if done else np.setdiff1d(left, found.rows, assume_unique=True)
-                self._remember(shape)
-            if not len(left):
-                return parts
-        return [*parts, self._one_by_one(lines, left, ends, spoiled)]
-
-    def _candidates(self, marks: ShapeMarks) -> Iterator[Shape]:
-        """Shapes that lines may have: the ones they had lately, then those of a few of them."""
-        yield from tuple(self._shapes)
-        for row in np.linspace(0, len(marks.ends) - 1, _SAMPLES).astype(np.int64).tolist():
-            shape = learn(marks.lines[marks.starts[row] : marks.ends[row]], self._columns_wanted)
-            if shape is not None and shape not in self._shapes:
-                yield shape
-
-    def _remember(self, shape: Shape) -> None:
-        if self._shapes[:1] != [shape]:
-            self._shapes = [shape, *(known for known in self._shapes if known != shape)][:_SAMPLES]
-
-    def _one_by_one(self, lines: bytes, rows: IntArray, ends: IntArray, spoiled: IntArray) -> Columns:
-        """The columns of some lines, whatever is in them."""
-        if len(rows) == len(ends):
-            texts = lines.split(b"\n")
-            texts.pop()
-        else:
-            starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
-            places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
-            texts = [lines[start:end] for start, end in places]
+    def _one_by_one(self, lines: bytes, ends: IntArray, spoiled: IntArray) -> Columns:
+        """Return the columns of the lines that are records; the others are broken."""
+        rows, short = self._sifted(lines, ends)
+        starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+        places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
+        texts = [lines[start:end] for start, end in places]
         for place in np.flatnonzero(np.isin(rows, spoiled)).tolist() if len(spoiled) else ():
             texts[place] = b"\0"
         for place in _too_deep(texts):
@@ -132,12 +108,8 @@ class ObjectDecoder:
                 break
             except _MALFORMED:
                 broken.append(len(events) + len(broken))
-        raw = [event.time for event in events]
-        times, lacks_offset = self._times.values(raw), partial(self._times.lack_offset, raw)
-        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
         malformed = np.array([place for place in broken if texts[place].strip()], dtype=np.int64)
-        whole = np.delete(rows, broken) if broken else rows
-        return Columns(whole, times, lacks_offset, users, cells, rows[malformed])
+        return self._columns(np.delete(rows, broken), events, np.concatenate((short, rows[malformed])))
 
     def time_text(self, line: bytes) -> str | None:
         """What stands where the time of one record should be; None if the line is none."""
@@ -156,11 +128,11 @@ class ObjectDecoder:
             return None
 
 
-def _labels(values: Sequence[Any]) -> Numbers | Texts:
-    try:
-        return Numbers(np.frombuffer(array("q", values), dtype=np.int64) if values else np.empty(0, dtype=np.int64))
-    except (TypeError, OverflowError):  # text among them, or numbers of more than 64 bits
-        return Texts([value if type(value) is str else str(value) for value in values])
+def _labels(values: Sequence[Any]) -> Numbers | Fields:
+    numbers = int64_column(values)
+    if numbers is not None:
+        return Numbers(numbers)
+    return Fields.of([value if type(value) is str else str(value) for value in values])
 
 
 def _too_deep(rows: Sequence[bytes]) -> list[int]:

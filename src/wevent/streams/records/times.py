@@ -17,7 +17,7 @@ import numpy as np
 from wevent.core.arrays import IntArray
 from wevent.counting.spelling import words_of
 from wevent.streams.clock import SECOND_US
-from wevent.streams.records.fields import Fields, Mask
+from wevent.streams.records.fields import Fields, Mask, int64_column
 
 UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}
 FAR_US = 4 * 10**18  # beyond any clock, within int64
@@ -57,9 +57,14 @@ class TimeReader:
 
     def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
         """Times from Python values, and which of them are any."""
-        if all(type(value) is str for value in values):
-            return self.fields(Fields.of(values))
-        return _gathered([self.one(value) for value in values])
+        numbers = int64_column(values)
+        if numbers is not None:
+            return self._scaled(numbers), np.ones(len(numbers), dtype=np.bool_)
+        try:
+            texts = Fields.of(values)
+        except TypeError:  # not all are texts
+            return _gathered([self.one(value) for value in values])
+        return self.fields(texts)
 
     def fields(self, fields: Fields) -> tuple[IntArray, Mask]:
         """Times from texts, and which of them are any."""
@@ -84,7 +89,7 @@ class TimeReader:
         if length == 0:
             return times, valid
         numbers, valid = fields.whole_numbers()
-        times = np.clip(numbers, -FAR_US // self._unit, FAR_US // self._unit) * self._unit
+        times = self._scaled(numbers)
         left = np.flatnonzero(~valid)
         if not len(left):
             return times, valid
@@ -103,6 +108,10 @@ class TimeReader:
                 left = left[1:]
         times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
         return times, valid
+
+    def _scaled(self, numbers: IntArray) -> IntArray:
+        farthest = FAR_US // self._unit
+        return np.clip(numbers, -farthest, farthest) * self._unit
 
     def _iso(self, text: str) -> re.Match[str] | None:
         match = _ISO.fullmatch(text)
@@ -219,6 +228,9 @@ class SlotReader:
 
     def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
         """Slot numbers less one from Python values, and which of them are any."""
+        numbers = int64_column(values)
+        if numbers is not None:
+            return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1, np.ones(len(numbers), dtype=np.bool_)
         return _gathered([self.one(value) for value in values])
 
     def fields(self, fields: Fields) -> tuple[IntArray, Mask]:

@@ -1,4 +1,4 @@
-"""Lines of one shape: decoding many at once gives what decoding each by itself gives."""
+"""NDJSON: decoding many lines at once gives what decoding each by itself gives."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.counting.cells import Cells
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.shapes import learn
+from wevent.streams.records.objects import MAX_DEPTH, ObjectDecoder
 from wevent.streams.records.times import SlotReader, TimeReader
 
 NAMES = {"time": "time", "user": "user", "cell": "cell"}
@@ -76,7 +75,7 @@ plain = [b'{"time":"%s","user":"u%d","cell":"%d"}' % (ISO.encode(), number, numb
 
 @given(st.lists(st.one_of(records(), odd), max_size=30), st.randoms(), st.sampled_from([None, SlotReader()]))
 def test_many_lines_at_once_are_what_each_is_by_itself(lines: list[bytes], random: Any, reader: Any) -> None:
-    mixed = [*lines, *lines, *plain]  # enough of them to look for shapes
+    mixed = [*lines, *lines, *plain]
     random.shuffle(mixed)
     assert decoded(mixed, reader, len(mixed)) == decoded(mixed, reader, 1)
 
@@ -92,11 +91,16 @@ def test_events_stay_in_the_order_of_their_lines(time: Any, user: Any) -> None:
     assert batch.cells[:10].tolist() == [0, 1] * 5
 
 
-def test_what_has_no_shape() -> None:
-    fine = b'{"time": 1, "user": "a", "cell": 2}'
-    shape = learn(fine, NAMES)
-    assert shape is not None
-    assert shape.literals == (b'{"time": ', b', "user": "', b'", "cell": ', b"}")
-    for line in (b"", b"{}", b"{", fine[:-1], fine + b" ", b'{"time":1,"user":2}', b'{"time":1,"user":2,"cell":[1]}'):
-        assert learn(line, NAMES) is None
-    assert learn(b'{"time":1,"user":2,"cell":3,"user":4}', NAMES) is None
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, 2 * MAX_DEPTH])
+@pytest.mark.parametrize("bracketed", [0, 40])
+def test_only_lines_that_are_too_deep_are_malformed(depth: int, bracketed: int) -> None:
+    nested = b'{"time":1,"user":2,"cell":"0","extra":%s1%s}' % (b"[" * depth, b"]" * depth)
+    beside = b'{"time":1,"user":2,"cell":"0","extra":[[{"a":"[["}]]}'
+    found = decoder().decode(b"\n".join([*plain, *[beside] * bracketed, nested]) + b"\n")
+    assert len(found.malformed) == (depth >= MAX_DEPTH)
+    assert len(found.batch.times) == len(plain) + bracketed + (depth < MAX_DEPTH)
+
+
+def test_a_record_is_on_one_line() -> None:
+    found = decoder().decode(b"".join(line + b"\n" for line in plain) + b'{"time":1,\n"user":2,"cell":"0"}\n')
+    assert found.malformed.tolist() == [len(plain), len(plain) + 1]
