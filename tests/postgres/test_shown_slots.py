@@ -24,8 +24,8 @@ from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.outputs.release_table import read_releases
 from wevent.publishing import loop
-from wevent.publishing.budget_view import BudgetView
 from wevent.publishing.staleness import Stated, settle_stale
+from wevent.publishing.views import BudgetView
 from wevent.service.ledger_view import BudgetBoard
 
 

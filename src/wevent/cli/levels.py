@@ -14,7 +14,7 @@ from wevent.cli.printing import new_table, print_table
 from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
 from wevent.journal import JournalPlace, open_journal
-from wevent.publishing.offering import Offer, Offered, offer_of_journal, offer_of_settings
+from wevent.publishing.views import LevelOffer, LevelRow, configured_offer, read_offer
 from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
 
@@ -34,10 +34,11 @@ def command(journal: JournalPlace | None, config: Path | None, wants_json: bool)
     if journal is not None and config is not None:
         raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
     if journal is None:
-        offer = offer_of_settings(chosen_settings(config, {})[0])
+        offer = configured_offer(chosen_settings(config, {})[0])
     else:
         with open_journal(journal) as source:
-            offer = offer_of_journal(source)
+            source.registry.check()
+            offer = read_offer(source)
     answer = _answer(offer)
     if wants_json:
         click.echo(as_json(answer))
@@ -45,7 +46,7 @@ def command(journal: JournalPlace | None, config: Path | None, wants_json: bool)
     _print(answer, "registered people" if journal is not None else "people in the requirements file")
 
 
-def _answer(offer: Offer) -> LevelsAnswer:
+def _answer(offer: LevelOffer) -> LevelsAnswer:
     return LevelsAnswer(
         slot_seconds=None if offer.slot_us is None else offer.slot_us / SECOND_US,
         declared=offer.declared,
@@ -55,7 +56,7 @@ def _answer(offer: Offer) -> LevelsAnswer:
     )
 
 
-def _row(row: Offered) -> LevelAnswer:
+def _row(row: LevelRow) -> LevelAnswer:
     window, nano = row.requirement
     return LevelAnswer(
         level=row.level,

@@ -18,7 +18,7 @@ from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
-from wevent.publishing.budget_view import BudgetView
+from wevent.publishing.views import BudgetView
 
 LOST = "changes of the registry may be lost: import it again, or pass --accept-lost-changes"
 _RECENT = 1000

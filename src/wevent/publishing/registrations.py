@@ -23,8 +23,8 @@ from wevent.people.preview import Preview
 from wevent.publishing.foreseeing import foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.member_view import limit_changes
-from wevent.publishing.person_view import PersonView, after_wishes, view_person
 from wevent.publishing.staleness import known_released, refuse_stale
+from wevent.publishing.views import UserView, view_user
 from wevent.streams.windows import WindowReader
 
 DueThrough = Callable[[], int]
@@ -73,7 +73,7 @@ class InForce(NamedTuple):
     earlier_until: int | None = None
     consequences: Preview | None = None
     notes: tuple[str, ...] = ()
-    person: PersonView | None = None
+    person: UserView | None = None
     terms: Terms | None = None
 
 
@@ -197,7 +197,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         slot = journal.head().next_slot
         journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
         journal.mark()
-        return InForce(slot, user, None if user is None else view_person(journal, user).earlier_until(slot))
+        return InForce(slot, user, None if user is None else view_user(journal, user).earlier_until(slot))
     return InForce(None, user)
 
 
@@ -265,14 +265,14 @@ def _leaving(place: JournalPlace, leaving: Change) -> Iterator[Journal]:
         yield journal
 
 
-def _before(journal: Journal, wish: Change) -> tuple[PersonView, Preview | None]:
+def _before(journal: Journal, wish: Change) -> tuple[UserView, Preview | None]:
     """What is held about a person before a wish is queued, and what the wish means for others, if that is soon known."""
     is_short = journal.registry.pending() <= _LONG_QUEUE
-    return view_person(journal, wish.user), foresee(journal, [wish]) if is_short else None
+    return view_user(journal, wish.user), foresee(journal, [wish]) if is_short else None
 
 
 def _left_to_publisher(
-    journal: Journal, wish: Change, before: tuple[PersonView, Preview | None], due_through: DueThrough
+    journal: Journal, wish: Change, before: tuple[UserView, Preview | None], due_through: DueThrough
 ) -> InForce:
     """What a wish means, with all that the person asked for before it, when a publisher puts it in force.
 
@@ -282,7 +282,7 @@ def _left_to_publisher(
     view, consequences = before
     head = journal.head()
     slot = boundary_ahead(journal, head, due_through())
-    person = after_wishes(view, [wish], slot, journal.registry.salt)
+    person = view.after([wish], slot, journal.registry.salt)
     earlier = person.earlier_until(slot)
     return InForce(slot, wish.user, earlier, consequences, (), person, head.epoch.terms)
 
@@ -293,7 +293,7 @@ def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> In
     consequences = foresee(journal, [wish])
     if wish.action != "set":
         return InForce(slot, None, None, consequences, notes)
-    after = after_wishes(view_person(journal, wish.user), [wish], slot, journal.registry.salt)
+    after = view_user(journal, wish.user).after([wish], slot, journal.registry.salt)
     terms = journal.head().epoch.terms
     return InForce(slot, wish.user, after.earlier_until(slot), consequences, notes, after, terms)
 

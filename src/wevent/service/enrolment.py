@@ -15,12 +15,12 @@ from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace
 from wevent.people.classes import Key
-from wevent.people.membership import Change, check_id
+from wevent.people.membership import Change, check_id, erased_id
 from wevent.people.membership_history import Membership
 from wevent.publishing import registrations
 from wevent.publishing.foreseeing import alone_sentences
-from wevent.publishing.person_view import after_wishes, view_person
 from wevent.publishing.registrations import Asked, DueThrough, InForce
+from wevent.publishing.views import view_user
 from wevent.service.bodies import CSV
 from wevent.service.replies import (
     ChosenReply,
@@ -102,11 +102,11 @@ def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> Requ
     """
     check_id(user)
     head = journal.head()
-    view, slot = view_person(journal, user), head.next_slot
+    view, slot = view_user(journal, user), head.next_slot
     queued = bool(view.queued)
     if queued:
         slot = registrations.boundary_ahead(journal, head, due_through())
-        view = after_wishes(view, (), slot, journal.registry.salt)
+        view = view.after((), slot, journal.registry.salt)
     held = view.current
     if held is None:
         raise NotRegistered("a registered user", "one who is not", _NOBODY)
@@ -128,8 +128,9 @@ def export_of(journal: Journal, user: str) -> ExportReply:
         NotRegistered: if nothing is.
     """
     check_id(user)
-    view = view_person(journal, user, whole=True)
-    if view.is_empty:
+    view = view_user(journal, user)
+    by_request = erased_id(user, journal.registry.salt) in journal.registry.joined_by_request()
+    if not view.memberships and not view.queued and not by_request:
         raise NotRegistered("somebody about whom something is held", "nobody", "Nothing is held under this id.")
     slot_us = journal.head().epoch.terms.slot_length_us
     current = [] if view.current is None else [view.current]
@@ -137,7 +138,7 @@ def export_of(journal: Journal, user: str) -> ExportReply:
         memberships=[_membership(row, slot_us) for row in current],
         earlier=[_earlier(row, view.kept_until(row), slot_us) for row in view.past],
         queued=[_queued(change, slot_us) for change in view.queued],
-        joined_by_request=view.by_request,
+        joined_by_request=by_request,
     )
 
 

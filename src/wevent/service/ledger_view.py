@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wevent.core.budget import NANO
 from wevent.journal import Journal
-from wevent.publishing.budget_view import BudgetView
+from wevent.publishing.views import BudgetView
 from wevent.service.replies import LedgerReply, LedgerRow
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from wevent.core.budget import NANO
 from wevent.core.requirements import Levels
 from wevent.journal import Journal
-from wevent.publishing.offering import Offered, offer_of_journal
+from wevent.publishing.views import LevelRow, read_offer
 from wevent.service.replies import LevelsReply, OfferedLevel
 from wevent.streams.clock import SECOND_US
 
@@ -19,7 +19,7 @@ def show_levels(journal: Journal) -> LevelsReply:
 
     A user in transition is counted in another class than the chosen one. Only sizes as counted are public (spec 15.2).
     """
-    offer = offer_of_journal(journal, checked=False)
+    offer = read_offer(journal)
     table = journal.head().epoch.terms.level_table or Levels.default()
     mildest = min((_noise(row) for row in offer.rows if row.level is not None), default=1.0)
     words = {f"{privacy}/{window}": (privacy, window) for privacy in table.privacy for window in table.window}
@@ -41,7 +41,7 @@ def hide_choices(levels: LevelsReply) -> LevelsReply:
     return replace(levels, rows=rows)
 
 
-def _shown(row: Offered, words: tuple[str | None, str | None], mildest: float) -> OfferedLevel:
+def _shown(row: LevelRow, words: tuple[str | None, str | None], mildest: float) -> OfferedLevel:
     window, nano = row.requirement
     return OfferedLevel(
         level=row.level,
@@ -56,7 +56,7 @@ def _shown(row: Offered, words: tuple[str | None, str | None], mildest: float) -
     )
 
 
-def _noise(row: Offered) -> float:
+def _noise(row: LevelRow) -> float:
     """What the noise of a release would grow with, were the budget of a window spread evenly over its slots."""
     window, nano = row.requirement
     return window / nano

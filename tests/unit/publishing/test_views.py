@@ -11,15 +11,15 @@ from tests.support.synthetic import make_journal
 from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.publishing import registrations
-from wevent.publishing.budget_view import BudgetLeft, BudgetView
 from wevent.publishing.registrations import Asked
+from wevent.publishing.views import BudgetView, ClassBudget
 
 
-def published(journal: Journal) -> list[BudgetLeft]:
+def published(journal: Journal) -> list[ClassBudget]:
     """As a publisher that goes on would have it."""
     publisher = rebuild_publisher(journal.load(), journal.epochs(), None)
     rows = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
-    return [BudgetLeft(requirement, users, left) for (requirement, users), left in rows]
+    return [ClassBudget(requirement, users, left) for (requirement, users), left in rows]
 
 
 def view(journal: Journal) -> BudgetView:
