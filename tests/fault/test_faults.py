@@ -29,6 +29,7 @@ from wevent.outputs.text_output import FileOutput
 from wevent.publishing import loop
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
+from wevent.publishing.shutdown import Stop
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
 
@@ -44,7 +45,8 @@ def publish(path: Path, end: int, out: str = "out.ndjson", released: int | None 
         settle_stale(journal, Stated(released, same_settings=True))
         output = open_output(str(path.parent / out))
         publication = Publication(journal, SyntheticSource(end), output, running=Running(last=end, **running))
-        summary = publication.run()
+        with Stop() as stop:
+            summary = publication.run(stop)
         output.close()
         return summary
 
@@ -403,9 +405,9 @@ class TestSignals:
                 os.kill(os.getpid(), signal.SIGTERM)
                 assert told.wait(PATIENCE_S)
 
-        with SqliteJournal(path, write=True) as journal:
+        with SqliteJournal(path, write=True) as journal, Stop() as stop:
             output = open_output(str(path.with_name("out.ndjson")))
-            summary = Publication(journal, Waiting(99), output, running=Running(batch=2)).run()
+            summary = Publication(journal, Waiting(99), output, running=Running(batch=2)).run(stop)
         assert summary.interrupted
         assert summary.last == 13
         assert_once(path, 13)

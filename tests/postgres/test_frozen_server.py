@@ -19,7 +19,7 @@ from tests.postgres.replica_services import Load, Replicas
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.postgres_server import PostgresServer, _children
 from wevent.journal import share_journal
-from wevent.publishing import ending
+from wevent.publishing import shutdown
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,8 @@ def test_a_command_ends_too(tmp_path: Path, server: PostgresServer) -> None:
 def test_a_run_that_the_database_answers_is_let_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes: a slot that is being drawn must not be ended by a timeout."""
     place, asked, ended = place_at(tmp_path), threading.Event(), threading.Event()
-    monkeypatch.setattr(ending, "END_S", 0.01)
-    monkeypatch.setattr(ending.ForcedEnd, "_end", lambda self: ended.set())
+    monkeypatch.setattr(shutdown, "END_S", 0.01)
+    monkeypatch.setattr(shutdown.ForcedShutdown, "_end", lambda self: ended.set())
     answers = type(share_journal(place)).answers
 
     def answered(self: object, within_s: float) -> bool:
@@ -111,8 +111,8 @@ def test_a_run_that_the_database_answers_is_let_finish(tmp_path: Path, monkeypat
         return found
 
     monkeypatch.setattr(type(share_journal(place)), "answers", answered)
-    with ending.ForcedEnd(place) as watched:
-        watched.asked()
+    with shutdown.ForcedShutdown(place) as watched:
+        watched.request()
         for _ in range(3):
             assert asked.wait(PATIENCE_S)
             asked.clear()

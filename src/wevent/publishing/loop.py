@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.due import DueMoments
 from wevent.publishing.member_view import MemberView, SlotRoster, limit_changes
-from wevent.publishing.stopping import Stop
+from wevent.publishing.shutdown import Stop
 from wevent.streams.source import SlotCounts, Source
 
 _log = logging.getLogger("wevent.publishing.loop")
@@ -55,7 +55,6 @@ class Running:
         committed: told the last committed slot, before anything of it goes out: nobody can read its events any more on
             return, wherever they are kept. How long that takes must not depend on them.
         progress: told after every commit, when it is out.
-        stopping: called at every signal that asks to end.
         at: called at each labelled step.
     """
 
@@ -65,7 +64,6 @@ class Running:
     due: DueMoments | None = None
     committed: Callable[[int], None] = lambda slot: None
     progress: Progress = lambda slot, last: None
-    stopping: Callable[[], None] = lambda: None
     at: Hook = no_hook
 
 
@@ -166,22 +164,21 @@ class Publication:
         self._restore_pending(loaded.pending)
         self._committed = loaded.head.committed
         self._is_ahead = False
-        self._stop: Stop | None = None  # of the run
+        self._stop = Stop()
 
     def run(self, stop: Stop | None = None) -> Summary:
         """Publish until the last slot, the end of the input, or a signal.
 
         Args:
-            stop: in use already, for what took time before; None: signals are taken over here.
+            stop: in use by the caller; None: nothing but the source ends the run.
         """
+        self._stop = stop = stop or Stop()
         first = self.publisher.slot
         sent_again = self._send_again()
         self._warn_if_ahead()
-        with Stop() if stop is None else nullcontext(stop) as stop:
-            self._stop = stop
-            stop.tells(self._source.stop, self._running.stopping)
-            while self._wanted() and not stop.asked and self._transact(self._read(stop)):
-                pass
+        stop.call(self._source.stop)
+        while self._wanted() and not stop.asked and self._transact(self._read()):
+            pass
         self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
         return Summary(first, self._committed, sent_again, stop.asked)
 
@@ -229,7 +226,7 @@ class Publication:
             return None
         return limit_changes(self._epoch.terms)
 
-    def _read(self, stop: Stop) -> Iterator[SlotCounts]:
+    def _read(self) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""
         slot = self.publisher.slot
         found: list[SlotRoster] = []
@@ -246,7 +243,7 @@ class Publication:
         most = min(self._wanted(), most)
         gathering, number = _Gathering(self._running.due, slot, most), 0
         counting = self._source.count(roster, slot, most)
-        while not stop.asked and gathering.takes(number):
+        while not self._stop.asked and gathering.takes(number):
             counted = next(counting, None)
             if counted is None:
                 return
@@ -385,7 +382,7 @@ class Publication:
                 if waited:
                     _log.info("publishing continues")
                 return True
-            if self._source.idle(_AGAIN_S) or (self._stop is not None and self._stop.asked):
+            if self._source.idle(_AGAIN_S) or self._stop.asked:
                 return False
 
     def _restore_pending(self, pending: bytes | None) -> None:

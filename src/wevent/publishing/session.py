@@ -19,14 +19,13 @@ from wevent.outputs.release_table import ReleaseTable, read_releases
 from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings, cells_file, read_config
 from wevent.publishing.due import DueMoments, due_moments
-from wevent.publishing.ending import ForcedEnd
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.opening import begin, pinned_terms, refuse_seeded
+from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
 from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes, store_settlement
-from wevent.publishing.stopping import Stop, Stopped, forbid_core_dumps
 from wevent.publishing.sweeping import sweeping
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.files.inputs import find_files
@@ -110,16 +109,16 @@ def run(
     watch = watch or Watch()
     place = _journal_place(settings)
     forbid_core_dumps()
-    ending = ForcedEnd(place)
     # 1. The only writer, of a journal that is neither damaged nor lost.
     with (
-        ending,
-        Stop(ending.asked) as stop,
+        ForcedShutdown(place) as shutdown,
+        Stop() as stop,
         open_journal(
             place, write=True, start_over=intent.start_over, released_through=intent.released_through
         ) as journal,
         ExitStack() as at_end,
     ):
+        stop.call(shutdown.request)
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         refuse_seeded(journal)
         plan = plan_settlement(journal, intent)
@@ -181,7 +180,6 @@ def run(
             due=due,
             committed=watch.committed,
             progress=progress,
-            stopping=ending.asked,
         )
         noise = SecureNoise()
         if due is not None:

@@ -21,11 +21,11 @@ from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import JournalPlace, PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
-from wevent.publishing.ending import ForcedEnd
 from wevent.publishing.importing import Difference
 from wevent.publishing.intent import Intent
 from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import RunReport, Watch
+from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
 from wevent.service.bounded_connection import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
@@ -87,7 +87,7 @@ def serve(
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
-        with process.ending, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with process.shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(settings, intent, list(read)))
     finally:
         bound.close()
@@ -111,14 +111,14 @@ class _Process:
         bound: where to listen.
 
     Attributes:
-        ending: what ends it if it cannot end by itself.
+        shutdown: forced end, if the database does not answer.
     """
 
     def __init__(self, context: ServiceContext, announcing: Announcing, bound: socket.socket) -> None:
         self._context, self._announcing, self._bound = context, announcing, bound
         self._begun, self._over, self._stop, self._waits = (asyncio.Event() for _ in range(4))
         self._signals = 0
-        self.ending = ForcedEnd(context.journal)
+        self.shutdown = ForcedShutdown(context.journal)
 
     async def run(self, settings: Settings, intent: Intent, read: list[tuple[str, Path]]) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
@@ -202,7 +202,7 @@ class _Process:
     def _receive(self) -> None:
         self._signals += 1
         self._stop.set()
-        self.ending.asked()
+        self.shutdown.request()
         if self._signals > 1:
             _log.warning("stopping already; a moment, please")
 
