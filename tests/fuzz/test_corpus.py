@@ -31,7 +31,7 @@ from tests.fuzz import (
 from tests.fuzz.oracles import refusals
 from wevent.auditing.journal_audit import Report
 from wevent.errors import InvalidInput
-from wevent.service.routes import event_routes
+from wevent.service import request_body
 from wevent.streams.files import requirements_file
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records import delimited
@@ -139,7 +139,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "settings that change": (configurations, configurations, "load_settings", changing),
     "an audit that writes": (journal_bytes, journal_bytes, "audit_journal", writing),
     "a state that changes": (state_bytes, state_bytes.Publisher, "restore", classmethod(ageing)),
-    "a part of a batch": (event_bodies, event_routes, "event_lines", first_only),
+    "a part of a batch": (event_bodies, request_body, "event_lines", first_only),
     "a rehearsal that stores": (people_bodies, people_bodies, "ask", storing),
     "a credential that anybody has": (sent_credentials, hmac, "compare_digest", lambda *_: True),
     "events that are taken back otherwise": (pending_bytes, OpenSlot, "load", forgetful),

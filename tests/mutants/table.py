@@ -745,10 +745,10 @@ MUTANTS = [
     ),
     Mutant(
         "service: headers behind a body are gathered without end",
-        "service/bounded_connection.py",
+        "service/http_server.py",
         "        self._between_bytes += len(data) if was_in_body else 0\n",
         "",
-        ("tests/unit/service/test_bounded_connection.py",),
+        ("tests/unit/service/test_http_server.py",),
     ),
     Mutant(
         "events: a line of any length is looked at",
@@ -972,7 +972,7 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a release is shown before its key is gone",
-        "service/journal_follower.py",
+        "service/feed.py",
         "            self._events.destroy(committed)\n",
         "",
         REPLICAS,

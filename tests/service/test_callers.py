@@ -15,7 +15,7 @@ import pytest
 from tests.service.raw_requests import connect
 from tests.service.serving_process import Service
 from tests.support.commands import wait_for
-from wevent.service.release_feed import MOST_OF_A_CALLER
+from wevent.service.feed import MOST_OF_A_CALLER
 
 PATIENCE_S = 90.0  # a heartbeat comes every 15 seconds
 PEOPLE = [(f"person-{number}", 4, 0.5) for number in range(20)]

@@ -25,7 +25,7 @@ from tests.support.neighbours.checking import main_difference
 from tests.support.neighbours.seen import differences
 from tests.support.neighbours.service_pairs import BACKLOG, JSON, NDJSON, make_service_pair
 from tests.support.neighbours.service_runs import compare_services, observe_service
-from wevent.service import bodies
+from wevent.service import request_body
 
 PAIRS = int(os.environ.get("WEVENT_SERVICE_PAIRS", "50"))
 ONE = os.environ.get("WEVENT_PAIR_SEED")
@@ -99,6 +99,6 @@ def test_refusing_an_array_for_one_element_is_caught(tmp_path: Path, monkeypatch
         except RecursionError:
             raise ValueError from None
 
-    monkeypatch.setattr(bodies, "element_lines", decoded_as_a_whole)
+    monkeypatch.setattr(request_body, "element_lines", decoded_as_a_whole)
     found = [compare_services(make_service_pair(seed), tmp_path)[1] for seed in range(6)]
     assert any(name.startswith("status of batch") for one in found for name in one)

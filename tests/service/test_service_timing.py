@@ -26,8 +26,8 @@ from wevent.publishing.configuration import load_settings
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
 from wevent.service.app import make_app
+from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.spool_source import SpoolSource
@@ -114,7 +114,7 @@ class Rig:
         options = {"inputs": "-", "cells": 3, "slot": "60s", "journal": str(self.path)}
         table = {"public": True, "requests_per_minute": 0, "tokens": str(folder / "tokens")}
         settings = ServiceSettings.of(replace(load_settings(None, options), service=table))
-        self.context = ServiceContext.of(settings, self.path, self.state)
+        self.context = ServiceContext(settings, self.path, self.state)
         self.admin = self.context.tokens.create(["admin"]).text
         stream = StreamSettings(
             inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=MINUTE_US, grace_us=GRACE_S * SECOND

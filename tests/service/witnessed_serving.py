@@ -27,8 +27,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
-from wevent.service import bodies, bounded_connection
-from wevent.service.routes import people_routes
+from wevent.service import http_server, request_body
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
 
@@ -77,10 +76,8 @@ def witness(path: str) -> None:
 
 
 def hurry(seconds: float) -> None:
-    bounded_connection.HEADER_S = bounded_connection.STALLED_S = bounded_connection.DRAIN_S = seconds
-    bodies.BodyLimits.__init__.__defaults__ = (seconds,)
-    for small in (bodies.SMALL, people_routes.SMALL):
-        object.__setattr__(small, "seconds", seconds)
+    http_server.HEADER_S = http_server.STALLED_S = http_server.DRAIN_S = seconds
+    request_body.BODY_S = seconds
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from tests.support.json_reference import attributes_of
 from wevent.publishing.configuration import load_settings
 from wevent.service import replies
 from wevent.service.app import make_app
+from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 
 TARGET = Path(__file__).parents[2] / "docs/reference/http.md"
@@ -26,7 +26,7 @@ def document() -> dict[str, Any]:
     """The document of a service that does not run."""
     options = {"inputs": "-", "cells": 4, "slot": "60s", "journal": "run.journal"}
     settings = replace(load_settings(None, options), service={})
-    context = ServiceContext.of(ServiceSettings.of(settings), Path("run.journal"), PublisherState(0, 0))
+    context = ServiceContext(ServiceSettings.of(settings), Path("run.journal"), PublisherState(0, 0))
     return make_app(context).openapi()
 
 

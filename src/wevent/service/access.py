@@ -8,46 +8,27 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
-from wevent.errors import WeventError
 from wevent.service.access_records import Role
-from wevent.service.links import LINK_PREFIX, Link, Links
-from wevent.service.throttle import CallerKind, Throttle
-from wevent.service.tokens import CredentialRefused, Tokens
+from wevent.service.links import LINK_PREFIX, Link
+from wevent.service.problems import RequestError
+from wevent.service.request_limits import CallerKind
+from wevent.service.tokens import CredentialRefused
 from wevent.service.tokens_file import InvalidTokens
+
+if TYPE_CHECKING:
+    from wevent.service.context import ServiceContext
 
 _CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 Headers = Iterable[tuple[bytes, bytes]]
-
-
-class AccessRefused(WeventError):
-    """A call that is not let through.
-
-    Args:
-        status: of the answer: 401 nobody we know, 403 somebody else's part, 429 too often, 503 nobody can be known.
-        expected: as of `WeventError`.
-        received: as of `WeventError`; never what was sent.
-        remedy: as of `WeventError`.
-        headers: of the answer.
-    """
-
-    def __init__(
-        self, status: int, expected: str, received: str, remedy: str, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(expected, received, remedy)
-        self.status = status
-        self.headers = dict(headers or {})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.expected, self.received, self.remedy, self.headers)
 
 
 @dataclass(frozen=True)
@@ -76,34 +57,6 @@ class Caller:
         return role in self.roles or "admin" in self.roles
 
 
-class PublicSetting(Protocol):
-    """The setting that access asks for."""
-
-    @property
-    def public(self) -> bool:
-        """Whether what is released may be read without a token."""
-
-
-class AccessContext(Protocol):
-    """What `app.state.context` has for access."""
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens."""
-
-    @property
-    def links(self) -> Links:
-        """The personal links."""
-
-    @property
-    def throttle(self) -> Throttle:
-        """The limits."""
-
-    @property
-    def settings(self) -> PublicSetting:
-        """The settings."""
-
-
 Dependency = Callable[..., Awaitable[Caller]]
 
 
@@ -126,14 +79,14 @@ def needs(role: Role, *, public_ok: bool = False) -> Dependency:
         public_ok: whether any valid token or link will do, and none where the service is public.
 
     Returns:
-        what gives the caller; raises AccessRefused.
+        what gives the caller; raises RequestError.
     """
 
     async def let_through(request: Request) -> Caller:
-        context: AccessContext = request.app.state.context
+        context: ServiceContext = request.app.state.context
         caller = recognise(context, request.scope["headers"], _host(request), anonymous_ok=public_ok)
         if not public_ok and not caller.may(role):
-            raise AccessRefused(
+            raise RequestError(
                 403,
                 f"a token for {role!r}",
                 "a personal link" if caller.link is not None else "a token for something else",
@@ -151,13 +104,13 @@ def needs(role: Role, *, public_ok: bool = False) -> Dependency:
 
 
 def needs_link() -> Dependency:
-    """A dependency that lets a person with their own link through, and counts the request; raises AccessRefused."""
+    """A dependency that lets a person with their own link through, and counts the request; raises RequestError."""
 
     async def let_through(request: Request, _: Annotated[None, Depends(_LINK_SCHEME)]) -> Caller:
-        context: AccessContext = request.app.state.context
+        context: ServiceContext = request.app.state.context
         caller = recognise(context, request.scope["headers"], _host(request))
         if caller.link is None:
-            raise AccessRefused(
+            raise RequestError(
                 403, "a personal link", "a token", "With a token for 'enrol', use the calls under /v1/users."
             )
         return caller
@@ -165,7 +118,7 @@ def needs_link() -> Dependency:
     return let_through
 
 
-def recognise(context: AccessContext, headers: Headers, host: str | None, *, anonymous_ok: bool = False) -> Caller:
+def recognise(context: ServiceContext, headers: Headers, host: str | None, *, anonymous_ok: bool = False) -> Caller:
     """Who is asking; the request is counted.
 
     Whoever sends a token is judged by it, also where none is needed. Calls without a valid one count for the address.
@@ -177,7 +130,7 @@ def recognise(context: AccessContext, headers: Headers, host: str | None, *, ano
         anonymous_ok: whether a public service needs no token here.
 
     Raises:
-        AccessRefused: if they are nobody we know (401), come too often (429), or tokens cannot be checked (503).
+        RequestError: if they are nobody we know (401), come too often (429), or tokens cannot be checked (503).
     """
     nobody = Caller("address", _address(host))
     try:
@@ -192,9 +145,9 @@ def recognise(context: AccessContext, headers: Headers, host: str | None, *, ano
             )
     except CredentialRefused as error:
         _count(context, nobody)
-        raise AccessRefused(401, error.expected, error.received, error.remedy, _CHALLENGE) from None
+        raise RequestError(401, error.expected, error.received, error.remedy, _CHALLENGE) from None
     except InvalidTokens:
-        raise AccessRefused(
+        raise RequestError(
             503,
             "to check the token",
             "a tokens file that cannot be used",
@@ -204,7 +157,7 @@ def recognise(context: AccessContext, headers: Headers, host: str | None, *, ano
     return caller
 
 
-def is_still_admitted(context: AccessContext, headers: Headers) -> bool:
+def is_still_admitted(context: ServiceContext, headers: Headers) -> bool:
     """Return whether a request would be admitted again by its token or link; one without either stays admitted."""
     try:
         sent = presented(headers)
@@ -234,16 +187,16 @@ def presented(headers: Headers) -> str | None:
     return match[1].decode("ascii")
 
 
-def count_events(context: AccessContext, caller: Caller, number: int) -> None:
+def count_events(context: ServiceContext, caller: Caller, number: int) -> None:
     """Count the events of a batch before they are taken.
 
     Raises:
-        AccessRefused: if the caller sent too many within a minute (429); then none of them was counted.
+        RequestError: if the caller sent too many within a minute (429); then none of them was counted.
     """
-    _refuse_haste(context.throttle.events(caller.id, number), "events")
+    _refuse_haste(context.rates.events.take(caller.id, number), "events")
 
 
-def _known(context: AccessContext, sent: str) -> Caller:
+def _known(context: ServiceContext, sent: str) -> Caller:
     if sent.startswith(LINK_PREFIX):
         link = context.links.admit(sent)
         return Caller("link", link.identity, link=link)
@@ -251,14 +204,14 @@ def _known(context: AccessContext, sent: str) -> Caller:
     return Caller("token", record.id, frozenset(record.roles))
 
 
-def _count(context: AccessContext, caller: Caller) -> None:
-    _refuse_haste(context.throttle.request(caller.kind, caller.id), "requests")
+def _count(context: ServiceContext, caller: Caller) -> None:
+    _refuse_haste(context.rates.requests[caller.kind].take(caller.id), "requests")
 
 
 def _refuse_haste(wait_s: float, what: str) -> None:
     if wait_s > 0:
         seconds = math.ceil(wait_s)
-        raise AccessRefused(
+        raise RequestError(
             429,
             f"fewer {what} per minute",
             "more than the limit",

@@ -1,4 +1,4 @@
-"""The application: routes, refusals, and what guards them."""
+"""The application: routes, exception handlers and middleware."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from starlette.routing import Match
 
 from wevent import __version__
 from wevent.errors import WeventError
-from wevent.service.describing import document
-from wevent.service.guarding import GuardedApp
+from wevent.service import routes_events, routes_people, routes_read
+from wevent.service.context import ServiceContext
+from wevent.service.middleware import Middleware
+from wevent.service.openapi import document
 from wevent.service.problems import problem, problem_of, problem_of_validation
-from wevent.service.routes import event_routes, operator_routes, own_routes, page_routes, people_routes, release_routes
-from wevent.service.service_context import ServiceContext
 
-_ROUTERS = (release_routes, event_routes, people_routes, own_routes, operator_routes)
+_ROUTERS = (
+    routes_read.router,
+    routes_events.router,
+    routes_people.router,
+    routes_people.own_router,
+    routes_read.operator_router,
+)
 _SENTENCES = {
     400: "Expected a request; received something else. Correct it.",
     404: "Expected a call of this service; received another path. See /openapi.json.",
@@ -24,11 +30,7 @@ _SENTENCES = {
 
 
 def make_app(context: ServiceContext) -> FastAPI:
-    """The application of a service.
-
-    Args:
-        context: its parts; `app.state.context` for every call.
-    """
+    """Return the application of a service."""
     app = FastAPI(
         title="wevent",
         version=__version__,
@@ -39,13 +41,13 @@ def make_app(context: ServiceContext) -> FastAPI:
     )
     app.state.context = context
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
-    for module in _ROUTERS:
-        app.include_router(module.router)
-    page_routes.add_pages(app)
+    for router in _ROUTERS:
+        app.include_router(router)
+    routes_read.add_pages(app)
     app.add_exception_handler(WeventError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_parameter)
     app.add_exception_handler(HTTPException, _refuse_path)
-    app.add_middleware(GuardedApp)
+    app.add_middleware(Middleware)
     return app
 
 
@@ -70,7 +72,7 @@ async def _refuse_path(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request, error: HTTPException) -> str:
     """Every method that a path has: of the API each of them is a route of its own; HEAD goes with GET."""
-    routes = [route for module in _ROUTERS for route in module.router.routes]
+    routes = [route for router in _ROUTERS for route in router.routes]
     found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     methods = {method for route in found for method in getattr(route, "methods", ())}
     methods |= set(filter(None, (error.headers or {}).get("Allow", "").split(", ")))

@@ -21,7 +21,6 @@ from wevent.publishing import registrations
 from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
-from wevent.service.bodies import CSV
 from wevent.service.replies import (
     ChosenReply,
     EarlierRow,
@@ -35,6 +34,7 @@ from wevent.service.replies import (
     RequirementBody,
     RequirementReply,
 )
+from wevent.service.request_body import CSV
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.windows import span_text
 

@@ -26,7 +26,6 @@ from wevent.errors import (
     StorageFailed,
     WeventError,
 )
-from wevent.service.access import AccessRefused
 from wevent.service.tokens_file import InvalidTokens
 
 PROBLEM = "application/problem+json"
@@ -39,8 +38,8 @@ MOST_REPEATED = 500
 _TOLD = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 
 
-class RequestRefused(WeventError):
-    """A request that is not as it should be, beyond what the command line knows. Facts: `status`, `headers`."""
+class RequestError(WeventError):
+    """A refused request. The received part never repeats the request. Facts: `status`, `headers`."""
 
     status: int
     headers: dict[str, str]
@@ -57,13 +56,11 @@ class RequestRefused(WeventError):
         super().__init__(expected, received, remedy, status=status, headers=dict(headers or {}), **facts)
 
 
-class NotReady(RequestRefused):
-    """What only a running publisher can do, while there is none."""
-
-    def __init__(self, received: str) -> None:
-        super().__init__(
-            503, "a publisher that runs", received, "Try again later.", headers={"Retry-After": str(RETRY_S)}
-        )
+def not_ready(received: str) -> RequestError:
+    """Return the refusal of calls that need a running publisher."""
+    return RequestError(
+        503, "a publisher that runs", received, "Try again later.", headers={"Retry-After": str(RETRY_S)}
+    )
 
 
 _KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
@@ -118,7 +115,7 @@ def problem_of(error: WeventError) -> Response:
     for kind, (status, sentence) in _KEPT_BACK.items():
         if isinstance(error, kind):
             return problem(status, sentence, {"Retry-After": str(RETRY_S)})
-    status, headers = status_of(error)
+    status, headers = _status(error)
     facts = {name: _shortened(error.facts[name]) for name in _TOLD if error.facts.get(name) is not None}
     expected, received, remedy = map(_shortened, (error.expected, error.received, error.remedy))
     return problem(status, f"Expected {expected}; received {received}. {remedy}", headers, facts)
@@ -134,9 +131,8 @@ def _shortened(value: Any) -> Any:
     return f"{value[:half]}…{value[-half:]}"
 
 
-def status_of(error: WeventError) -> tuple[int, Mapping[str, str]]:
-    """The status of an error that the caller made, and headers that go with it."""
-    if isinstance(error, (RequestRefused, AccessRefused)):
+def _status(error: WeventError) -> tuple[int, Mapping[str, str]]:
+    if isinstance(error, RequestError):
         return error.status, error.headers
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):

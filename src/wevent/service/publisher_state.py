@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from wevent.publishing.due import DueMoments
-from wevent.service.problems import NotReady
+from wevent.service.problems import not_ready
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.live.batch_records import BatchAnswer
 from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
@@ -128,9 +128,9 @@ class PublisherState:
         """Where batches go.
 
         Raises:
-            NotReady: if they go nowhere.
+            RequestError: if they go nowhere (503).
         """
         if self.receiver is None or self.phase != "running":
             received = "one that has ended" if self.phase == "ended" else "one that does not run yet"
-            raise NotReady(received if self.phase != "failed" else "one that has failed")
+            raise not_ready(received if self.phase != "failed" else "one that has failed")
         return self.receiver

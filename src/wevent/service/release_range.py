@@ -1,9 +1,9 @@
-"""Some slots' releases as a response: read in pieces, so that a slow reader holds nothing up and takes no room."""
+"""Releases of a range of slots as JSON, NDJSON, CSV or Parquet, read in pieces; content negotiation."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -19,8 +19,9 @@ from wevent.outputs import ParquetOutput
 from wevent.outputs.excerpt import Excerpt, cell_labels
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
-from wevent.service.bodies import CSV, JSON, NDJSON
-from wevent.service.service_context import ServiceContext
+from wevent.service.context import ServiceContext
+from wevent.service.problems import RequestError
+from wevent.service.request_body import CSV, JSON, NDJSON
 
 PARQUET = "application/vnd.apache.parquet"
 _PIECE = 50  # slots that are read at once, fewer if they are large
@@ -189,3 +190,51 @@ class ReleaseRange:
     def _next_address(self) -> str:
         asked = {"from": self.next, "to": self._asked.end, "cells": self._asked.cells, "limit": self._asked.limit}
         return "/v1/releases?" + urlencode({name: value for name, value in asked.items() if value is not None})
+
+
+def chosen_type(accept: str | None, offered: Sequence[str]) -> str:
+    """The offered media type that a header asks for most; of several, the one offered first.
+
+    Args:
+        accept: the header; None: anything will do.
+        offered: what there is, the default first.
+
+    Raises:
+        RequestError: if none of them will do (406).
+    """
+    if accept is None or not accept.strip():
+        return offered[0]
+    wishes = [_wish(part) for part in accept.split(",")[:50]]
+    best, weight = "", 0.0
+    for kind in offered:
+        matching = [(exactness, q) for pattern, q in wishes if (exactness := _matches(pattern, kind))]
+        wanted = max(matching)[1] if matching else 0.0
+        if wanted > weight:
+            best, weight = kind, wanted
+    if not best:
+        raise RequestError(
+            406, f"a format out of {', '.join(offered)}", "another one in Accept", f"Send Accept: {offered[0]}."
+        )
+    return best
+
+
+def _wish(part: str) -> tuple[str, float]:
+    kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    weight = 1.0
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                weight = min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                weight = 0.0
+    return kind, weight if weight == weight else 0.0  # not a number is no wish
+
+
+def _matches(pattern: str, kind: str) -> int:
+    """How exactly a pattern means a type; 0: it does not."""
+    if pattern == kind:
+        return 3
+    if pattern == kind.partition("/")[0] + "/*":
+        return 2
+    return int(pattern == "*/*")

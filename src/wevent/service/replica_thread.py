@@ -20,7 +20,7 @@ from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings
 from wevent.publishing.loop import Summary
 from wevent.publishing.session import RunReport, run
-from wevent.service.journal_follower import JournalFollower
+from wevent.service.feed import JournalFollower
 from wevent.service.publishing_thread import PublishingThread
 from wevent.service.role_log import RoleLog
 from wevent.streams.clock import SlotClock

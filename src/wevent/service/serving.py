@@ -27,11 +27,11 @@ from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import RunReport, Watch
 from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
-from wevent.service.bounded_connection import MOST_REFUSED, BoundedProtocol
+from wevent.service.context import ServiceContext
+from wevent.service.http_server import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publisher_thread import PublisherThread
 from wevent.service.publishing_thread import PublishingThread
-from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 
 GRACEFUL_S = 10
@@ -85,7 +85,7 @@ def serve(
         host, port = bound.getsockname()[:2]
         service = replace(service, listen=ListenPlace(host if service.listen.port == 0 else service.listen.host, port))
         state = PublisherState(settings.grace_us, due_offset_us(settings))
-        context = ServiceContext.of(service, settings.journal, state, settings.requirements_columns)
+        context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
         with process.shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(settings, intent, list(read)))

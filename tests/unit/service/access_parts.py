@@ -12,9 +12,10 @@ import httpx
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from wevent.service.access import AccessRefused, Caller, needs, needs_link
+from wevent.service.access import Caller, needs, needs_link
 from wevent.service.links import Links
-from wevent.service.throttle import Throttle
+from wevent.service.problems import RequestError
+from wevent.service.request_limits import RateLimits
 from wevent.service.tokens import Tokens
 from wevent.service.tokens_file import TokensFile
 
@@ -44,14 +45,14 @@ class Parts:
     clock: Clock
     tokens: Tokens
     links: Links
-    throttle: Throttle
+    rates: RateLimits
     settings: AccessSettings = field(default_factory=AccessSettings)
 
 
 def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
     file, clock = TokensFile(folder / "run.journal.tokens"), Clock()
-    throttle = Throttle(requests_per_minute, events_per_minute, clock)
-    return Parts(file, clock, Tokens(file, clock), Links(file, clock), throttle)
+    rates = RateLimits(requests_per_minute, events_per_minute, clock)
+    return Parts(file, clock, Tokens(file, clock), Links(file, clock), rates)
 
 
 def guarded_app(context: Parts) -> FastAPI:
@@ -59,8 +60,8 @@ def guarded_app(context: Parts) -> FastAPI:
     app = FastAPI()
     app.state.context = context
 
-    @app.exception_handler(AccessRefused)
-    async def refused(request: Request, error: AccessRefused) -> JSONResponse:
+    @app.exception_handler(RequestError)
+    async def refused(request: Request, error: RequestError) -> JSONResponse:
         return JSONResponse({"detail": str(error)}, error.status, error.headers)
 
     dependencies: dict[str, Callable[..., Awaitable[Caller]]] = {

@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from tests.support import commands
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.service.app import make_app
+from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_context import ServiceContext
 from wevent.service.service_settings import ServiceSettings
 from wevent.streams.clock import SECOND_US, SlotClock, parse_time
 from wevent.streams.live.batch_records import BatchAnswer
@@ -86,7 +86,7 @@ def make_service(folder: Path, journal: Path, **service: Any) -> Service:
     state.receiver = receiving
     state.now_us = lambda: ORIGIN_US + (SLOTS * 60 + 30) * SECOND_US
     state.clock_jumped = lambda: False
-    context = ServiceContext.of(settings, journal, state)
+    context = ServiceContext(settings, journal, state)
     tokens = {role: context.tokens.create([role]).text for role in ("ingest", "enrol", "read", "admin")}
     return Service(context, make_app(context), receiving, state, tokens)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.service.access_parts import NOW, Door, Parts, guarded_app, parts
-from wevent.service.access import AccessRefused, Caller, count_events, recognise
+from wevent.service.access import Caller, count_events, recognise
+from wevent.service.problems import RequestError
 
 ROLES = ("ingest", "enrol", "read", "admin")
 DOORS = (*ROLES, "public", "me")
@@ -83,7 +84,7 @@ def test_odd_headers_are_refused(service: Parts, value: bytes) -> None:
     text = service.tokens.create(["admin"]).text
     value = value.replace(b"TOKEN", text.encode())
     service.settings.public = True  # a token that is sent is judged, also where none is needed
-    with pytest.raises(AccessRefused) as caught:
+    with pytest.raises(RequestError) as caught:
         recognise(service, [(b"authorization", value)], "192.0.2.1", anonymous_ok=True)
     assert caught.value.status == 401
     assert text not in str(caught.value)
@@ -99,7 +100,7 @@ def test_several_headers_are_refused(service: Parts) -> None:
     text = service.tokens.create(["admin"]).text.encode()
     for second in (b"Bearer " + text, b"Basic x", b""):
         headers = [(b"authorization", b"Bearer " + text), (b"authorization", second)]
-        with pytest.raises(AccessRefused, match="several") as caught:
+        with pytest.raises(RequestError, match="several") as caught:
             recognise(service, headers, "192.0.2.1")
         assert caught.value.status == 401
 
@@ -148,7 +149,7 @@ def test_too_many_events(tmp_path: Path) -> None:
     service = parts(tmp_path, events_per_minute=100)
     caller, other = Caller("token", "00000001"), Caller("token", "00000002")
     count_events(service, caller, 100)
-    with pytest.raises(AccessRefused, match="fewer events per minute") as caught:
+    with pytest.raises(RequestError, match="fewer events per minute") as caught:
         count_events(service, caller, 50)
     assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "30"})
     count_events(service, other, 100)
@@ -166,7 +167,7 @@ def test_addresses_of_one_household_count_together(tmp_path: Path) -> None:
         service = parts(tmp_path, requests_per_minute=1)
         found = []
         for host in hosts:
-            with pytest.raises(AccessRefused) as caught:
+            with pytest.raises(RequestError) as caught:
                 recognise(service, [], host)
             found.append(caught.value.status)
         assert found == statuses, hosts
@@ -184,7 +185,7 @@ def test_nobody_is_named_in_a_representation(service: Parts) -> None:
 
 
 def test_a_refusal_survives_a_pickle() -> None:
-    error = AccessRefused(429, "fewer", "more", "Wait.", {"Retry-After": "1"})
+    error = RequestError(429, "fewer", "more", "Wait.", {"Retry-After": "1"})
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.status, again.headers) == (str(error), 429, {"Retry-After": "1"})
 

@@ -19,9 +19,10 @@ from tests.unit.service.service_parts import SLOTS, Service, make_service, write
 from wevent.errors import JournalUnreachable
 from wevent.journal import open_journal
 from wevent.outputs.lines import ndjson_line
-from wevent.service import release_feed, release_range
-from wevent.service.journal_reader import JournalReader
-from wevent.service.release_feed import ReleaseFeed
+from wevent.service import feed as release_feed
+from wevent.service import release_range
+from wevent.service.context import JournalReader
+from wevent.service.feed import ReleaseFeed
 
 PARQUET = "application/vnd.apache.parquet"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.service.service_parts import stream_settings
 from wevent.errors import InvalidSettings
 from wevent.publishing.service_table import NUMBERS, ListenPlace
-from wevent.service.body_room import ROOM_BYTES
+from wevent.service.request_limits import BODY_BYTES
 from wevent.service.service_settings import ServiceSettings
 
 
@@ -19,7 +19,7 @@ def settings(place: str | None = None, **table: Any) -> ServiceSettings:
 
 
 def test_the_largest_body_that_may_be_allowed_has_room() -> None:
-    assert NUMBERS["max_body_bytes"][2] + NUMBERS["max_batch_bytes"][2] <= ROOM_BYTES
+    assert NUMBERS["max_body_bytes"][2] + NUMBERS["max_batch_bytes"][2] <= BODY_BYTES
 
 
 def test_everything_has_a_default() -> None:

@@ -6,19 +6,18 @@ import functools
 import re
 from typing import Annotated, Any
 
-import msgspec
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from wevent.service.access import Caller, count_events, needs
-from wevent.service.bodies import JSON, NDJSON, BodyLimits, event_lines, in_thread_if_large, media_type, read_body
-from wevent.service.describing import described, header
-from wevent.service.problems import RequestRefused
+from wevent.service.context import Context, check_parameters, json_answer
+from wevent.service.openapi import described, header
+from wevent.service.problems import RequestError
 from wevent.service.replies import BatchReply
-from wevent.service.routes.answering import Context, check_parameters
+from wevent.service.request_body import JSON, NDJSON, media_type, read_body, read_lines
 
 router = APIRouter(tags=["events"])
-_sender = needs("ingest")  # one for all that depends on it: it counts the request
+_sender = needs("ingest")  # used twice, but it counts the request once
 _ID = re.compile(r"[!-~]{1,200}")
 _EVENT = {
     "description": "An event: an object with its time, user and cell, under the names that the stream declares. "
@@ -50,14 +49,13 @@ async def send_events(request: Request, context: Context, caller: Annotated[Call
     receiver = context.state.take()
     kind = media_type(request.headers, NDJSON, JSON)
     batch = _batch_id(request)
-    limits = BodyLimits(context.settings.max_body_bytes, context.settings.max_batch_bytes)
-    with context.room.held() as place:
-        body = await read_body(request, limits, place)
-        lines: bytes = await in_thread_if_large(event_lines, body, kind)
+    with context.memory.allocation() as take:
+        body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
+        lines = await read_lines(body, kind)
         count_events(context, caller, lines.count(b"\n"))
         taken = functools.partial(receiver.receive, caller.id, batch, lines)
         answer = await to_thread.run_sync(taken, limiter=context.batches)
-    return Response(msgspec.json.encode(answer), media_type=JSON)
+    return json_answer(answer)
 
 
 def _batch_id(request: Request) -> str | None:
@@ -65,7 +63,7 @@ def _batch_id(request: Request) -> str | None:
     if not found:
         return None
     if len(found) > 1 or not _ID.fullmatch(found[0]):
-        raise RequestRefused(
+        raise RequestError(
             400,
             "one Idempotency-Key of at most 200 visible ASCII characters",
             "several" if len(found) > 1 else "another one",

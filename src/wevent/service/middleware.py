@@ -1,4 +1,4 @@
-"""Around every call: headers that keep browsers strict, a log line without ids, no error that tells what it should not."""
+"""Security headers, a log line without ids, and last-resort errors for every call."""
 
 from __future__ import annotations
 
@@ -29,12 +29,8 @@ _USERS = b"/v1/users/"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
-class GuardedApp:
-    """Wraps an application.
-
-    Args:
-        app: what answers.
-    """
+class Middleware:
+    """An application with security headers, a log line and an answer to every error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -84,19 +80,18 @@ def _keep_slashes_of_users(scope: Scope) -> None:
     """Match paths of users as they were sent: in a path that is decoded, a slash in an id would be a part of the path."""
     raw = scope.get("raw_path")
     if isinstance(raw, bytes) and (raw.startswith(_USERS) or scope["path"].startswith(_USERS.decode())):
-        scope["path"] = raw.decode(
-            "latin-1"
-        )  # one that was only spelt like it matches nothing: it would be decoded twice
+        # A path that was only spelt like one of users matches no route: it would be decoded twice.
+        scope["path"] = raw.decode("latin-1")
 
 
 def _named(scope: Scope, asked: str) -> str:
-    """The call as it may be logged: its template, never its path."""
+    """Return the call as it may be logged: its template, never its path."""
     route: Any = scope.get("route")
     method = asked if asked in _METHODS else "(other)"
     return f"{method} {getattr(route, 'path', '(no such path)')}"
 
 
 def _place(error: BaseException) -> str:
-    """What kind of error it was and where it came from; what it says may have somebody's data in it."""
+    """Return type and origin of an error; its message may contain a user's data."""
     frames = traceback.extract_tb(error.__traceback__)[-4:]
     return f"{type(error).__name__} at " + " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(frames))

@@ -12,20 +12,19 @@ import msgspec
 import pytest
 from fastapi import Request
 
-from wevent.service.bodies import (
+from wevent.service import request_body
+from wevent.service.problems import RequestError
+from wevent.service.replies import RequirementBody
+from wevent.service.request_body import (
     JSON,
     NDJSON,
-    SMALL,
-    BodyLimits,
     decoded,
     event_lines,
     media_type,
     read_body,
     unpacked,
 )
-from wevent.service.body_room import BodyRoom
-from wevent.service.problems import RequestRefused
-from wevent.service.replies import RequirementBody
+from wevent.service.request_limits import MemoryBudget
 
 
 def request(*pieces: bytes, wait_s: float = 0.0, **headers: str) -> Request:
@@ -40,12 +39,12 @@ def request(*pieces: bytes, wait_s: float = 0.0, **headers: str) -> Request:
     return Request({"type": "http", "method": "POST", "path": "/", "headers": named}, receive)
 
 
-def read(asked: Request, limits: BodyLimits = SMALL) -> bytes:
-    return asyncio.run(read_body(asked, limits))
+def read(asked: Request, *limits: int) -> bytes:
+    return asyncio.run(read_body(asked, *limits))
 
 
 def refusal(call: object) -> int:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(RequestError) as refused:
         call()  # type: ignore[operator]
     return refused.value.status
 
@@ -58,37 +57,38 @@ def test_a_body_is_put_together() -> None:
 
 
 def test_one_that_is_too_long_is_not_read_to_its_end() -> None:
-    limits = BodyLimits(10, 100)
-    assert refusal(lambda: read(request(b"x" * 6, b"x" * 6), limits)) == 413
-    assert refusal(lambda: read(request(b"never read", content_length="11"), limits)) == 413
-    assert refusal(lambda: read(request(b"", content_length="9" * 5000), limits)) == 413
-    assert read(request(b"x" * 10, content_length="10"), limits) == b"x" * 10
+    limits = 10, 100
+    assert refusal(lambda: read(request(b"x" * 6, b"x" * 6), *limits)) == 413
+    assert refusal(lambda: read(request(b"never read", content_length="11"), *limits)) == 413
+    assert refusal(lambda: read(request(b"", content_length="9" * 5000), *limits)) == 413
+    assert read(request(b"x" * 10, content_length="10"), *limits) == b"x" * 10
 
 
-def test_all_bodies_share_one_room() -> None:
-    room, limits = BodyRoom(100), BodyLimits(1000, 1000)
+def test_all_bodies_share_one_budget() -> None:
+    memory = MemoryBudget(100)
 
     async def act() -> list[int]:
         found = []
-        with room.held() as place:
-            await read_body(request(b"x" * 60), limits, place)
+        with memory.allocation() as take:
+            await read_body(request(b"x" * 60), 1000, 1000, take)
             for body in (b"x" * 60, b"x" * 40):
-                with room.held() as other:
+                with memory.allocation() as other:
                     try:
-                        found.append(len(await read_body(request(body), limits, other)))
-                    except RequestRefused as refused:
+                        found.append(len(await read_body(request(body), 1000, 1000, other)))
+                    except RequestError as refused:
                         found.append(refused.status)
-        with room.held() as place:  # it is free again
+        with memory.allocation() as take:  # it is free again
             packed = request(gzip.compress(b"x" * 60), content_encoding="gzip")
-            found.append(len(await read_body(packed, limits, place)))
+            found.append(len(await read_body(packed, 1000, 1000, take)))
         return found
 
     assert asyncio.run(act()) == [503, 40, 60]
 
 
-def test_one_that_comes_too_slowly_is_given_up() -> None:
+def test_one_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_body, "BODY_S", 0.1)
     slow = request(*[b"x"] * 100, wait_s=0.02)
-    assert refusal(lambda: read(slow, BodyLimits(1000, 1000, seconds=0.1))) == 408
+    assert refusal(lambda: read(slow)) == 408
 
 
 def test_other_ways_of_packing_are_refused() -> None:
@@ -97,7 +97,7 @@ def test_other_ways_of_packing_are_refused() -> None:
 
 
 def test_a_packed_body_that_does_not_say_so_is_no_batch_of_spoiled_lines() -> None:
-    with pytest.raises(RequestRefused, match="Send Content-Encoding: gzip with it"):
+    with pytest.raises(RequestError, match="Send Content-Encoding: gzip with it"):
         read(request(gzip.compress(b"packed")))
 
 

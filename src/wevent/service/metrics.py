@@ -1,30 +1,23 @@
-"""Metrics for Prometheus: public numbers of slots and budgets; nothing of events, files or durations.
+"""Prometheus metrics and the administrator's overview: public numbers of slots and budgets, nothing of events.
 
-Differences of totals are counts: a total of events that is read every slot would publish how many there were in it.
+The difference of two totals is a count: a total of events, read every slot, would publish the number of its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 from wevent.core.budget import decimal_text
+from wevent.journal import Journal
+from wevent.journal.statement import versions
 from wevent.service.replies import LedgerReply
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_Sample = tuple[str, float]
-
 
 def metrics_text(ledger: LedgerReply, committed: int, fresh: int, behind: int, *, storing: bool) -> str:
-    """All metrics.
-
-    Args:
-        ledger: the budget of every class.
-        committed: the last slot that was released.
-        fresh: how many releases were fresh since the service started.
-        behind: how many releases are due and not out; negative if releases are ahead of the clock.
-        storing: whether batches can be stored.
-    """
+    """Return all metrics; `behind` is negative if releases are ahead of the clock."""
     labels = [f'{{window="{row.window}",epsilon="{decimal_text(round(row.epsilon * 1e9))}"}}' for row in ledger.classes]
     left = [(label, row.left) for label, row in zip(labels, ledger.classes, strict=True)]
     users = [(label, float(row.users)) for label, row in zip(labels, ledger.classes, strict=True)]
@@ -44,7 +37,25 @@ def metrics_text(ledger: LedgerReply, committed: int, fresh: int, behind: int, *
     return "".join(parts)
 
 
-def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> str:
+def _metric(name: str, kind: str, text: str, samples: Sequence[tuple[str, float]]) -> str:
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     lines += [f"{name}{label} {value:.9g}" if value % 1 else f"{name}{label} {value:.0f}" for label, value in samples]
     return "\n".join(lines) + "\n"
+
+
+def overview_facts(journal: Journal) -> dict[str, Any]:
+    """Return the fields of `OverviewReply` that come from the journal."""
+    head = journal.head()
+    terms, writer = head.epoch.terms, journal.writer()
+    return {
+        "stream": terms.stream,
+        "mechanism": terms.mechanism,
+        "epoch": head.epoch.number,
+        "members": sum(journal.registry.sizes().values()),
+        "pending_changes": journal.registry.pending(),
+        "committed_start": terms.slot_span(head.committed)[0] if head.committed else None,
+        "unsafe": list(head.unsafe),
+        "writer_since": None if writer is None else writer.since,
+        "writer_host": None if writer is None else writer.host,
+        "versions": versions(),
+    }

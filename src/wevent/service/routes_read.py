@@ -1,13 +1,19 @@
-"""What everybody may see: the stream, its levels, releases, ledger and privacy statement."""
+"""Releases, levels, ledger, privacy statement, health, overview and the pages."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import gzip
+import importlib.util
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from anyio import to_thread
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from wevent import __version__
@@ -15,19 +21,33 @@ from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
 from wevent.outputs.excerpt import cell_labels
 from wevent.service.access import Caller, is_still_admitted, needs
-from wevent.service.bodies import CSV, JSON, NDJSON
-from wevent.service.describing import described, header, reference
+from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.level_view import hide_choices, show_levels
-from wevent.service.negotiating import chosen_type
-from wevent.service.problems import RequestRefused
-from wevent.service.release_range import PARQUET, Range, ReleaseRange
-from wevent.service.replies import AboutReply, LedgerReply, LevelsReply, ReleaseObject, ReleasesReply
-from wevent.service.routes.answering import Context, check_parameters, json_answer
-from wevent.service.service_context import ServiceContext
+from wevent.service.metrics import CONTENT_TYPE, metrics_text, overview_facts
+from wevent.service.openapi import described, header, reference
+from wevent.service.problems import RequestError
+from wevent.service.release_range import PARQUET, Range, ReleaseRange, chosen_type
+from wevent.service.replies import (
+    AboutReply,
+    HealthReply,
+    LedgerReply,
+    LevelsReply,
+    OverviewReply,
+    ReadyReply,
+    ReleaseObject,
+    ReleasesReply,
+)
+from wevent.service.request_body import CSV, JSON, NDJSON
 from wevent.streams.clock import SECOND_US
 
-_reader = needs("read", public_ok=True)  # one for all that depends on it: it counts the request
+_reader = needs("read", public_ok=True)  # used twice, but it counts the request once
 router = APIRouter(tags=["releases"], dependencies=[Depends(_reader), Depends(check_parameters)])
+operator_router = APIRouter(tags=["operator"])
+page_router = APIRouter(include_in_schema=False)
+Admin = Annotated[Caller, Depends(needs("admin"))]
+PAGES = Path(__file__).parent / "pages"
+_PAGE_FILES = {"/": "index.html", "/choose": "choose.html", "/admin": "admin.html"}
+_packing = asyncio.Lock()
 EVENTS = "text/event-stream"
 FORMATS = (JSON, NDJSON, CSV, PARQUET)
 _TEXT = {"schema": {"type": "string"}}
@@ -63,22 +83,20 @@ async def about(context: Context) -> Response:
 @router.get("/v1/levels", **described(LevelsReply, 400, access="public"))
 async def levels(context: Context) -> Response:
     """Return the levels that users may choose."""
-    return json_answer(hide_choices(await levels_now(context)))
+    return json_answer(hide_choices(await _levels(context)))
 
 
-async def levels_now(context: ServiceContext) -> LevelsReply:
-    """As of the last committed slot."""
+async def _levels(context: ServiceContext) -> LevelsReply:
     return await context.reader.once("levels", context.feed.committed, show_levels)
 
 
 @router.get("/v1/ledger", **described(LedgerReply, 400, access="public"))
 async def ledger(context: Context) -> Response:
     """The budget that every class has left in its window, as of the last slot that was released."""
-    return json_answer(await ledger_now(context))
+    return json_answer(await _ledger(context))
 
 
-async def ledger_now(context: ServiceContext) -> LedgerReply:
-    """As of the last committed slot."""
+async def _ledger(context: ServiceContext) -> LedgerReply:
     return await context.reader.once("ledger", context.feed.committed, context.board.show)
 
 
@@ -86,7 +104,7 @@ async def ledger_now(context: ServiceContext) -> LedgerReply:
 async def statement(context: Context) -> Response:
     """The privacy statement: what is promised, to whom, by what means, and what weakens it."""
     said = await context.reader.once("statement", context.feed.committed, privacy_statement)
-    return Response(msgspec.json.encode(said), media_type=JSON)
+    return json_answer(said)
 
 
 @router.get(
@@ -144,7 +162,7 @@ class _StreamResponse(StreamingResponse):
         self._place = context.feed.place((caller.kind, caller.id))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raise RequestRefused before anything is sent if there is no place."""
+        """Raise RequestError before anything is sent if there is no place."""
         with self._place:
             await super().__call__(scope, receive, send)
 
@@ -153,7 +171,7 @@ def _known_slot(said: str | None) -> int | None:
     if said is None:
         return None
     if not (said.isascii() and said.isdecimal()) or len(said) > 18:
-        raise RequestRefused(
+        raise RequestError(
             400, "the number of a slot as Last-Event-ID, or ?after=", "something else", "Send the id of the last event."
         )
     return int(said)
@@ -173,3 +191,96 @@ def _about(journal: Journal) -> dict[str, Any]:
         "cells": [str(cell) for cell in cell_labels(terms)],
         "first": head.first,
     }
+
+
+_READY: dict[str, Any] = described(ReadyReply, access="none")
+_READY["responses"][503] = {
+    "description": "The publisher does not run, is over three slots behind or ahead of the clock, its database is away, or "
+    "batches cannot be stored.",
+    "content": {JSON: {"schema": reference(ReadyReply)}},
+}
+
+
+@operator_router.get("/healthz", **described(HealthReply, access="none"))
+async def healthz() -> Response:
+    """Whether the process answers."""
+    return json_answer(HealthReply(status="ok"))
+
+
+@operator_router.get("/readyz", **_READY)
+async def readyz(context: Context) -> Response:
+    """Whether the publisher runs and keeps up, and batches can be stored."""
+    state = context.state
+    condition = state.condition
+    reply = ReadyReply(status=condition, role=state.role, clock="jumped" if state.clock_jumped() else "steady")
+    return json_answer(reply, 200 if condition == "ready" else 503)
+
+
+@operator_router.get("/metrics", **described(None, content={"text/plain": _TEXT}))
+async def metrics(context: Context, _: Admin) -> Response:
+    """Slots, budgets and people for Prometheus; nothing of events."""
+    feed, state = context.feed, context.state
+    ledger = await _ledger(context)
+    text = metrics_text(ledger, feed.committed, feed.fresh, state.behind, storing=state.storing)
+    return Response(text, media_type=CONTENT_TYPE)
+
+
+@operator_router.get("/v1/admin/overview", **described(OverviewReply))
+async def overview(context: Context, _: Admin) -> Response:
+    """How the service is doing; nothing of it depends on anybody's events."""
+    facts = await context.reader.ask(overview_facts)
+    state, recent = context.state, context.feed.recent
+    return json_answer(
+        OverviewReply(
+            **facts,
+            levels=await _levels(context),
+            committed=context.feed.committed,
+            next_due=state.next_due,
+            slots_behind=state.behind,
+            fresh_rate=sum(recent) / len(recent) if recent else None,
+            recent_slots=len(recent),
+            ready=state.condition == "ready",
+            role=state.role,
+        )
+    )
+
+
+def add_pages(app: FastAPI) -> None:
+    """Serve the pages."""
+    for path, name in _PAGE_FILES.items():
+        app.add_api_route(
+            path, functools.partial(_page, name), methods=["GET"], include_in_schema=False, response_model=None
+        )
+    app.include_router(page_router)
+    if PAGES.is_dir():
+        app.mount("/static", StaticFiles(directory=PAGES), name="static")
+
+
+async def _page(name: str) -> Response:
+    path = PAGES / name
+    if not path.is_file():
+        raise HTTPException(404)
+    return FileResponse(path, media_type="text/html", headers={"Cache-Control": "no-store"})
+
+
+@page_router.get("/static/plotly.min.js")
+async def charts(request: Request) -> Response:
+    """The charts' own program, as the installed package has it."""
+    async with _packing:
+        plain, packed, tag = await to_thread.run_sync(_charts)
+    headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(packed, media_type="text/javascript", headers={**headers, "Content-Encoding": "gzip"})
+    return Response(plain, media_type="text/javascript", headers=headers)
+
+
+@functools.cache
+def _charts() -> tuple[bytes, bytes, str]:
+    found = importlib.util.find_spec("plotly")
+    file = None if found is None or found.origin is None else Path(found.origin).parent / "package_data/plotly.min.js"
+    if file is None or not file.is_file():
+        raise HTTPException(404)
+    plain = file.read_bytes()
+    return plain, gzip.compress(plain, 6, mtime=0), f'"{len(plain):x}-{file.stat().st_mtime_ns:x}"'

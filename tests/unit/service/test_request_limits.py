@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.unit.service.access_parts import Clock
-from wevent.service.throttle import Buckets, Throttle
+from wevent.service.request_limits import Buckets, RateLimits
 
 
 def test_a_minute_is_what_it_says() -> None:
@@ -55,15 +55,15 @@ def test_a_batch_above_a_minute_needs_a_full_bucket_and_leaves_a_debt() -> None:
 def test_others_make_no_difference() -> None:
     def answers(others: int) -> list[float]:
         clock = Clock()
-        throttle = Throttle(5, 5, clock)
+        limits = RateLimits(5, 5, clock)
         found = []
         for moment in range(60):
             clock.now += 3
             for number in range(others):
-                throttle.request("address", f"{moment} {number}")
-                throttle.request("token", f"t{number}")
-                throttle.events(f"t{number}", 100)
-            found += [throttle.request("token", "mine"), throttle.events("mine", 2)]
+                limits.requests["address"].take(f"{moment} {number}")
+                limits.requests["token"].take(f"t{number}")
+                limits.events.take(f"t{number}", 100)
+            found += [limits.requests["token"].take("mine"), limits.events.take("mine", 2)]
         return found
 
     assert answers(0) == answers(50)

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wevent.errors import WeventError
 from wevent.journal import Journal, Record
 from wevent.outputs.lines import ndjson_line
-from wevent.service.journal_reader import JournalReader
-from wevent.service.problems import RequestRefused
+from wevent.service.problems import RequestError
+from wevent.service.storage_probe import StorageProbe
+
+if TYPE_CHECKING:
+    from wevent.journal import SharedJournal
+    from wevent.service.context import JournalReader
+    from wevent.service.publisher_state import PublisherState
+    from wevent.service.role_log import RoleLog
 
 HEARTBEAT_S = 15.0
 """After so long without a release a reader is told that the stream is still there."""
@@ -31,10 +38,11 @@ _KEPT_BYTES = 32 << 20
 _PIECE = 100  # slots that are read from the journal at once, fewer if they are large
 _PIECE_BYTES = 1 << 20  # after so much a piece ends: a release of a million cells has a hundred times that
 _SENT_BYTES = 1 << 16  # about so much is handed to a connection at once: whoever does not read it, costs no more
+_LOOK_S = 0.5  # between looks of a follower without news
 _AGAIN_S = 1.0  # between attempts to read what is known to be out
 _DATA = b"data: "
 _STILL_HERE = b": still here\n\n"
-_log = logging.getLogger("wevent.service.release_feed")
+_log = logging.getLogger("wevent.service.feed")
 
 
 class Rendered(NamedTuple):
@@ -178,11 +186,11 @@ class ReleaseFeed:
         """Hold a place for a reader.
 
         Raises:
-            RequestRefused: if the caller has too many places (429), or all callers together (503).
+            RequestError: if the caller has too many places (429), or all callers together (503).
         """
         own = self._readers[caller] >= MOST_OF_A_CALLER
         if own or self.readers >= MOST_READERS:
-            raise RequestRefused(
+            raise RequestError(
                 429 if own else 503,
                 f"at most {MOST_OF_A_CALLER if own else MOST_READERS} readers of the stream{' for a caller' * own}",
                 "more",
@@ -265,3 +273,57 @@ def _piece(journal: Journal, first: int, last: int) -> Piece:
             if size >= _PIECE_BYTES:
                 return Piece(releases, one.slot)
     return Piece(releases, last)
+
+
+class JournalFollower(threading.Thread):
+    """Looks how far a journal is, as soon as it goes on.
+
+    Nobody is told of a slot before it is known outside the database and the key of its events is destroyed: whoever committed
+    it may have died before that.
+
+    Args:
+        shared: the journal, which has been begun, as this process shares it.
+        state: what all calls see of it.
+        told: called with every committed slot that is new.
+        role: told when the database is away, and when it answers again.
+    """
+
+    def __init__(
+        self, shared: SharedJournal, state: PublisherState, told: Callable[[int], None], role: RoleLog
+    ) -> None:
+        super().__init__(name="follower", daemon=True)
+        self._state, self._told, self._role = state, told, role
+        self._over = threading.Event()
+        self._news = shared.news()
+        self._events = shared.events("following", patience_s=0.0)
+        self._probe = StorageProbe(state, self._events.probe)
+
+    def run(self) -> None:
+        """Follow until it is stopped; a database that does not answer is asked again and again."""
+        self._hear()  # whoever started this has just read from it
+        while not self._over.is_set():
+            try:
+                self._see(self._news.wait(_LOOK_S))
+                self._probe.check()
+                self._hear()
+                self._role.answers()
+            except Exception as error:  # noqa: BLE001  a replica that follows no more would only look like one
+                self._state.away = True
+                self._role.away(error)
+                self._over.wait(_LOOK_S)
+        self._state.heard_s = None
+        self._news.close()
+        self._events.close()
+
+    def stop(self) -> None:
+        """Let it end; from any thread."""
+        self._over.set()
+
+    def _hear(self) -> None:
+        self._state.away, self._state.heard_s = False, self._state.monotonic_s()
+
+    def _see(self, committed: int) -> None:
+        if committed > self._state.committed:
+            self._events.destroy(committed)
+            self._state.advance(committed)
+            self._told(committed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from wevent.service.guarding import GuardedApp, strict_headers
+from wevent.service.middleware import Middleware, strict_headers
 from wevent.service.problems import RETRY_S, problem
 
 HEADER_S = 10.0
@@ -33,7 +33,7 @@ _SENTENCES = {
     408: f"The headers of the request did not arrive within {HEADER_S:g} seconds. Send them faster.",
     431: f"The request has more than {MOST_HEADERS} headers or {MOST_HEADER_BYTES >> 10} KiB of them. Send fewer.",
 }
-_FULL = GuardedApp(
+_FULL = Middleware(
     problem(
         503,
         "The service has too many connections. Try again later.",

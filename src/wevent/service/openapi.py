@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the routes and from the classes that they answer with."""
+"""The OpenAPI document, made from the routes and the structs of their answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
 from wevent import __version__
-from wevent.service.bodies import JSON
 from wevent.service.problems import PROBLEM
 from wevent.service.replies import REPLIES, WAYS
+from wevent.service.request_body import JSON
 
 _SCHEMAS = "#/components/schemas/{name}"
 _PROBLEM_SCHEMA = {

@@ -1,0 +1,143 @@
+"""Objects and dependencies that all routes use: `app.state.context`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, Path, Request, Response
+
+from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.service.feed import ReleaseFeed
+from wevent.service.ledger_view import BudgetBoard
+from wevent.service.links import Links
+from wevent.service.problems import RequestError, not_ready
+from wevent.service.publisher_state import PublisherState
+from wevent.service.request_body import JSON
+from wevent.service.request_limits import MemoryBudget, RateLimits
+from wevent.service.service_settings import ServiceSettings
+from wevent.service.tokens import Tokens
+from wevent.service.tokens_file import TokensFile
+
+_READERS = 4  # of the journal at once; more would only wait for each other
+_BATCHES = 32  # that wait at once until they are durable
+_CHANGES = 2  # of the registry, at once: each waits for the journal
+_PATIENCE_S = 3.0  # with a database: the caller can ask again
+
+Answer = TypeVar("Answer")
+
+
+class JournalReader:
+    """Reads a journal beside its publisher, in a bounded number of threads."""
+
+    def __init__(self, place: JournalPlace) -> None:
+        self.place = place
+        self._limiter = CapacityLimiter(_READERS)
+        self._kept: dict[str, tuple[int, Any]] = {}
+        self._asking: dict[str, asyncio.Lock] = {}
+
+    async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
+        """Return a function of the journal, called in a thread with a journal of its own."""
+        return await to_thread.run_sync(self._asked, question, limiter=self._limiter)
+
+    async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
+        """Return a function of the journal, called once per committed slot for all callers."""
+        async with self._asking.setdefault(name, asyncio.Lock()):
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != slot:
+                kept = self._kept[name] = slot, await self.ask(question)
+            answer: Answer = kept[1]
+            return answer
+
+    def _asked(self, question: Callable[[Journal], Answer]) -> Answer:
+        with open_journal(self.place, patience_s=_PATIENCE_S) as journal:
+            return question(journal)
+
+
+class ServiceContext:
+    """The parts of a service over a journal that exists, or will when it is read.
+
+    Attributes:
+        columns: names of the columns of requirements files.
+        batches: limit of batches that are stored at once.
+        changes: limit of changes of the registry at once.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        journal: JournalPlace,
+        state: PublisherState,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        file = TokensFile(settings.tokens)
+        self.settings, self.journal, self.state = settings, journal, state
+        self.tokens, self.links = Tokens(file), Links(file)
+        self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
+        self.memory = MemoryBudget()
+        self.reader = JournalReader(journal)
+        self.feed = ReleaseFeed(self.reader)
+        self.board = BudgetBoard()
+        self.columns = dict(columns or {})
+        self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
+
+    async def change(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Return a function that changes the registry or the links, called in a thread."""
+        return await to_thread.run_sync(function, *arguments, limiter=self.changes)
+
+
+def find_context(request: Request) -> ServiceContext:
+    """Return the parts of the service.
+
+    Raises:
+        RequestError: before the journal can be read (503); readiness is answered from the start.
+    """
+    context: ServiceContext = request.app.state.context
+    if not context.feed.is_open and request.url.path != "/readyz":
+        raise not_ready("one that does not run yet")
+    return context
+
+
+Context = Annotated[ServiceContext, Depends(find_context)]
+
+
+def user_in_path(
+    user: Annotated[str, Path(description="The id, percent-encoded: a slash in it is %2F.", min_length=1)],
+) -> str:
+    """Return the id in a path. Paths of users come as they were sent, so that a slash in an id stays one.
+
+    Raises:
+        RequestError: if it is no text (400).
+    """
+    try:
+        return unquote_to_bytes(user).decode()
+    except UnicodeDecodeError:
+        raise RequestError(400, "an id in UTF-8", "other bytes", "Percent-encode the id as UTF-8.") from None
+
+
+User = Annotated[str, Depends(user_in_path)]
+
+
+async def check_parameters(request: Request) -> None:
+    """Refuse unknown parameters: `?dryrun=true` would change what it was to rehearse.
+
+    Raises:
+        RequestError: if there is one (400).
+    """
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    if any(name not in known for name in request.query_params):
+        raise RequestError(
+            400,
+            f"parameters out of {', '.join(known)} in the query" if known else "a call without a query",
+            "another parameter",
+            "Correct its name, or leave it out: see /openapi.json.",
+        )
+
+
+def json_answer(answer: msgspec.Struct | dict[str, object], status: int = 200) -> Response:
+    """Return an answer as JSON."""
+    return Response(msgspec.json.encode(answer), status, media_type=JSON)
