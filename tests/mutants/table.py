@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MEMBERSHIPS = ("tests/fault/test_memberships.py",)
-RULES = ("tests/unit/people", *MEMBERSHIPS)
+RULES = ("tests/unit/people", "tests/unit/publishing/test_preview.py", *MEMBERSHIPS)
 CONTRACT = ("tests/contract/journal/test_registry.py", *MEMBERSHIPS)
 ORDER = ("tests/unit/core/test_order.py",)
 AUDITED_ROWS = ("tests/unit/auditing/test_memberships.py",)
@@ -262,7 +262,7 @@ MUTANTS = [
     ),
     Mutant(
         "transitions: rows that are dropped at the boundary are previewed",
-        "people/preview.py",
+        "publishing/preview.py",
         "rows: History = drop_expired(history, classes, slot)",
         "rows: History = history",
         RULES,

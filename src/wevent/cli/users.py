@@ -27,7 +27,6 @@ from wevent.journal import JournalPlace, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
 from wevent.publishing.configuration import read_config, requirements_columns
-from wevent.publishing.foreseeing import preview_sentences, preview_to_dict
 from wevent.publishing.importing import Difference
 from wevent.streams.windows import span_text
 
@@ -144,7 +143,7 @@ def import_file(
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
     if not wants_json and not is_quiet():
         click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)
-    force = registrations.foreseen_slot(path) if dry_run else registrations.put_in_force(path)
+    force = registrations.next_boundary(path) if dry_run else registrations.put_in_force(path)
     if wants_json:
         _report(_answer(force, dry_run, done), force, dry_run)
     else:
@@ -173,8 +172,8 @@ def _say(force: registrations.InForce, dry_run: bool, wants_json: bool) -> None:
         _report(_answer(force, dry_run), force, dry_run)
         return
     said = [*_guarantee(force), *force.notes]
-    if force.consequences is not None:
-        said += preview_sentences(force.consequences._replace(in_transition=0))
+    if force.preview is not None:
+        said += force.preview._replace(in_transition=0).sentences()
     report("\n".join((_when(force, dry_run), *said)), _done(force, dry_run), asked=dry_run)
 
 
@@ -200,13 +199,13 @@ def _report(answer: ChangeAnswer, force: registrations.InForce, dry_run: bool) -
 
 
 def _answer(force: registrations.InForce, dry_run: bool, imported: Difference | None = None) -> ChangeAnswer:
-    meant = force.consequences
+    effect = force.preview
     return ChangeAnswer(
         stored=not dry_run,
         in_force_from=force.slot,
         earlier_until=force.earlier_until,
         notes=list(force.notes),
-        consequences=None if meant is None else msgspec.convert(preview_to_dict(meant), ConsequencesAnswer),
+        consequences=None if effect is None else msgspec.convert(effect.to_dict(), ConsequencesAnswer),
         difference=None if imported is None else msgspec.convert(imported.to_dict(), RegistryDifference),
     )
 

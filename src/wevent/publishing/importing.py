@@ -20,9 +20,8 @@ from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_declared, differences, erased_id
-from wevent.people.preview import Preview
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import foresee, preview_sentences, preview_to_dict, strictest_sentences
+from wevent.publishing.preview import Preview, preview, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
@@ -78,7 +77,7 @@ class Difference:
         requested: how many of those who leave had joined by request (`users add`), not with a file.
         relevelled: how many have new numbers because the level table changed.
         unchanged: how many of those in the file stay as they are.
-        consequences: effect on users in transition and classes of one.
+        preview: effect on users in transition and classes of one.
         notes: what was made of the file and is not obvious.
     """
 
@@ -88,7 +87,7 @@ class Difference:
     requested: int = 0
     relevelled: int = 0
     unchanged: int = 0
-    consequences: Preview = field(default_factory=Preview)
+    preview: Preview = field(default_factory=Preview)
     notes: tuple[str, ...] = ()
 
     @property
@@ -107,14 +106,14 @@ class Difference:
             said.append("1 person added by `users` is not in the file and leaves.")
         elif self.requested:
             said.append(f"{self.requested} people added by `users` are not in the file and leave.")
-        return [*said, *preview_sentences(self.consequences)] if self.total else said
+        return [*said, *self.preview.sentences()] if self.total else said
 
     def to_dict(self) -> dict[str, Any]:
         """The same for programs."""
         names = ("joining", "changing", "leaving", "requested", "relevelled")
         return {
             **{name: getattr(self, name) for name in names},
-            **preview_to_dict(self.consequences),
+            **self.preview.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -199,9 +198,9 @@ def import_users(
     if partial:
         return _add_users(journal, wanted, epoch, dry_run=dry_run)
     if journal.imported() == wanted.digest and not journal.changes_lost:
-        return Difference(unchanged=len(wanted.keys), consequences=foresee(journal, ()))
+        return Difference(unchanged=len(wanted.keys), preview=preview(journal, ()))
     changes, done = import_changes(journal, wanted, epoch.terms, allow_removals=allow_removals)
-    done = replace(done, consequences=foresee(journal, changes))
+    done = replace(done, preview=preview(journal, changes))
     if not dry_run:
         journal.registry.ask(changes, epoch.number)
         journal.note_imported(wanted.digest)
@@ -220,7 +219,7 @@ def _add_users(journal: Journal, wanted: WantedRegistry, epoch: Epoch, *, dry_ru
         len(new),
         len(changes) - len(new),
         unchanged=len(asked) - len(changes),
-        consequences=foresee(journal, changes),
+        preview=preview(journal, changes),
         notes=wanted.notes,
     )
     if not dry_run:

@@ -13,11 +13,10 @@ from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.membership import Change, Changes, check_declared
-from wevent.people.preview import Preview
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import foresee
 from wevent.publishing.importing import Difference, WantedRegistry, import_changes, import_users, registered
+from wevent.publishing.preview import preview
 from wevent.streams.clock import SlotClock
 from wevent.streams.cycles import calendar_slots
 
@@ -215,14 +214,12 @@ def coming_changes(
         more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
         changes = [*changes, *more] if len(changes) else more
     if len(changes):
-        done = replace(done, relevelled=relevelled, consequences=_consequences(journal, changes, terms))
+        versions = with_version(journal, terms)
+        first = (
+            None if len(versions) == 1 else versions[-1].first + 1
+        )  # what comes with an epoch follows its first slot
+        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
     return changes, done
-
-
-def _consequences(journal: Journal, changes: Changes, terms: Terms) -> Preview:
-    """What comes with an epoch is in force from the slot after its first one on."""
-    versions = with_version(journal, terms)
-    return foresee(journal, changes, versions, None if len(versions) == 1 else versions[-1].first + 1)
 
 
 def with_version(journal: Journal, terms: Terms) -> list[Epoch]:

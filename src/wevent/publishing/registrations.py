@@ -19,10 +19,9 @@ from wevent.journal.contents import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_countable, check_declared, check_id
-from wevent.people.preview import Preview
-from wevent.publishing.foreseeing import foresee
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.member_view import limit_changes
+from wevent.publishing.preview import Preview, preview
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.publishing.views import UserView, view_user
 from wevent.streams.windows import WindowReader
@@ -62,7 +61,7 @@ class InForce(NamedTuple):
         slot: the slot; None: the publisher's next one.
         user: of whom a requirement was set, None otherwise.
         earlier_until: first slot in which no earlier choice of the user is in force any more; None without one.
-        consequences: what the change means, if it takes effect at the next slot; None if that was not asked.
+        preview: effect of the change if it is active from the next slot on; None if it was not computed.
         notes: what was made of the wish and is not obvious.
         person: what will be held about the person then; None if that was not asked.
         terms: settings of the stream, None if that was not asked.
@@ -71,7 +70,7 @@ class InForce(NamedTuple):
     slot: int | None
     user: str | None = None
     earlier_until: int | None = None
-    consequences: Preview | None = None
+    preview: Preview | None = None
     notes: tuple[str, ...] = ()
     person: UserView | None = None
     terms: Terms | None = None
@@ -201,7 +200,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
     return InForce(None, user)
 
 
-def foreseen_slot(place: JournalPlace) -> InForce:
+def next_boundary(place: JournalPlace) -> InForce:
     """From when on a change would be in force that is asked for now."""
     with _changeable(place) as journal:
         return InForce(None if journal.writer() is not None else journal.head().next_slot)
@@ -229,12 +228,12 @@ def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: 
     with _changeable(place) as journal:
         wish, epoch, notes = _wish(journal, user, asked)
         _check_known(journal.registry, user, known=known)
-        foreseen = _foreseen(journal, wish, notes)
+        expected = _expect(journal, wish, notes)
         if dry_run:
-            return foreseen
+            return expected
         journal.registry.ask([wish], epoch, by_request=not known)
     done = put_in_force(place, user)
-    return foreseen._replace(slot=done.slot, earlier_until=done.earlier_until)
+    return expected._replace(slot=done.slot, earlier_until=done.earlier_until)
 
 
 def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple[str, ...]]:
@@ -248,11 +247,11 @@ def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple
 
 def _leave(place: JournalPlace, leaving: Change, *, dry_run: bool) -> InForce:
     with _leaving(place, leaving) as journal:
-        foreseen = _foreseen(journal, leaving)
+        expected = _expect(journal, leaving)
         if dry_run:
-            return foreseen
+            return expected
         journal.registry.ask([leaving])
-    return put_in_force(place)._replace(consequences=foreseen.consequences)
+    return put_in_force(place)._replace(preview=expected.preview)
 
 
 @contextmanager
@@ -268,7 +267,7 @@ def _leaving(place: JournalPlace, leaving: Change) -> Iterator[Journal]:
 def _before(journal: Journal, wish: Change) -> tuple[UserView, Preview | None]:
     """What is held about a person before a wish is queued, and what the wish means for others, if that is soon known."""
     is_short = journal.registry.pending() <= _LONG_QUEUE
-    return view_user(journal, wish.user), foresee(journal, [wish]) if is_short else None
+    return view_user(journal, wish.user), preview(journal, [wish]) if is_short else None
 
 
 def _left_to_publisher(
@@ -279,23 +278,23 @@ def _left_to_publisher(
     The boundary is that of the slot after the one that is open now, which is looked at after the wish was queued: slots may
     have been committed while it was.
     """
-    view, consequences = before
+    view, effect = before
     head = journal.head()
     slot = boundary_ahead(journal, head, due_through())
     person = view.after([wish], slot, journal.registry.salt)
     earlier = person.earlier_until(slot)
-    return InForce(slot, wish.user, earlier, consequences, (), person, head.epoch.terms)
+    return InForce(slot, wish.user, earlier, effect, (), person, head.epoch.terms)
 
 
-def _foreseen(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
+def _expect(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
     """What a wish means if it takes effect at the next slot."""
     slot = journal.head().next_slot
-    consequences = foresee(journal, [wish])
+    effect = preview(journal, [wish])
     if wish.action != "set":
-        return InForce(slot, None, None, consequences, notes)
+        return InForce(slot, None, None, effect, notes)
     after = view_user(journal, wish.user).after([wish], slot, journal.registry.salt)
     terms = journal.head().epoch.terms
-    return InForce(slot, wish.user, after.earlier_until(slot), consequences, notes, after, terms)
+    return InForce(slot, wish.user, after.earlier_until(slot), effect, notes, after, terms)
 
 
 def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:

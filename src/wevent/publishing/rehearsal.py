@@ -20,11 +20,11 @@ from wevent.people.membership import KeyColumn, KnownIds
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.agreeing import asked_terms, pinned_clock
 from wevent.publishing.configuration import Settings
-from wevent.publishing.foreseeing import strictest_sentences
 from wevent.publishing.hints import Met, hints_for
 from wevent.publishing.importing import Difference, WantedRegistry, import_users, registered
 from wevent.publishing.intent import Intent
 from wevent.publishing.opening import coming_changes, keep_pinned, must_begin, pinned_terms, refuse_seeded, with_version
+from wevent.publishing.preview import strictest_sentences
 from wevent.publishing.session import plan_settlement
 from wevent.streams import FileSource, SlotClock, declared_clock
 from wevent.streams.files.file_source import span_of

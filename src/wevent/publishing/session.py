@@ -19,7 +19,6 @@ from wevent.outputs.release_table import ReleaseTable, read_releases
 from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings, cells_file, read_config
 from wevent.publishing.due import DueMoments, due_moments
-from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Progress, Publication, Running, Summary
@@ -165,7 +164,7 @@ def run(
         if imported is not None:
             watch.imported(imported)
         else:
-            for sentence in (*difference.notes, *alone_sentences(difference.consequences.alone)):
+            for sentence in (*difference.notes, *difference.preview.warnings()):
                 watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         batch = 1 if settings.is_live else _FILE_BATCH

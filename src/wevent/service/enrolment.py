@@ -18,7 +18,6 @@ from wevent.people.classes import Key
 from wevent.people.membership import Change, check_id, erased_id
 from wevent.people.membership_history import Membership
 from wevent.publishing import registrations
-from wevent.publishing.foreseeing import alone_sentences
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
 from wevent.service.replies import (
@@ -183,7 +182,7 @@ def import_people(
         changed=done.changing,
         removed=done.leaving,
         unchanged=done.unchanged,
-        in_transition=done.consequences.in_transition,
+        in_transition=done.preview.in_transition,
         notes=done.sentences(),
     )
 
@@ -205,8 +204,7 @@ def _as_file(body: bytes, ending: str) -> Iterator[Path]:
 
 
 def _notes(force: InForce) -> list[str]:
-    alone = () if force.consequences is None else force.consequences.alone
-    return [*force.notes, *alone_sentences(alone)]
+    return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 
 def _time(clock: SlotClock | None, slot: int | None) -> str | None:

@@ -20,8 +20,8 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_corner
 from wevent.people.membership import Change, Enrolment, KeyColumn, erased_id
 from wevent.people.membership_history import Membership, drop_expired, find_in_force
-from wevent.publishing.foreseeing import foresee
 from wevent.publishing.member_view import MemberView
+from wevent.publishing.preview import preview
 
 FOUR, EIGHT, THREE = CLASSES
 RULE = class_history([Epoch(1, 1, make_terms())])
@@ -416,7 +416,7 @@ def test_what_is_foreseen_is_what_comes(kept: Kept, unknown_users: int) -> None:
             before = {member.user: member.key for member in registry.members()}
             past = zip(people, map(list, registry.histories(people)), strict=True)
             known = {user for user, rows in past if any(row.first for row in drop_expired(rows, rule, slot))}
-            seen = foresee(journal, asked, slot=slot)
+            seen = preview(journal, asked, slot=slot)
             assert registry.queued() == queued  # nothing was stored
             registry.ask(asked)
             registry.apply(slot, rule)

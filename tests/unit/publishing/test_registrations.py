@@ -55,12 +55,12 @@ def test_a_change_is_told_until_when_earlier_choices_protect(path: Path) -> None
     assert registrations.change(path, "u2", LARGE, dry_run=True).earlier_until == 5 + 3
     first = registrations.change(path, "u2", LARGE)
     assert (first.slot, first.earlier_until) == (6, 5 + 3)
-    assert first.consequences is not None
-    assert (first.consequences.in_transition, first.consequences.until) == (1, 5 + 3)
+    assert first.preview is not None
+    assert (first.preview.in_transition, first.preview.until) == (1, 5 + 3)
     again = registrations.change(path, "u2", LARGE)
     assert again.earlier_until == 5 + 3
-    assert again.consequences is not None
-    assert again.consequences.in_transition == 0  # nothing changes
+    assert again.preview is not None
+    assert again.preview.in_transition == 0  # nothing changes
     assert registrations.register(path, "ann", LARGE).earlier_until is None
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.people.test_classes import Chosen, history
+from wevent.core.settings import Options
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, erased_id
 from wevent.people.membership_history import Membership
-from wevent.people.preview import Preview, preview_changes
+from wevent.publishing.preview import Preview, preview_changes, strictest_sentences
 
 SHORT, LONG, OTHER = (4, 20), (8, 10), (3, 30)
 DECLARED = Chosen((SHORT, LONG, OTHER))
@@ -103,3 +106,46 @@ def test_after_a_restore_everybody_is_in_doubt() -> None:
     requests: list[tuple[list[Membership], list[Change]]] = [([], choose("a", SHORT)), ([], choose("b", LONG))]
     assert preview({}, requests, 6, classes) == Preview(2, 1, 5 + 8, 0, (SHORT, LONG))
     assert preview({}, requests, 13, classes).in_transition == 0
+
+
+def test_a_preview_in_words() -> None:
+    assert Preview(9).sentences() == []
+    assert Preview(9, 3, 42, until_time="2026-01-01T00:41:00Z").sentences() == [
+        "3 users are counted in a stricter class until slot 42 (2026-01-01T00:41:00Z) at the latest."
+    ]
+    assert Preview(9, 1, 42, returning=1200).sentences() == [
+        "1,200 users return after leaving.",
+        "1 user is counted in a stricter class until slot 42 at the latest.",
+    ]
+    (many,) = Preview(9, alone=((4, 10**9), (5, 10**8), (6, 1), (7, 1), (8, 1))).sentences()
+    assert "each of window 4, epsilon 1; window 5, epsilon 0.1; window 6, epsilon 1e-09; and 2 more. How" in many
+
+
+def test_a_preview_in_plain_types() -> None:
+    assert Preview(9, 1, 42, 2, ((4, 10**9),), "noon").to_dict() == {
+        "registered": 9,
+        "in_transition": 1,
+        "until": 42,
+        "until_time": "noon",
+        "returning": 2,
+        "alone": [{"window": 4, "epsilon": 1.0}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ({"mechanism": "bd"}, True),
+        ({"mechanism": "uniform"}, True),
+        ({"mechanism": "pft", "unbiased": True}, True),
+        ({"mechanism": "pft"}, False),
+        ({"mechanism": "pbd"}, False),
+    ],
+)
+def test_a_warning_where_a_few_users_set_the_noise_for_all(options: dict[str, object], warned: bool) -> None:
+    chosen = Options.checked(options)
+    usual = {(40, 10**9): 500, (120, 6 * 10**8): 500}
+    assert strictest_sentences(chosen, usual) == []
+    sentences = strictest_sentences(chosen, {**usual, (120, 10**6): 1})
+    assert len(sentences) == warned
+    assert not warned or "1 of 1,001 users" in sentences[0]
