@@ -32,7 +32,7 @@ class Endless:
         sizes = roster.population.sizes
         for slot in range(first, first + most):
             left = (sizes * (0.5 + 0.4 * np.sin(slot / 50.0))).astype(np.int64)
-            yield SlotCounts(slot, Counts(np.stack([left, sizes - left], axis=1)), {"slot": slot})
+            yield SlotCounts(slot, Counts(np.stack([left, sizes - left], axis=1)), {"slot": slot, "time_unit": "s"})
 
     def resume(self, position: Any) -> None:
         """Nothing to go back to."""

@@ -79,7 +79,7 @@ class Source(QuietSource):
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for slot in range(first, first + most):
             shape = (len(roster.population), self.cells)
-            yield SlotCounts(slot, Counts(np.zeros(shape, dtype=np.int64)), {"slot": slot})
+            yield SlotCounts(slot, Counts(np.zeros(shape, dtype=np.int64)), {"slot": slot, "time_unit": "s"})
 
 
 class Output:

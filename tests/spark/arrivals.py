@@ -157,7 +157,7 @@ def by_spool(folder: Path, arrivals: list[Arrival], **changes: Any) -> SpoolSour
     """Batches as the service takes them in."""
     wall = Wall(CLOCK.origin_us)
     source = SpoolSource(settings(**changes), CLOCK, LAST, folder=folder / "spool", now_us=wall)
-    source.resume({"slot": 0})
+    source.resume({"slot": 0, "time_unit": "s"})
     for number, arrival in enumerate(arrivals):
         wall.now_us = arrival.now_us
         lines = "".join(json.dumps(event._asdict()) + "\n" for event in arrival.events)

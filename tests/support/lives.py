@@ -64,7 +64,9 @@ class LifeSource(QuietSource):
             held |= {user: (window, 2 * nano) for user, (_, times) in counted.items() if times == 2}
         for slot in range(first, first + most):
             self.held[slot], self.counted[slot] = held, counted
-            yield SlotCounts(slot, Counts(np.zeros((len(roster.population), 2), dtype=np.int64)), {"slot": slot})
+            yield SlotCounts(
+                slot, Counts(np.zeros((len(roster.population), 2), dtype=np.int64)), {"slot": slot, "time_unit": "s"}
+            )
 
     def _where(self, roster: Roster, members: set[str]) -> dict[str, tuple[Key, int]]:
         where = {}

@@ -15,37 +15,25 @@ from wevent.counting.spelling import Spelled
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change, KeyColumn
 from wevent.publishing.importing import WantedRegistry
-from wevent.streams.source import SlotCounts
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.uncounted import Uncounted
 
 MINUTE_US = 60_000_000
 CLASSES = ((4, 1_000_000_000), (8, 600_000_000), (3, 400_000_000))
 
 
-class QuietSource:
-    """What a source without open slots, malformed records or waiting has to say."""
+class QuietSource(Source):
+    """A source without settings, open slots, malformed records or waiting."""
+
+    def __init__(self) -> None: ...
 
     def resume(self, position: Any) -> None: ...
-
-    def closed_through(self) -> None: ...
-
-    def pending(self) -> bytes:
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None: ...
 
     def idle(self, wait_s: float) -> bool:
         return False
 
-    def forget(self, through: int) -> None: ...
-
-    def stop(self) -> None: ...
-
     def totals(self) -> dict[str, int]:
         return Uncounted().totals()
-
-    def first_malformed(self) -> list[str]:
-        return []
 
 
 class SyntheticSource(QuietSource):
@@ -62,7 +50,7 @@ class SyntheticSource(QuietSource):
             sizes = roster.population.sizes
             shares = 1.0 + np.sin(slot / 5.0 + self.shift + np.arange(self.cells))
             matrix = np.floor(sizes[:, None] * shares[None, :] / (shares.sum() + 1.0)).astype(np.int64)
-            yield SlotCounts(slot, Counts(matrix), {"slot": slot})
+            yield SlotCounts(slot, Counts(matrix), {"slot": slot, "time_unit": "s"})
 
     def resume(self, position: Any) -> None:
         self.resumed = position

@@ -74,7 +74,7 @@ class _Everybody(QuietSource):
                 self._noise.next_slot()
             matrix = np.zeros((len(roster.population), CELLS), dtype=np.int64)
             matrix[:, 0] = roster.population.sizes
-            yield SlotCounts(slot, Counts(matrix), {"slot": slot})
+            yield SlotCounts(slot, Counts(matrix), {"slot": slot, "time_unit": "s"})
 
 
 UNAIDED = 60  # slots with decisions by chance

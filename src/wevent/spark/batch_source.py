@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, ServiceStopping
+from wevent.errors import ServiceStopping
 from wevent.spark.shared_totals import SharedTotals
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
@@ -34,7 +34,7 @@ class EndedSlots(Protocol):
         ...
 
 
-class SparkSource:
+class SparkSource(Source):
     """Counts the slots that micro-batches bring.
 
     Args:
@@ -47,7 +47,7 @@ class SparkSource:
     """
 
     def __init__(self, settings: StreamSettings, last: int | None) -> None:
-        self._settings, self._last = settings, last
+        super().__init__(settings, last)
         self._changed = threading.Condition()  # of everything below
         self._stopping = threading.Event()
         self._ended: BaseException | None = None
@@ -89,14 +89,14 @@ class SparkSource:
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count slots first, first + 1, … as batches bring them, at most `most`; ends with the batch, or after `stop`."""
-        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
-        for slot in range(first, end + 1):
-            counts = self._wait_for(roster, slot, end, beginning=slot == first)
+        slots = self._slots(first, most)
+        for slot in slots:
+            counts = self._wait_for(roster, slot, slots[-1], beginning=slot == first)
             if counts is None:
                 return
             with self.uncounted.changing() as uncounted:
                 uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
+            yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
         """The last slot that has ended, by the batch in hand."""
@@ -120,20 +120,8 @@ class SparkSource:
         Raises:
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
+        super().resume(position)
         self.forget(int(position["slot"]))
-
-    def pending(self) -> bytes:
-        """Nothing: events of open slots are in Spark's state."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing is ever pending here; what a run with live lines left is not read.
-
-        Raises:
-            InvalidInput: always.
-        """
-        raise InvalidInput("no pending events beside Spark's state", "some", "They are dropped.", path=None)
 
     def stop(self) -> None:
         """Make `count` end; safe from other threads."""
@@ -146,12 +134,7 @@ class SparkSource:
             self._changed.notify_all()
 
     def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only."""
         return self.uncounted.totals()
-
-    def first_malformed(self) -> list[str]:
-        """Nothing: rows in Spark have no place."""
-        return []
 
     def _asked(self, last: int) -> tuple[Roster, int, int] | bool | None:
         """What the loop wants to have counted; False: nothing now; None: all slots up to the last are committed."""

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pyarrow
 from py4j.protocol import Py4JError
@@ -30,10 +29,8 @@ from wevent.spark.own_session import session_for_files
 from wevent.spark.roster_frame import RosterFrames
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.readers import open_readers
-from wevent.streams.files.resting_files import RestingFiles
-from wevent.streams.source import SlotCounts
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 _CANCEL_S = 0.2
 _AT_ONCE = 1_024  # slots of one job: people may change between them, and then those that follow are counted again
@@ -56,7 +53,7 @@ def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) ->
     return FolderSource(session_for_files(), settings, clock, last)
 
 
-class FolderSource:
+class FolderSource(Source):
     """Counts the slots 1 to `last` of a declared clock from the settings' files, many slots in a job.
 
     Args:
@@ -71,11 +68,11 @@ class FolderSource:
     """
 
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
-        self._settings, self._last = settings, last
         self._plan = EventPlan(settings, clock)
         readers = open_readers(settings)  # whatever is declared is checked, as for every other engine
-        self._files = [file.path for reader in readers for file in reader.files]
-        self._resting = RestingFiles(settings, len(self._files))
+        self._paths = [file.path for reader in readers for file in reader.files]
+        super().__init__(settings, last, len(self._paths))
+        self._end = last
         self._borrowed = BorrowedSession(session)
         try:
             with self._borrowed.jobs():
@@ -87,63 +84,23 @@ class FolderSource:
         self._latest: DataFrame | None = None
         self._kept: DataFrame | None = None  # by Spark, for the slots that follow
         self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
-        self._uncounted = Uncounted()
-        self._looked = self._working = self._stopped = False
+        self._looked = self._working = False
         self._releasing = threading.Lock()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
-        """Count slots first, first + 1, …, at most `most` and none after the declared end."""
-        end = min(self._last, first + most - 1)
-        if first > end:
-            return
-        for slot in range(first, end + 1):
+        for slot in self._slots(first, most):
             counts = self._counts_of(roster, slot)
             if counts is None:
                 return
             self._uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, self._resting.position(slot))
-
-    def resume(self, position: Any) -> None:
-        """Continue after a stored position.
-
-        Raises:
-            InvalidInput: if there are fewer files than before: what they held may be missing.
-            InvalidSettings: if numbers as times meant something else.
-        """
-        self._resting.resume(position)
-
-    def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only; events outside the clock are among the rejected."""
-        return self._uncounted.totals()
-
-    def first_malformed(self) -> list[str]:
-        """Nothing: rows of Spark have no place."""
-        return []
-
-    def closed_through(self) -> None:
-        """Files are whole: nothing is waited for."""
-
-    def pending(self) -> bytes:
-        """Nothing: files are still there on the next run."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing to restore."""
-
-    def idle(self, wait_s: float) -> bool:
-        """Nothing arrives."""
-        time.sleep(wait_s)
-        return False
-
-    def forget(self, through: int) -> None:
-        """Nothing is kept of slots that are counted; the files are the operator's."""
+            yield SlotCounts(slot, counts, self._position(slot))
 
     def stop(self) -> None:
         """End `count`: a job that runs is given up, and what was counted before is handed over no more.
 
         A signal may come while this thread waits for Java, which hears one thread at a time: another one tells it.
         """
-        self._stopped = True
+        super().stop()
         threading.Thread(target=self._give_up, daemon=True).start()
 
     def _give_up(self) -> None:
@@ -173,7 +130,7 @@ class FolderSource:
                 with self._borrowed.jobs():
                     self._look()
                     self._held = roster, self._counted(roster, slot)
-            needed = slot < self._last
+            needed = slot < self._end
             return self._held[1].pop(slot)
         except (PySparkException, Py4JError) as error:
             if self._stopped:  # the job was given up, as asked
@@ -186,7 +143,7 @@ class FolderSource:
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
         """Slots from the first on, as many as go in one job."""
-        last = min(self._last, first + min(_AT_ONCE, self._counter.stretch(roster)) - 1)
+        last = min(self._end, first + min(_AT_ONCE, self._counter.stretch(roster)) - 1)
         return dict(self._counter.count(self._folded(first, last), roster, first, last))
 
     def _folded(self, first: int, last: int) -> DataFrame:
@@ -194,7 +151,7 @@ class FolderSource:
         if self._latest is None:
             counting = self._rows.where(F.col("why") == COUNTS).withColumn("moment", self._plan.moment())
             folded = self._plan.fold(counting)
-            if (first, last) != (1, self._last):
+            if (first, last) != (1, self._end):
                 folded = self._kept = folded.repartitionByRange("slot").sortWithinPartitions("slot").persist()
             self._latest = self._plan.last_cells(folded)
         return self._latest
@@ -215,10 +172,10 @@ class FolderSource:
             )
 
     def _unreadable(self, error: Exception) -> InvalidInput:
-        names = ", ".join(repr(file) for file in self._files[:3])
+        names = ", ".join(repr(file) for file in self._paths[:3])
         return InvalidInput(
             "readable input files",
             f"an error of Spark while reading {names} ({type(error).__name__})",
             "Check that none is cut off or still being written, and that Spark knows its types.",
-            path=self._files[0],
+            path=self._paths[0],
         )

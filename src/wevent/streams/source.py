@@ -1,13 +1,17 @@
-"""What every source of counts has in common: slot after slot, each exactly once."""
+"""Base class of sources: slot after slot, each counted exactly once."""
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidSettings
+from wevent.errors import InvalidInput, InvalidSettings
+from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import Uncounted
 
 
 class SlotCounts(NamedTuple):
@@ -16,7 +20,7 @@ class SlotCounts(NamedTuple):
     Attributes:
         slot: 1, 2, 3, …
         counts: the class × cell matrix, for `Publisher.step`.
-        position: where the input stands after this slot, as JSON: all that resuming needs.
+        position: state of the input after this slot, as JSON: all that resuming needs.
     """
 
     slot: int
@@ -24,35 +28,67 @@ class SlotCounts(NamedTuple):
     position: Any
 
 
-class Source(Protocol):
-    """A stream of counted slots: files, lines, a buffer."""
+class Source(ABC):
+    """A stream of counted slots; the defaults suit an input that stays where it is, such as files.
 
+    Args:
+        settings: of the stream.
+        last: the last slot; None: no end.
+        files: number of input files; None if there are none.
+    """
+
+    def __init__(self, settings: StreamSettings, last: int | None, files: int | None = None) -> None:
+        self._settings = settings
+        self._last = last
+        self._files = files
+        self._stopped = False
+        self._uncounted = Uncounted()
+
+    @abstractmethod
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count closed slots first, first + 1, …, at most `most`, with this roster; empty ones too.
 
         Ends early when no further slot is closed and none will be. A live source blocks until the next slot closes.
         """
-        ...
 
     def resume(self, position: Any) -> None:
-        """Continue after a stored position; called once, before `count`."""
-        ...
-
-    def closed_through(self) -> int | None:
-        """The last slot of a live source that has closed: up to it nothing has to be waited for. None: nothing ever has."""
-        ...
-
-    def pending(self) -> bytes:
-        """Events of slots that are still open, for the journal to keep until these close; b"" if the input is still there."""
-        ...
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Take back what `pending` gave; called after `resume`.
+        """Continue after a stored position; called once, before `count`.
 
         Raises:
-            InvalidInput: if these are other bytes.
+            InvalidInput: if there are fewer files than before: events may be missing.
+            InvalidSettings: if numbers as times had another unit: every event would lie outside the clock.
         """
-        ...
+        earlier, unit = position["time_unit"], self._settings.time_unit
+        if earlier != unit:
+            raise InvalidSettings(
+                f"time_unit to stay {earlier}, as in the earlier run of this journal",
+                f"{unit}",
+                f"Give --time-unit {earlier}; convert times that are in another unit.",
+                key="time_unit",
+            )
+        if self._files is not None and self._files < position.get("files", 0):
+            raise InvalidInput(
+                f"the {position['files']} input files of the earlier run, or more",
+                f"{self._files}",
+                "Give the same or a longer list of inputs.",
+                path=None,
+            )
+
+    def closed_through(self) -> int | None:
+        """Return the last closed slot of a live source; None if no slot has to be waited for."""
+        return None
+
+    def pending(self) -> bytes:
+        """Return events of open slots, for the journal to keep until these close; b"" if the input still has them."""
+        return b""
+
+    def restore_pending(self, pending: bytes) -> None:
+        """Restore the events that `pending` returned; called after `resume`.
+
+        Raises:
+            InvalidInput: if these are other bytes, or the input of this source has its events itself.
+        """
+        raise InvalidInput("no pending events", "some of a run with live lines", "They are dropped.", path=None)
 
     def idle(self, wait_s: float) -> bool:
         """Wait so long before a slot that is counted is committed; a live source may take in what arrives meanwhile.
@@ -60,36 +96,30 @@ class Source(Protocol):
         Returns:
             whether to give the slot up: `stop` was called, and the next run counts it again.
         """
-        ...
+        time.sleep(wait_s)
+        return False
 
-    def forget(self, through: int) -> None:
-        """Slots up to this one are committed: no event of theirs may be kept anywhere (spec 1)."""
-        ...
+    def forget(self, through: int) -> None:  # noqa: B027  # sources without a copy of events have none to delete
+        """Delete all events of slots up to this one, which are committed (spec 1)."""
 
     def stop(self) -> None:
-        """Make `count` end with what has closed; safe from signal handlers."""
-        ...
+        """Make `count` end with the slots that have closed; safe from signal handlers."""
+        self._stopped = True
 
     def totals(self) -> dict[str, int]:
-        """Totals of this run by name (`wevent.streams.uncounted`), for the operator only."""
-        ...
+        """Return totals of this run by name (`wevent.streams.uncounted`), for the operator only."""
+        return self._uncounted.totals()
 
     def first_malformed(self) -> list[str]:
-        """Where the first malformed records were, for the operator only; free of event content."""
-        ...
+        """Return the places of the first malformed records, for the operator only; free of event content."""
+        return []
 
+    def _slots(self, first: int, most: int) -> range:
+        """Return the slots from `first` on, at most `most` and none after the last."""
+        end = first + most - 1
+        return range(first, (end if self._last is None else min(self._last, end)) + 1)
 
-def check_time_unit(position: Any, time_unit: str) -> None:
-    """Refuse to go on with numbers as times in another unit: every event would lie outside the clock.
-
-    Raises:
-        InvalidSettings: naming the unit of the earlier run.
-    """
-    earlier = position.get("time_unit", time_unit)  # not stored before version 0.2
-    if earlier != time_unit:
-        raise InvalidSettings(
-            f"time_unit to stay {earlier}, as in the earlier run of this journal",
-            f"{time_unit}",
-            f"Give --time-unit {earlier}; convert times that are in another unit.",
-            key="time_unit",
-        )
+    def _position(self, slot: int) -> dict[str, Any]:
+        """Return the position after a slot."""
+        position = {"slot": slot, "time_unit": self._settings.time_unit}
+        return position if self._files is None else {**position, "files": self._files}

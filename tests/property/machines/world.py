@@ -59,7 +59,7 @@ class ChosenSource(QuietSource):
             assert slot not in self.committed, f"slot {slot} is drawn again"
             crowd, self.noise.publish = self.plan[slot % len(self.plan)]
             self.seen[slot] = users
-            yield SlotCounts(slot, Counts(_matrix(roster.population.sizes, crowd)), {"slot": slot})
+            yield SlotCounts(slot, Counts(_matrix(roster.population.sizes, crowd)), {"slot": slot, "time_unit": "s"})
 
     def _look(self, roster: Roster) -> dict[str, Held]:
         """What each id holds, and where it would count."""

@@ -85,7 +85,7 @@ def test_a_batch_is_done_when_its_slots_are_committed() -> None:
 
 def test_a_batch_that_is_run_again_finds_its_slots_committed() -> None:
     spark, batch = source(), Ended(3)
-    spark.resume({"slot": 3})
+    spark.resume({"slot": 3, "time_unit": "s"})
     assert Taking(spark, batch).over()
     assert batch.counted == []
     assert Taking(spark, Ended(0)).over(), "nothing has ended"

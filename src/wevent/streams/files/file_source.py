@@ -6,9 +6,7 @@ delays or shapes a run: no events are empty slots, and a malformed line is count
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 
@@ -19,18 +17,16 @@ from wevent.streams.clock import SlotClock
 from wevent.streams.files.engines import DuckdbEngine, NumpyEngine, SlotStretch, Tables
 from wevent.streams.files.parquet_files import ParquetReader, unreadable
 from wevent.streams.files.readers import open_readers
-from wevent.streams.files.resting_files import RestingFiles
 from wevent.streams.files.survey import Survey
-from wevent.streams.source import SlotCounts
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 _RANGE_EVENTS = 2_000_000  # fetched at a time from Parquet: about 100 MB with what counting them needs
 _TEXT_RANGE_EVENTS = 4_000_000  # text is read from the start for every range
 _MOST_SLOTS = 4_096  # in one range
 
 
-class FileSource:
+class FileSource(Source):
     """Counts the slots 1 to `last` of a declared clock from the settings' files.
 
     Args:
@@ -44,21 +40,18 @@ class FileSource:
     """
 
     def __init__(self, settings: StreamSettings, clock: SlotClock, last: int) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._last = last
         self._readers = open_readers(settings)
-        self._resting = RestingFiles(settings, sum(len(reader.files) for reader in self._readers))
+        files = None if settings.frame is not None else sum(len(reader.files) for reader in self._readers)
+        super().__init__(settings, last, files)
+        self._clock = clock
+        self._end = last
         self._tables = Tables(self._readers, settings.cells, clock)
         self._numpy = NumpyEngine(self._tables)
         self._duckdb = DuckdbEngine(self._tables)
         self._survey: Survey | None = None
-        self._stopped = False
-        self._uncounted = Uncounted()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
-        """Count slots first, first + 1, …, at most `most` and none after the declared end."""
-        end = min(self._last, first + most - 1)
+        end = self._slots(first, most).stop - 1
         if first > end:
             return
         sizes = self._plan().sizes
@@ -74,7 +67,7 @@ class FileSource:
             for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
                 self._uncounted.events += sizes.get(slot, 0)
                 self._uncounted.reject(counts.reasons)
-                yield SlotCounts(slot, counts, self._resting.position(slot))
+                yield SlotCounts(slot, counts, self._position(slot))
                 if self._stopped:
                     return
             first = part.last + 1
@@ -83,51 +76,15 @@ class FileSource:
         """Find out what is malformed or outside the clock, as the first slot that is counted does."""
         self._plan()
 
-    def resume(self, position: Any) -> None:
-        """Continue after a stored position.
-
-        Raises:
-            InvalidInput: if there are fewer files than before: what they held may be missing.
-            InvalidSettings: if numbers as times meant something else.
-        """
-        self._resting.resume(position)
-
-    def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only; events outside the clock are among the rejected."""
-        return self._uncounted.totals()
-
     def first_malformed(self) -> list[str]:
-        """Where the first malformed lines are, for the operator only; free of event content."""
         return [] if self._survey is None else list(self._survey.places)
-
-    def closed_through(self) -> None:
-        """Files are whole: nothing is waited for."""
-
-    def pending(self) -> bytes:
-        """Nothing: files are still there on the next run."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing to restore."""
-
-    def idle(self, wait_s: float) -> bool:
-        """Nothing arrives."""
-        time.sleep(wait_s)
-        return False
-
-    def forget(self, through: int) -> None:
-        """Nothing is kept of slots that are counted; the files are the operator's."""
-
-    def stop(self) -> None:
-        """End `count` after the slot in hand."""
-        self._stopped = True
 
     def _range(self, first: int, sizes: dict[int, int]) -> SlotStretch:
         """As many slots from `first` on as fit in memory together."""
         room = _TEXT_RANGE_EVENTS if any(reader.text for reader in self._readers) else _RANGE_EVENTS
         last = first
         room -= sizes.get(first, 0)
-        while last < self._last and last - first < _MOST_SLOTS and sizes.get(last + 1, 0) <= room:
+        while last < self._end and last - first < _MOST_SLOTS and sizes.get(last + 1, 0) <= room:
             last += 1
             room -= sizes.get(last, 0)
         return SlotStretch(first, last)
@@ -145,7 +102,7 @@ class FileSource:
         if self._survey is None:
             survey = Survey()
             for reader in self._readers:
-                survey.include(reader.survey(self._clock, self._last))
+                survey.include(reader.survey(self._clock, self._end))
             self._uncounted.malform(survey.problems)
             self._uncounted.outside(survey.before, survey.after)
             self._survey = survey

@@ -22,9 +22,8 @@ from wevent.streams.live.steady_clock import opening_us, wall_clock_us
 from wevent.streams.records.decoding import PROBLEMS, EventColumns, explain, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
 _SHOWN = 3  # malformed lines that are reported
@@ -42,7 +41,7 @@ class Inbox(Protocol):
         ...
 
 
-class LineSource:
+class LineSource(Source):
     """Counts a live stream of lines `{"time": …, "user": …, "cell": …}`.
 
     Args:
@@ -62,9 +61,8 @@ class LineSource:
         inbox: Inbox,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings, last)
         self._clock = clock
-        self._last = last
         self._inbox = inbox
         self._now_us = now_us
         self._decoder = ObjectDecoder(settings.columns, settings.cells, time_reader(settings))
@@ -76,8 +74,7 @@ class LineSource:
         self._begun = 0  # slots up to this one have begun
         self._line = 0
         self._malformed: list[str] = []
-        self._ended = self._stopped = False
-        self._uncounted = Uncounted()
+        self._ended = False
         if settings.close == "lines":
             self._begun = clock.slot_of(clock.origin_us + settings.grace_us)
 
@@ -86,8 +83,7 @@ class LineSource:
         for slot in [slot for slot in self._open if slot < first]:
             del self._open[slot]
         self._closed = max(self._closed, first - 1)
-        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
-        for slot in range(first, end + 1):
+        for slot in self._slots(first, most):
             self._awaited = slot, roster
             if slot in self._open:
                 self._open[slot].belongs_to(roster)
@@ -98,7 +94,7 @@ class LineSource:
             opened = self._open.pop(slot, None) or OpenSlot(self._settings.max_cells_per_user)
             counts = opened.count(roster, len(self._settings.cells))
             self._uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
+            yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
         """The last slot that has closed; by the clock that is looked at again when the next one is waited for."""
@@ -110,17 +106,12 @@ class LineSource:
         Raises:
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
+        super().resume(position)
         self._closed = max(self._closed, int(position["slot"]))
         if self._settings.close == "lines":
             self._allow_through(self._clock.start_of(self._closed + 1))
 
-    def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only."""
-        return self._uncounted.totals()
-
     def first_malformed(self) -> list[str]:
-        """Where the first malformed lines were, for the operator only; free of event content."""
         return list(self._malformed)
 
     def pending(self) -> bytes:
@@ -168,13 +159,6 @@ class LineSource:
             self._take(self._inbox.get(wait_s))
             self._look_at_the_clock()
         return False
-
-    def forget(self, through: int) -> None:
-        """Nothing is kept of slots that are counted."""
-
-    def stop(self) -> None:
-        """Make `count` end with what has closed; safe from signal handlers and other threads."""
-        self._stopped = True
 
     def _wait(self) -> None:
         """Take in what arrives until a slot may have closed."""

@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, StorageFailed
+from wevent.errors import StorageFailed
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventStore
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.shared_records import SharedRecords
 from wevent.streams.live.steady_clock import wall_clock_us
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 
-class SharedSource:
+class SharedSource(Source):
     """Closes slots by the wall clock after a grace, and counts what all replicas have kept of them.
 
     `stop` may be called by any thread; the other methods by the one that publishes.
@@ -41,13 +40,13 @@ class SharedSource:
         store: EventStore,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        self._settings, self._last, self._store = settings, last, store
+        super().__init__(settings, last)
+        self._store = store
         self._closing = ClosingClock(clock, settings.grace_us, now_us)
         self._records = SharedRecords(settings.cells, clock)
         self._stopping = threading.Event()
         self._done = 0  # slots up to this one are counted
         self._forgotten = 0  # and nothing of these is left
-        self._uncounted = Uncounted()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count slots first, first + 1, … as they close, at most `most`; ends after `stop`.
@@ -59,8 +58,7 @@ class SharedSource:
         if self._done < first - 1:
             self._close(first - 1)
             self.forget(first - 1)
-        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
-        for slot in range(first, end + 1):
+        for slot in self._slots(first, most):
             if not self._closing.wait_for(slot, self._stopping):
                 return
             try:
@@ -71,7 +69,7 @@ class SharedSource:
                 return  # of the slots before something was drawn: they are committed, and nothing undoes a draw (spec 10)
             counts = self._read(slot, roster).count(roster, len(self._settings.cells))
             self._uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
+            yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
         """The last slot that has closed by the wall clock."""
@@ -93,34 +91,13 @@ class SharedSource:
         Raises:
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
+        super().resume(position)
         through = int(position["slot"])
         self._close(through)
         self.forget(through)
 
-    def pending(self) -> bytes:
-        """Nothing: events of open slots are in the store."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing is ever pending here; what a run with live lines left is not read.
-
-        Raises:
-            InvalidInput: always.
-        """
-        raise InvalidInput("no pending events beside the store", "some", "They are dropped.", path=None)
-
     def stop(self) -> None:
-        """Make `count` end with what has closed; safe from signal handlers."""
         self._stopping.set()
-
-    def totals(self) -> dict[str, int]:
-        """Totals of what was counted, for the operator only."""
-        return self._uncounted.totals()
-
-    def first_malformed(self) -> list[str]:
-        """Nothing: senders are told at once."""
-        return []
 
     def _close(self, slot: int) -> None:
         self._store.close_slot(slot)

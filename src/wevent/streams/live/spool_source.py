@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, ServiceStopping
+from wevent.errors import ServiceStopping
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import BatchAnswer, Spooled
 from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, ReadBatch, batch_conflict
@@ -23,9 +23,8 @@ from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
 from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.records.decoding import EventColumns
-from wevent.streams.source import SlotCounts, check_time_unit
+from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
 
 
 @dataclass
@@ -38,7 +37,7 @@ class _Seen:
     number: int = 0  # of its last record, to force to disk
 
 
-class SpoolSource:
+class SpoolSource(Source):
     """Counts batches of lines `{"time": …, "user": …, "cell": …}`, each durable before it is acknowledged.
 
     `receive` may be called by any thread; the other methods by the one that publishes.
@@ -63,7 +62,7 @@ class SpoolSource:
         folder: Path,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        self._settings, self._last = settings, last
+        super().__init__(settings, last)
         self._closing = ClosingClock(clock, settings.grace_us, now_us)
         self._sorter = BatchSorter(settings, clock, last)
         self._spool = Spool(folder, settings.cells, clock)
@@ -73,7 +72,6 @@ class SpoolSource:
         self._open: dict[int, OpenSlot] = {}
         self._seen: dict[BatchKey, _Seen] = {}
         self._awaited: tuple[int, Roster | None] = 0, None  # the slot that is counted next, and who can count in it
-        self._uncounted = Uncounted()
         self._loaded = False
 
     def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
@@ -117,8 +115,7 @@ class SpoolSource:
         """Count slots first, first + 1, … as they close, at most `most`; ends after `stop`."""
         self._load(first - 1)
         self.forget(first - 1)
-        end = first + most - 1 if self._last is None else min(self._last, first + most - 1)
-        for slot in range(first, end + 1):
+        for slot in self._slots(first, most):
             with self._lock:
                 self._awaited = slot, roster
                 if slot in self._open:
@@ -131,7 +128,7 @@ class SpoolSource:
             counts = opened.count(roster, len(self._settings.cells))
             with self._lock:
                 self._uncounted.reject(counts.reasons)
-            yield SlotCounts(slot, counts, {"slot": slot, "time_unit": self._settings.time_unit})
+            yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
         """The last slot that has closed by the wall clock."""
@@ -160,20 +157,8 @@ class SpoolSource:
         Raises:
             InvalidSettings: if numbers as times meant something else.
         """
-        check_time_unit(position, self._settings.time_unit)
+        super().resume(position)
         self._load(int(position["slot"]))
-
-    def pending(self) -> bytes:
-        """Nothing: events of open slots are in files of their own."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing is ever pending here; what a run with live lines left is not read.
-
-        Raises:
-            InvalidInput: always.
-        """
-        raise InvalidInput("no pending events beside the spool", "some", "They are dropped.", path=None)
 
     def stop(self) -> None:
         """Refuse further batches and make `count` end with what has closed; safe from signal handlers."""
@@ -186,13 +171,8 @@ class SpoolSource:
             self._spool.close()
 
     def totals(self) -> dict[str, int]:
-        """Totals of this run, for the operator only."""
         with self._lock:
-            return self._uncounted.totals()
-
-    def first_malformed(self) -> list[str]:
-        """Nothing: senders are told at once."""
-        return []
+            return super().totals()
 
     def _refuse_when_over(self) -> None:
         if self._stopping.is_set() or not self._loaded:

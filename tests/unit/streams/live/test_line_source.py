@@ -159,7 +159,7 @@ def test_pending_of_released_slots_is_dropped() -> None:
     first = live(line(10), close="lines")
     assert counts(first) == []
     second = live(close(120), close="lines")
-    second.resume({"slot": 1})
+    second.resume({"slot": 1, "time_unit": "s"})
     second.restore_pending(first.pending())
     assert counts(second, first=2) == [NOBODY]
 

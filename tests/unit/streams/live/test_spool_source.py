@@ -306,7 +306,7 @@ def test_a_file_of_another_clock_is_of_another_stream(tmp_path: Path) -> None:
     assert list(files(tmp_path)) == ["slot-4.events"]
     later = SlotClock(30 * SECOND, 10 * SECOND)  # the journal was taken away, and another one begun
     source = SpoolSource(settings(), later, None, folder=tmp_path / "spool", now_us=now)
-    source.resume({"slot": 0})
+    source.resume({"slot": 0, "time_unit": "s"})
     assert files(tmp_path) == {}
     now.seconds = 71
     assert counted(source, 1, 4) == [[0, 0]] * 4
@@ -553,7 +553,7 @@ def test_nobody_is_acknowledged_before_start_and_after_stop(tmp_path: Path) -> N
     source = SpoolSource(settings(), CLOCK, None, folder=tmp_path / "spool", now_us=Clock(3))
     with pytest.raises(ServiceStopping):
         source.receive("a", "1", lines((1, 7, "north")))
-    source.resume({"slot": 0})
+    source.resume({"slot": 0, "time_unit": "s"})
     source.receive("a", "1", lines((1, 7, "north")))
     source.stop()
     with pytest.raises(ServiceStopping):
@@ -631,7 +631,7 @@ def test_another_publisher_of_the_journal_leaves_nothing_of_what_it_commits(tmp_
     source = SpoolSource(
         settings(grace_us=5 * SECOND), CLOCK, None, folder=spool_module.spool_folder(journal), now_us=now
     )
-    source.resume({"slot": 0})
+    source.resume({"slot": 0, "time_unit": "s"})
     source.receive("a", "1", lines((9, 7, "north"), (11, 8, "south")))
     source.close()
     (source_folder := spool_module.spool_folder(journal)).joinpath("slot-01.events").touch()  # not one of ours
