@@ -43,7 +43,7 @@ from wevent.journal.postgres import forbearance, intake_lock
 from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.publishing.sweeping import sweeping
-from wevent.streams.live.batch_records import BatchAnswer
+from wevent.schemas import BatchResult
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> PostgresPlace:
 def test_what_any_replica_takes_in_is_counted_by_the_one_that_closes(place: PostgresPlace) -> None:
     now = Clock(3)
     with replicas(place, now) as (first, second):
-        assert first.receiver.receive("a", "1", lines((1, 7, "north"), (2, 8, "south"))) == BatchAnswer(2, {})
+        assert first.receiver.receive("a", "1", lines((1, 7, "north"), (2, 8, "south"))) == BatchResult(2, {})
         assert second.receiver.receive("a", "2", lines((2.5, 7, "south"), (2.6, 9, "nowhere"))).accepted == 1
         now.seconds = 10
         assert second.counted(1) == [[0, 2]], "the last event of a person wins, whoever took it in"
@@ -90,7 +90,7 @@ def test_what_a_dead_writer_left_of_committed_slots_goes_before_anything_is_sent
         assert key_slots(place) == []
         assert 1 not in partitions(place)
         answer = first.receiver.receive("a", "2", lines((2, 7, "north")))
-        assert answer == BatchAnswer(0, {"late": 1})
+        assert answer == BatchResult(0, {"late": 1})
 
 
 def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresPlace) -> None:
@@ -98,10 +98,10 @@ def test_a_batch_sent_again_to_another_replica_is_known(place: PostgresPlace) ->
     events = lines((8, 7, "north"), (11, 8, "south"))
     with replicas(place, now, grace_us=5_000_000) as (first, second):
         told = first.receiver.receive("a", "1", events)
-        assert told == BatchAnswer(1, {"after": 1})
+        assert told == BatchResult(1, {"after": 1})
         now.seconds = 12  # slot 2 has begun: a new batch would be answered otherwise
         assert second.receiver.receive("a", "1", events) == told
-        assert second.receiver.receive("b", "1", events) == BatchAnswer(2, {}), "ids are each sender's own"
+        assert second.receiver.receive("b", "1", events) == BatchResult(2, {}), "ids are each sender's own"
         with pytest.raises(BatchConflict):
             second.receiver.receive("a", "1", lines((8, 7, "south")))
         now.seconds = 15
@@ -120,7 +120,7 @@ def test_a_batch_that_two_replicas_get_at_once_is_there_once(place: PostgresPlac
             return found
 
         second.intake.find = found_before  # type: ignore[method-assign]
-        assert second.receiver.receive("a", "1", events) == told[0] == BatchAnswer(1, {})
+        assert second.receiver.receive("a", "1", events) == told[0] == BatchResult(1, {})
         assert len(_rows(place)) == 1
 
 
@@ -138,7 +138,7 @@ def test_whoever_is_slow_finds_the_slot_closed_and_says_late(place: PostgresPlac
     try:
         first.receiver.receive("a", "1", lines((1, 7, "north")))
         assert second.counted(1) == [[1, 0]]
-        assert first.receiver.receive("a", "2", lines((1, 8, "north"))) == BatchAnswer(0, {"late": 1})
+        assert first.receiver.receive("a", "2", lines((1, 8, "north"))) == BatchResult(0, {"late": 1})
         assert second.store.read(1, lambda records: len(list(records))) == 1
     finally:
         first.close()
@@ -207,7 +207,7 @@ def test_a_lost_report_is_resolved_by_reading(
     monkeypatch.setattr(SealedEvents, "_copied", cut)
     now = Clock(3)
     with replicas(place, now, 1) as (one,):
-        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchAnswer(1, {})
+        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchResult(1, {})
         assert cuts
         assert len(_rows(place)) == 1
         now.seconds = 10
@@ -321,7 +321,7 @@ def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresPlace) -> No
             one.receiver.receive("a", "1", lines((1, 7, "north")))
         with asked(place) as connection:
             connection.execute("UPDATE writer SET fence = fence + 1")  # a service takes over
-        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchAnswer(1, {})
+        assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchResult(1, {})
         left.close()
 
 

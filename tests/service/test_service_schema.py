@@ -135,7 +135,7 @@ def test_releases_come_in_every_format_that_is_documented(service: Service, kind
     assert answer.status_code == 200
     assert answer.headers["content-type"].partition(";")[0] == kind
     if kind == "application/x-ndjson":
-        release = validator(document, "ReleaseObject")
+        release = validator(document, "ReleasedSlot")
         assert all(release.is_valid(line) for line in parsed(answer.content.splitlines()))
 
 
@@ -144,7 +144,7 @@ def test_the_stream_answers_as_the_document_says(service: Service) -> None:
     with service.asker(service.token("read")) as client:
         document = client.get("/openapi.json").json()
         responses = document["paths"][STREAM]["get"]["responses"]
-        release = validator(document, "ReleaseObject")
+        release = validator(document, "ReleasedSlot")
         asked: list[tuple[dict[str, str], dict[str, str], int]] = [
             ({"after": "0"}, {}, 200),
             ({"after": "9" * 18}, {}, 200),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.json_reference import attributes_of
+from wevent import schemas
 from wevent.publishing.configuration import load_settings
-from wevent.service import replies
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
@@ -49,7 +49,7 @@ def tables() -> str:
     ]
     for name, schema in sorted(made["components"]["schemas"].items()):
         parts += [f"### `{name}`\n", _first(schema), "", "| key | value | meaning |", "|---|---|---|"]
-        meanings = attributes_of(getattr(replies, name, None))
+        meanings = attributes_of(getattr(schemas, name, None))
         parts += [
             f"| `{key}` | {_value(kind)} | {meanings.get(key, kind.get('description', ''))} |"
             for key, kind in schema["properties"].items()
@@ -83,6 +83,8 @@ def _value(kind: dict[str, Any]) -> str:
         return " or ".join(_value(one) for one in kind["anyOf"])
     if "enum" in kind:
         return ", ".join(f"`{word}`" for word in kind["enum"])
+    if kind.get("format") == "date-time":
+        return "time"
     words = {
         "integer": "whole number",
         "number": "number",

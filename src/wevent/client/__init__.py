@@ -7,7 +7,9 @@ representations.
 from __future__ import annotations
 
 from wevent.client.async_client import AsyncClient
-from wevent.client.returned import (
+from wevent.client.sync_client import Client
+from wevent.errors import ServiceRefused, ServiceUnreachable
+from wevent.schemas import (
     BatchResult,
     BudgetRow,
     BudgetTable,
@@ -15,16 +17,14 @@ from wevent.client.returned import (
     HeldChoice,
     ImportResult,
     LeaveResult,
-    LevelOffer,
     LevelTable,
+    OfferedLevel,
     PersonalLink,
     ReleasedClass,
     ReleasedSlot,
-    StatedRequirement,
-    StreamFacts,
+    StreamInfo,
+    UserRequirement,
 )
-from wevent.client.sync_client import Client
-from wevent.errors import ServiceRefused, ServiceUnreachable
 
 __all__ = [
     "AsyncClient",
@@ -36,13 +36,13 @@ __all__ = [
     "HeldChoice",
     "ImportResult",
     "LeaveResult",
-    "LevelOffer",
     "LevelTable",
+    "OfferedLevel",
     "PersonalLink",
     "ReleasedClass",
     "ReleasedSlot",
     "ServiceRefused",
     "ServiceUnreachable",
-    "StatedRequirement",
-    "StreamFacts",
+    "StreamInfo",
+    "UserRequirement",
 ]

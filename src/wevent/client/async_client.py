@@ -8,7 +8,8 @@ from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wevent.client import calls, returned
+from wevent import schemas
+from wevent.client import calls
 from wevent.client.calls import Call, Place, Reply, User
 from wevent.client.encoding import Events, event_lines
 from wevent.client.failures import refused
@@ -58,15 +59,15 @@ class AsyncClient:
         """Let go of all connections."""
         await self._transport.aclose()
 
-    async def about(self) -> returned.StreamFacts:
+    async def about(self) -> schemas.StreamInfo:
         """What is public about the stream: its clock, cells and mechanism, and how far it is."""
         return await self._run(calls.about())
 
-    async def levels(self) -> returned.LevelTable:
+    async def levels(self) -> schemas.LevelTable:
         """What people may choose, what each level means, and how many hold it."""
         return await self._run(calls.levels())
 
-    async def ledger(self) -> returned.BudgetTable:
+    async def ledger(self) -> schemas.BudgetTable:
         """What every class has left, as of the last released slot."""
         return await self._run(calls.ledger())
 
@@ -93,7 +94,7 @@ class AsyncClient:
         *,
         cells: Sequence[str] | None = None,
         page: int = 1000,
-    ) -> AsyncIterator[returned.ReleasedSlot]:
+    ) -> AsyncIterator[schemas.ReleasedSlot]:
         """Releases from one slot (or time) to another, in order; of neither, the last 500. Fetched `page` at a time."""
         start: Place | None = first
         while True:
@@ -114,7 +115,7 @@ class AsyncClient:
 
     async def stream(
         self, after: int | None = None, *, patience_s: float | None = 300.0
-    ) -> AsyncIterator[returned.ReleasedSlot]:
+    ) -> AsyncIterator[schemas.ReleasedSlot]:
         """Releases as they come, without end, each once and in order, also across breaks of the connection.
 
         Args:
@@ -145,7 +146,7 @@ class AsyncClient:
                     raise follower.patience.over(reason) from None
             await self._sleep(follower.patience.pause(reason, headers))
 
-    async def send(self, events: Events, *, batch_id: str | None = None) -> returned.BatchResult:
+    async def send(self, events: Events, *, batch_id: str | None = None) -> schemas.BatchResult:
         """Send one batch; returns when every accepted event is durable.
 
         A batch that the service refuses for its size is sent in parts. An event that cannot be sent is one rejected record.
@@ -157,7 +158,7 @@ class AsyncClient:
         """
         return await self._send(event_lines(events), batch_id)
 
-    async def _send(self, lines: bytes, batch_id: str | None) -> returned.BatchResult:
+    async def _send(self, lines: bytes, batch_id: str | None) -> schemas.BatchResult:
         try:
             return await self._run(calls.send(lines, batch_id))
         except ServiceRefused as refusal:
@@ -173,7 +174,7 @@ class AsyncClient:
         window: int | str | None = None,
         epsilon: float | str | None = None,
         dry_run: bool = False,
-    ) -> returned.ChoiceResult:
+    ) -> schemas.ChoiceResult:
         """Choose for somebody: `level`, or `privacy` and `window` in words, or `window` and `epsilon` in numbers.
 
         With `dry_run` nothing changes, and the answer says what would.
@@ -181,15 +182,15 @@ class AsyncClient:
         wish = {"level": level, "privacy": privacy, "window": window, "epsilon": epsilon}
         return await self._run(calls.set_requirement(user, wish, dry_run))
 
-    async def requirement(self, user: User | None = None) -> returned.HeldChoice:
+    async def requirement(self, user: User | None = None) -> schemas.HeldChoice:
         """What somebody holds."""
         return await self._run(calls.requirement(user))
 
-    async def remove_requirement(self, user: User | None = None) -> returned.LeaveResult:
+    async def remove_requirement(self, user: User | None = None) -> schemas.LeaveResult:
         """Leave: from the next slot on this person is not counted."""
         return await self._run(calls.remove_requirement(user))
 
-    async def erase(self, user: User | None = None) -> returned.LeaveResult:
+    async def erase(self, user: User | None = None) -> schemas.LeaveResult:
         """Leave, and replace the id by a digest for as long as the earlier choice protects."""
         return await self._run(calls.erase(user))
 
@@ -205,7 +206,7 @@ class AsyncClient:
         replace: bool = False,
         allow_removals: bool = False,
         dry_run: bool = False,
-    ) -> returned.ImportResult:
+    ) -> schemas.ImportResult:
         """Many choices at once: a requirements file as text/csv or application/x-ndjson.
 
         It adds and changes; with `replace`, who is missing in it leaves.
@@ -214,7 +215,7 @@ class AsyncClient:
             calls.import_requirements(file, kind, replace=replace, allow_removals=allow_removals, dry_run=dry_run)
         )
 
-    async def link(self, user: User) -> returned.PersonalLink:
+    async def link(self, user: User) -> schemas.PersonalLink:
         """A personal link to /choose. Hand it to that person alone."""
         return await self._run(calls.link(user))
 

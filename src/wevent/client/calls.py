@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from wevent.client import returned
+from wevent import schemas
 from wevent.client.encoding import Events, compressed, digest_id, event_lines, moment
 from wevent.client.failures import unreadable
 from wevent.errors import InvalidOption, ServiceRefused
@@ -43,19 +43,19 @@ class Call(Generic[Reply]):
     repeatable: bool = True
 
 
-def about() -> Call[returned.StreamFacts]:
+def about() -> Call[schemas.StreamInfo]:
     """What is public about the stream."""
-    return Call("GET", "/v1/about", _reader(returned.StreamFacts))
+    return Call("GET", "/v1/about", _reader(schemas.StreamInfo))
 
 
-def levels() -> Call[returned.LevelTable]:
+def levels() -> Call[schemas.LevelTable]:
     """What is offered."""
-    return Call("GET", "/v1/levels", _reader(returned.LevelTable))
+    return Call("GET", "/v1/levels", _reader(schemas.LevelTable))
 
 
-def ledger() -> Call[returned.BudgetTable]:
+def ledger() -> Call[schemas.BudgetTable]:
     """What is left per class."""
-    return Call("GET", "/v1/ledger", _reader(returned.BudgetTable))
+    return Call("GET", "/v1/ledger", _reader(schemas.BudgetTable))
 
 
 def statement() -> Call[dict[str, Any]]:
@@ -75,11 +75,11 @@ def ready() -> Call[None]:
 
 def releases(
     first: Place | None, last: Place | None, cells: Sequence[str] | None, limit: int
-) -> Call[returned.ReleasesPage]:
+) -> Call[schemas.ReleasePage]:
     """A page of releases."""
     params = {"from": _place(first), "to": _place(last), "cells": _cells(cells), "limit": str(limit)}
     given = {name: value for name, value in params.items() if value is not None}
-    return Call("GET", "/v1/releases", _reader(returned.ReleasesPage), given)
+    return Call("GET", "/v1/releases", _reader(schemas.ReleasePage), given)
 
 
 def stream(after: int) -> Call[None]:
@@ -88,7 +88,7 @@ def stream(after: int) -> Call[None]:
     return Call("GET", "/v1/releases/stream", _nothing, headers=headers)
 
 
-def send(events: Events, batch_id: str | None) -> Call[returned.BatchResult]:
+def send(events: Events, batch_id: str | None) -> Call[schemas.BatchResult]:
     """A batch of events. Its id stays the same in every attempt, so it is taken once."""
     lines = event_lines(events)
     if batch_id is not None and not _BATCH_ID.fullmatch(batch_id):
@@ -103,7 +103,7 @@ def send(events: Events, batch_id: str | None) -> Call[returned.BatchResult]:
     content = compressed(lines)
     if content is not lines:
         headers["content-encoding"] = "gzip"
-    return Call("POST", "/v1/events", _reader(returned.BatchResult), headers=headers, content=content)
+    return Call("POST", "/v1/events", _reader(schemas.BatchResult), headers=headers, content=content)
 
 
 def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[tuple[bytes, str | None]]:
@@ -124,34 +124,34 @@ def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[t
     return [(half, batch_id and digest_id(batch_id.encode() + b"\n" + half)) for half in halves]
 
 
-def added_up(results: Sequence[returned.BatchResult]) -> returned.BatchResult:
+def added_up(results: Sequence[schemas.BatchResult]) -> schemas.BatchResult:
     """Return the result of a batch from the results of its parts; without any, the batch is one record too long to send."""
     if not results:
-        return returned.BatchResult(0, {"no_record": 1})
+        return schemas.BatchResult(0, {"no_record": 1})
     rejected = sum((Counter(result.rejected) for result in results), Counter[str]())
-    return returned.BatchResult(sum(result.accepted for result in results), dict(rejected))
+    return schemas.BatchResult(sum(result.accepted for result in results), dict(rejected))
 
 
-def set_requirement(user: User | None, wish: Mapping[str, Any], dry_run: bool) -> Call[returned.ChoiceResult]:
+def set_requirement(user: User | None, wish: Mapping[str, Any], dry_run: bool) -> Call[schemas.ChoiceResult]:
     """Choose, or say what a choice would mean."""
     content = msgspec.json.encode({name: value for name, value in wish.items() if value is not None})
     path, params = _person(user, "/requirement"), {"dry_run": "true"} if dry_run else {}
-    return Call("PUT", path, _reader(returned.ChoiceResult), params, {"content-type": "application/json"}, content)
+    return Call("PUT", path, _reader(schemas.ChoiceResult), params, {"content-type": "application/json"}, content)
 
 
-def requirement(user: User | None) -> Call[returned.HeldChoice]:
+def requirement(user: User | None) -> Call[schemas.HeldChoice]:
     """What somebody holds."""
-    return Call("GET", _person(user, "/requirement"), _reader(returned.HeldChoice))
+    return Call("GET", _person(user, "/requirement"), _reader(schemas.HeldChoice))
 
 
-def remove_requirement(user: User | None) -> Call[returned.LeaveResult]:
+def remove_requirement(user: User | None) -> Call[schemas.LeaveResult]:
     """Leave."""
-    return Call("DELETE", _person(user, "/requirement"), _reader(returned.LeaveResult))
+    return Call("DELETE", _person(user, "/requirement"), _reader(schemas.LeaveResult))
 
 
-def erase(user: User | None) -> Call[returned.LeaveResult]:
+def erase(user: User | None) -> Call[schemas.LeaveResult]:
     """Leave, and forget the id."""
-    return Call("DELETE", _person(user), _reader(returned.LeaveResult))
+    return Call("DELETE", _person(user), _reader(schemas.LeaveResult))
 
 
 def export(user: User | None) -> Call[dict[str, Any]]:
@@ -161,18 +161,18 @@ def export(user: User | None) -> Call[dict[str, Any]]:
 
 def import_requirements(
     file: bytes, kind: str, *, replace: bool, allow_removals: bool, dry_run: bool
-) -> Call[returned.ImportResult]:
+) -> Call[schemas.ImportResult]:
     """Many choices at once."""
     flags = {"replace": replace, "allow_removals": allow_removals, "dry_run": dry_run}
     params = {name: "true" for name, flag in flags.items() if flag}
     content = compressed(file)
     headers = {"content-type": kind} | ({"content-encoding": "gzip"} if content is not file else {})
-    return Call("POST", "/v1/users", _reader(returned.ImportResult), params, headers, content)
+    return Call("POST", "/v1/users", _reader(schemas.ImportResult), params, headers, content)
 
 
-def link(user: User) -> Call[returned.PersonalLink]:
+def link(user: User) -> Call[schemas.PersonalLink]:
     """A link of somebody's own; every call makes another one."""
-    return Call("POST", _person(user, "/link"), _reader(returned.PersonalLink), repeatable=False)
+    return Call("POST", _person(user, "/link"), _reader(schemas.PersonalLink), repeatable=False)
 
 
 def revoke_links(user: User) -> Call[None]:

@@ -10,7 +10,7 @@ from wevent.client import calls
 from wevent.client.event_stream import EventStreamReader
 from wevent.client.failures import unreadable
 from wevent.client.patience import Patience
-from wevent.client.returned import ReleasedSlot
+from wevent.schemas import ReleasedSlot
 
 
 class Follower:

@@ -8,7 +8,8 @@ from contextlib import closing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wevent.client import calls, returned
+from wevent import schemas
+from wevent.client import calls
 from wevent.client.calls import Call, Place, Reply, User
 from wevent.client.encoding import Events, event_lines
 from wevent.client.failures import refused
@@ -72,15 +73,15 @@ class Client:
         """Let go of all connections."""
         self._transport.close()
 
-    def about(self) -> returned.StreamFacts:
+    def about(self) -> schemas.StreamInfo:
         """What is public about the stream: its clock, cells and mechanism, and how far it is."""
         return self._run(calls.about())
 
-    def levels(self) -> returned.LevelTable:
+    def levels(self) -> schemas.LevelTable:
         """What people may choose, what each level means, and how many hold it."""
         return self._run(calls.levels())
 
-    def ledger(self) -> returned.BudgetTable:
+    def ledger(self) -> schemas.BudgetTable:
         """What every class has left, as of the last released slot."""
         return self._run(calls.ledger())
 
@@ -107,7 +108,7 @@ class Client:
         *,
         cells: Sequence[str] | None = None,
         page: int = 1000,
-    ) -> Iterator[returned.ReleasedSlot]:
+    ) -> Iterator[schemas.ReleasedSlot]:
         """Releases from one slot (or time) to another, in order; of neither, the last 500. Fetched `page` at a time."""
         start: Place | None = first
         while True:
@@ -125,7 +126,7 @@ class Client:
 
         return release_table(self.releases(first, last, cells=cells))
 
-    def stream(self, after: int | None = None, *, patience_s: float | None = 300.0) -> Iterator[returned.ReleasedSlot]:
+    def stream(self, after: int | None = None, *, patience_s: float | None = 300.0) -> Iterator[schemas.ReleasedSlot]:
         """Releases as they come, without end, each once and in order, also across breaks of the connection.
 
         Args:
@@ -155,7 +156,7 @@ class Client:
                     raise follower.patience.over(reason) from None
             self._sleep(follower.patience.pause(reason, headers))
 
-    def send(self, events: Events, *, batch_id: str | None = None) -> returned.BatchResult:
+    def send(self, events: Events, *, batch_id: str | None = None) -> schemas.BatchResult:
         """Send one batch; returns when every accepted event is durable.
 
         A batch that the service refuses for its size is sent in parts. An event that cannot be sent is one rejected record.
@@ -167,7 +168,7 @@ class Client:
         """
         return self._send(event_lines(events), batch_id)
 
-    def _send(self, lines: bytes, batch_id: str | None) -> returned.BatchResult:
+    def _send(self, lines: bytes, batch_id: str | None) -> schemas.BatchResult:
         try:
             return self._run(calls.send(lines, batch_id))
         except ServiceRefused as refusal:
@@ -183,7 +184,7 @@ class Client:
         window: int | str | None = None,
         epsilon: float | str | None = None,
         dry_run: bool = False,
-    ) -> returned.ChoiceResult:
+    ) -> schemas.ChoiceResult:
         """Choose for somebody: `level`, or `privacy` and `window` in words, or `window` and `epsilon` in numbers.
 
         With `dry_run` nothing changes, and the answer says what would.
@@ -191,15 +192,15 @@ class Client:
         wish = {"level": level, "privacy": privacy, "window": window, "epsilon": epsilon}
         return self._run(calls.set_requirement(user, wish, dry_run))
 
-    def requirement(self, user: User | None = None) -> returned.HeldChoice:
+    def requirement(self, user: User | None = None) -> schemas.HeldChoice:
         """What somebody holds."""
         return self._run(calls.requirement(user))
 
-    def remove_requirement(self, user: User | None = None) -> returned.LeaveResult:
+    def remove_requirement(self, user: User | None = None) -> schemas.LeaveResult:
         """Leave: from the next slot on this person is not counted."""
         return self._run(calls.remove_requirement(user))
 
-    def erase(self, user: User | None = None) -> returned.LeaveResult:
+    def erase(self, user: User | None = None) -> schemas.LeaveResult:
         """Leave, and replace the id by a digest for as long as the earlier choice protects."""
         return self._run(calls.erase(user))
 
@@ -215,7 +216,7 @@ class Client:
         replace: bool = False,
         allow_removals: bool = False,
         dry_run: bool = False,
-    ) -> returned.ImportResult:
+    ) -> schemas.ImportResult:
         """Many choices at once: a requirements file as text/csv or application/x-ndjson.
 
         It adds and changes; with `replace`, who is missing in it leaves.
@@ -224,7 +225,7 @@ class Client:
             calls.import_requirements(file, kind, replace=replace, allow_removals=allow_removals, dry_run=dry_run)
         )
 
-    def link(self, user: User) -> returned.PersonalLink:
+    def link(self, user: User) -> schemas.PersonalLink:
         """A personal link to /choose. Hand it to that person alone."""
         return self._run(calls.link(user))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from wevent.client.returned import ReleasedSlot
 from wevent.outputs.lines import COLUMNS
 from wevent.outputs.release_table import ReleaseTable
+from wevent.schemas import ReleasedSlot
 
 
 def release_table(releases: Iterable[ReleasedSlot]) -> ReleaseTable:

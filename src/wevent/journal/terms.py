@@ -76,6 +76,11 @@ class Terms(Options):
         start = self.origin_us + (slot - 1) * self.length_us
         return time_text(start), time_text(start + self.length_us)
 
+    def slot_start(self, slot: int) -> datetime.datetime | None:
+        """Return the start of a slot; None without a clock."""
+        start, _ = self.slot_span(slot)
+        return None if start is None else datetime.datetime.fromisoformat(start)
+
     @property
     def level_table(self) -> Levels | None:
         """The words that people may choose and what they stand for, None if only numbers were declared."""

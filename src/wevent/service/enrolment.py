@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,21 @@ from wevent.people.membership_history import Membership
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
-from wevent.service.replies import (
-    ChosenReply,
+from wevent.schemas import (
+    ChoiceResult,
     EarlierRow,
-    ExportReply,
-    HeldRequirement,
-    ImportReply,
-    LeftReply,
+    HeldChoice,
+    ImportResult,
+    LeaveResult,
     LevelBody,
     MembershipRow,
     QueuedRow,
     RequirementBody,
-    RequirementReply,
+    UserExport,
+    UserRequirement,
 )
 from wevent.service.request_body import CSV
-from wevent.streams.clock import SlotClock, format_time
+from wevent.streams.clock import SlotClock, utc_time
 from wevent.streams.windows import span_text
 
 _NOBODY = "Check the id, letter by letter."
@@ -48,7 +49,7 @@ def choose(
     dry_run: bool,
     due_through: DueThrough,
     clock: SlotClock | None,
-) -> ChosenReply:
+) -> ChoiceResult:
     """Queue the requirement that a user asks for; raises as `registrations.choose`."""
     asked = Asked(**{name: str(value) for name, value in msgspec.structs.asdict(body).items() if value is not None})
     if not asked.is_one_way:  # the registry's own sentence has the options of the command
@@ -66,7 +67,7 @@ def choose(
     assert force.terms is not None
     held = force.person.current
     assert held is not None, "who chose holds what they chose"
-    return ChosenReply(
+    return ChoiceResult(
         requirement=_held(held.key, held.level, force.terms.slot_length_us),
         in_force_from=force.slot,
         in_force_time=_time(clock, force.slot),
@@ -76,7 +77,7 @@ def choose(
     )
 
 
-def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrough) -> LeftReply:
+def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrough) -> LeaveResult:
     """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
     try:
         force = registrations.leave(place, user, erased=erased, due_through=due_through)
@@ -90,10 +91,10 @@ def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrou
     if ends:
         what = "A keyed digest of the id" if erased else "The id"
         notes.append(f"{what} is kept through slot {max(ends)}, so that the earlier choice stays in force until then.")
-    return LeftReply(in_force_from=force.slot, kept_until=max(ends, default=None), notes=notes)
+    return LeaveResult(in_force_from=force.slot, kept_until=max(ends, default=None), notes=notes)
 
 
-def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> RequirementReply:
+def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> HeldChoice:
     """What somebody holds, or will once what is queued is in force.
 
     Raises:
@@ -110,17 +111,17 @@ def requirement_of(journal: Journal, user: str, due_through: DueThrough) -> Requ
     if held is None:
         raise NotRegistered("a registered user", "one who is not", _NOBODY)
     terms, earlier_until = head.epoch.terms, view.earlier_until(slot)
-    return RequirementReply(
+    return HeldChoice(
         requirement=_held(held.key, held.level, terms.slot_length_us),
         in_force_from=held.first,
-        in_force_time=terms.slot_span(held.first)[0],
+        in_force_time=terms.slot_start(held.first),
         earlier_until=earlier_until,
-        earlier_until_time=None if earlier_until is None else terms.slot_span(earlier_until)[0],
+        earlier_until_time=None if earlier_until is None else terms.slot_start(earlier_until),
         queued=queued,
     )
 
 
-def export_of(journal: Journal, user: str) -> ExportReply:
+def export_of(journal: Journal, user: str) -> UserExport:
     """All that is held about one person.
 
     Raises:
@@ -133,7 +134,7 @@ def export_of(journal: Journal, user: str) -> ExportReply:
         raise NotRegistered("somebody about whom something is held", "nobody", "Nothing is held under this id.")
     slot_us = journal.head().epoch.terms.slot_length_us
     current = [] if view.current is None else [view.current]
-    return ExportReply(
+    return UserExport(
         memberships=[_membership(row, slot_us) for row in current],
         earlier=[_earlier(row, view.kept_until(row), slot_us) for row in view.past],
         queued=[_queued(change, slot_us) for change in view.queued],
@@ -150,7 +151,7 @@ def import_people(
     replace: bool = False,
     allow_removals: bool = False,
     dry_run: bool = False,
-) -> ImportReply:
+) -> ImportResult:
     """Import a requirements file: add and change, and with `replace` let everybody leave who is not in it.
 
     Args:
@@ -177,7 +178,7 @@ def import_people(
             remedy = said[2].replace("--allow-removals", "allow_removals=true")
             facts = {name: fact for name, fact in error.facts.items() if name != "path"}
             raise type(error)(said[0], said[1], remedy, **facts) from None
-    return ImportReply(
+    return ImportResult(
         added=done.joining,
         changed=done.changing,
         removed=done.leaving,
@@ -207,12 +208,12 @@ def _notes(force: InForce) -> list[str]:
     return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
 
 
-def _time(clock: SlotClock | None, slot: int | None) -> str | None:
-    return None if clock is None or slot is None else format_time(clock.start_of(slot))
+def _time(clock: SlotClock | None, slot: int | None) -> datetime | None:
+    return None if clock is None or slot is None else utc_time(clock.start_of(slot))
 
 
-def _held(key: Key, level: str | None, slot_us: int | None) -> HeldRequirement:
-    return HeldRequirement(**_plain(key, slot_us), level=level)
+def _held(key: Key, level: str | None, slot_us: int | None) -> UserRequirement:
+    return UserRequirement(**_plain(key, slot_us), level=level)
 
 
 def _plain(key: Key, slot_us: int | None) -> dict[str, Any]:

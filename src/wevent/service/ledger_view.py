@@ -5,7 +5,7 @@ from __future__ import annotations
 from wevent.core.budget import NANO
 from wevent.journal import Journal
 from wevent.publishing.views import BudgetView
-from wevent.service.replies import LedgerReply, LedgerRow
+from wevent.schemas import BudgetRow, BudgetTable
 
 
 class BudgetBoard:
@@ -14,14 +14,14 @@ class BudgetBoard:
     def __init__(self) -> None:
         self._view: BudgetView | None = None
 
-    def show(self, journal: Journal) -> LedgerReply:
+    def show(self, journal: Journal) -> BudgetTable:
         """The budget of every class now."""
         if self._view is None:
             self._view = BudgetView(journal.load(), journal.epochs())
         else:
             self._view.follow(journal)
         rows = [
-            LedgerRow(
+            BudgetRow(
                 window=row.requirement.window,
                 epsilon=row.requirement.epsilon,
                 users=row.users,
@@ -31,4 +31,4 @@ class BudgetBoard:
             )
             for row in self._view.classes()
         ]
-        return LedgerReply(slot=self._view.slot, classes=rows)
+        return BudgetTable(slot=self._view.slot, classes=rows)

@@ -10,11 +10,11 @@ from wevent.core.budget import NANO
 from wevent.core.requirements import Levels
 from wevent.journal import Journal
 from wevent.publishing.views import LevelRow, read_offer
-from wevent.service.replies import LevelsReply, OfferedLevel
+from wevent.schemas import LevelTable, OfferedLevel
 from wevent.streams.clock import SECOND_US
 
 
-def show_levels(journal: Journal) -> LevelsReply:
+def show_levels(journal: Journal) -> LevelTable:
     """Return the levels of a journal and the number of users who chose each, without queued changes. For operators.
 
     A user in transition is counted in another class than the chosen one. Only sizes as counted are public (spec 15.2).
@@ -26,7 +26,7 @@ def show_levels(journal: Journal) -> LevelsReply:
     rows = [_shown(row, words.get(row.level or "", (None, None)), mildest) for row in offer.rows]
     privacy = sorted(table.privacy, key=lambda word: table.requirement(word, next(iter(table.window))).nano)
     sizes = {row.requirement: row.size or 0 for row in offer.rows}
-    return LevelsReply(
+    return LevelTable(
         rows=rows,
         users=sum(sizes.values()),
         privacy=privacy,
@@ -35,7 +35,7 @@ def show_levels(journal: Journal) -> LevelsReply:
     )
 
 
-def hide_choices(levels: LevelsReply) -> LevelsReply:
+def hide_choices(levels: LevelTable) -> LevelTable:
     """Return the levels that everybody may see: the offered ones, without the number of users who chose each."""
     rows = [replace(row, users=None) for row in levels.rows if row.level is not None]
     return replace(levels, rows=rows)

@@ -11,12 +11,12 @@ from typing import Any
 from wevent.core.budget import decimal_text
 from wevent.journal import Journal
 from wevent.journal.statement import versions
-from wevent.service.replies import LedgerReply
+from wevent.schemas import BudgetTable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_text(ledger: LedgerReply, committed: int, fresh: int, behind: int, *, storing: bool) -> str:
+def metrics_text(ledger: BudgetTable, committed: int, fresh: int, behind: int, *, storing: bool) -> str:
     """Return all metrics; `behind` is negative if releases are ahead of the clock."""
     labels = [f'{{window="{row.window}",epsilon="{decimal_text(round(row.epsilon * 1e9))}"}}' for row in ledger.classes]
     left = [(label, row.left) for label, row in zip(labels, ledger.classes, strict=True)]
@@ -44,7 +44,7 @@ def _metric(name: str, kind: str, text: str, samples: Sequence[tuple[str, float]
 
 
 def overview_facts(journal: Journal) -> dict[str, Any]:
-    """Return the fields of `OverviewReply` that come from the journal."""
+    """Return the fields of `Overview` that come from the journal."""
     head = journal.head()
     terms, writer = head.epoch.terms, journal.writer()
     return {
@@ -53,7 +53,7 @@ def overview_facts(journal: Journal) -> dict[str, Any]:
         "epoch": head.epoch.number,
         "members": sum(journal.registry.sizes().values()),
         "pending_changes": journal.registry.pending(),
-        "committed_start": terms.slot_span(head.committed)[0] if head.committed else None,
+        "committed_start": terms.slot_start(head.committed) if head.committed else None,
         "unsafe": list(head.unsafe),
         "writer_since": None if writer is None else writer.since,
         "writer_host": None if writer is None else writer.host,

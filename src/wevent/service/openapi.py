@@ -8,11 +8,11 @@ import msgspec
 from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
-from wevent import __version__
+from wevent import __version__, schemas
 from wevent.service.problems import PROBLEM
-from wevent.service.replies import REPLIES, WAYS
 from wevent.service.request_body import JSON
 
+_KINDS = [kind for kind in vars(schemas).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
 _SCHEMAS = "#/components/schemas/{name}"
 _PROBLEM_SCHEMA = {
     "title": "Problem",
@@ -117,10 +117,10 @@ def document(app: FastAPI) -> dict[str, Any]:
             summary="Histograms of an endless stream under personalised w-event privacy.",
             routes=app.routes,
         )
-        _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_SCHEMAS)
-        for kind, ways in WAYS.items():
-            schemas[kind.__name__] |= {"oneOf": [_said(names) for names in ways]}
-        made.setdefault("components", {})["schemas"] = {"Problem": _PROBLEM_SCHEMA, **schemas}
+        _, components = msgspec.json.schema_components(_KINDS, ref_template=_SCHEMAS)
+        for kind, ways in schemas.WAYS.items():
+            components[kind.__name__] |= {"oneOf": [_said(names) for names in ways]}
+        made.setdefault("components", {})["schemas"] = {"Problem": _PROBLEM_SCHEMA, **components}
         schemes = made["components"].setdefault("securitySchemes", {})
         schemes.setdefault("token", {"type": "http", "scheme": "bearer"})
         schemes.setdefault("link", {"type": "http", "scheme": "bearer"})

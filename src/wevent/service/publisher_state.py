@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol
 
 from wevent.publishing.due import DueMoments
+from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_ready
-from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.live.batch_records import BatchAnswer
+from wevent.streams.clock import SlotClock, utc_time
 from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
 
 MOST_BEHIND = 3
@@ -20,14 +21,11 @@ MOST_BEHIND = 3
 SILENT_S = 5.0
 """A database that is asked twice a second and said nothing for so long is away: it may stand still with open connections."""
 
-Condition = Literal["ready", "starting", "behind", "ahead", "away", "unwritable", "ended", "failed"]
-Role = Literal["writer", "standby"]
-
 
 class Receiver(Protocol):
     """Where batches of events go."""
 
-    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchResult:
         """Take a batch; returns once it is durable."""
 
 
@@ -113,13 +111,13 @@ class PublisherState:
         return "behind" if behind > MOST_BEHIND else "ready"
 
     @property
-    def next_due(self) -> str | None:
+    def next_due(self) -> datetime | None:
         """When the next release goes out; None if none will."""
         if self.clock is None or self.phase in ("ended", "failed"):
             return None
         if self.last is not None and self.committed >= self.last:
             return None
-        return format_time(self._moments(self.clock).of(self.committed + 1))
+        return utc_time(self._moments(self.clock).of(self.committed + 1))
 
     def _moments(self, clock: SlotClock) -> DueMoments:
         return DueMoments(clock, self.due_us, self.now_us)

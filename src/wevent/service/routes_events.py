@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
+from wevent.schemas import BatchResult
 from wevent.service.access import Caller, count_events, needs
 from wevent.service.context import Context, check_parameters, json_answer
 from wevent.service.openapi import described, header
 from wevent.service.problems import RequestError
-from wevent.service.replies import BatchReply
 from wevent.service.request_body import JSON, NDJSON, media_type, read_body, read_lines
 
 router = APIRouter(tags=["events"])
@@ -39,7 +39,7 @@ _HEADERS = [
 @router.post(
     "/v1/events",
     dependencies=[Depends(_sender), Depends(check_parameters)],
-    **described(BatchReply, 400, 409, 415, 507, body=_BODY, parameters=_HEADERS),
+    **described(BatchResult, 400, 409, 415, 507, body=_BODY, parameters=_HEADERS),
 )
 async def send_events(request: Request, context: Context, caller: Annotated[Caller, Depends(_sender)]) -> Response:
     """Send a batch of events, packed with gzip (Content-Encoding) or not; it is durable when this answers.

@@ -8,23 +8,23 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from wevent.people.membership import check_id
+from wevent.schemas import (
+    ChoiceResult,
+    HeldChoice,
+    ImportResult,
+    LeaveResult,
+    LevelBody,
+    PersonalLink,
+    RequirementBody,
+    UserExport,
+)
 from wevent.service import enrolment
 from wevent.service.access import Caller, needs, needs_link
 from wevent.service.context import Context, ServiceContext, User, check_parameters, json_answer
 from wevent.service.links import Link, choosing_address
 from wevent.service.openapi import described, reference
-from wevent.service.replies import (
-    ChosenReply,
-    ExportReply,
-    ImportReply,
-    LeftReply,
-    LevelBody,
-    LinkReply,
-    RequirementBody,
-    RequirementReply,
-)
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
-from wevent.streams.clock import SECOND_US, format_time
+from wevent.streams.clock import SECOND_US, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 _person = needs_link()  # used twice, but it counts the request once
@@ -41,42 +41,42 @@ _FILE: dict[str, Any] = {
 _HOUR_S = 3600
 
 
-@router.put("/v1/users/{user}/requirement", **described(ChosenReply, 400, 415, 507, body=_REQUIREMENT))
+@router.put("/v1/users/{user}/requirement", **described(ChoiceResult, 400, 415, 507, body=_REQUIREMENT))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
     """Let a person hold a requirement: a level, words for privacy and window, or a window and an epsilon."""
     return await _choose(request, context, user, RequirementBody, dry_run=dry_run)
 
 
-@router.get("/v1/users/{user}/requirement", **described(RequirementReply, 400, 404))
+@router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404))
 async def get_requirement(context: Context, user: User) -> Response:
     """What a person holds, from when on, and how long an earlier choice protects as well."""
     return await _requirement(context, user)
 
 
-@router.delete("/v1/users/{user}/requirement", **described(LeftReply, 400, 404, 507))
+@router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507))
 async def remove_requirement(context: Context, user: User) -> Response:
     """Let a person leave; the id is kept as long as the earlier choice protects."""
     return await _leave(context, user, erased=False)
 
 
-@router.get("/v1/users/{user}", **described(ExportReply, 400, 404))
+@router.get("/v1/users/{user}", **described(UserExport, 400, 404))
 async def export(context: Context, user: User) -> Response:
     """All that is held about a person: current and earlier choices, queued changes. Of events nothing is held."""
     return await _export(context, user)
 
 
-@router.delete("/v1/users/{user}", **described(LeftReply, 400, 404, 507))
+@router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507))
 async def erase(context: Context, user: User) -> Response:
     """Let a person leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     return await _leave(context, user, erased=True)
 
 
-@router.post("/v1/users/{user}/link", **described(LinkReply, 400, 507, status=201))
+@router.post("/v1/users/{user}/link", **described(PersonalLink, 400, 507, status=201))
 async def make_link(context: Context, user: User) -> Response:
     """Make a person's own link; it is shown once."""
     made = await context.change(context.links.make, user, context.settings.link_hours * _HOUR_S)
     url = choosing_address(context.settings.url or f"http://{context.settings.listen}", made)
-    return json_answer(LinkReply(url=url, expires=format_time(made.link.expires * SECOND_US)), 201)
+    return json_answer(PersonalLink(url=url, expires=utc_time(made.link.expires * SECOND_US)), 201)
 
 
 @router.delete("/v1/users/{user}/links", **described(None, 400, 507, status=204, content={}))
@@ -87,7 +87,7 @@ async def end_links(context: Context, user: User) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/v1/users", **described(ImportReply, 400, 415, 507, body=_FILE))
+@router.post("/v1/users", **described(ImportResult, 400, 415, 507, body=_FILE))
 async def import_people(
     request: Request,
     context: Context,
@@ -111,31 +111,31 @@ async def import_people(
         return json_answer(await context.change(asked))
 
 
-@own_router.put("/v1/me/requirement", **described(ChosenReply, 400, 415, 507, access="link", body=_LEVEL))
+@own_router.put("/v1/me/requirement", **described(ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
 async def choose_my_requirement(request: Request, context: Context, me: Person, dry_run: DryRun = False) -> Response:
     """Choose an offered level: its name, or words for privacy and window."""
     return await _choose(request, context, _link(me).user, LevelBody, dry_run=dry_run)
 
 
-@own_router.get("/v1/me/requirement", **described(RequirementReply, 400, 404, access="link"))
+@own_router.get("/v1/me/requirement", **described(HeldChoice, 400, 404, access="link"))
 async def get_my_requirement(context: Context, me: Person) -> Response:
     """What you hold, from when on, and how long an earlier choice protects you as well."""
     return await _requirement(context, _link(me).user)
 
 
-@own_router.delete("/v1/me/requirement", **described(LeftReply, 400, 404, 507, access="link"))
+@own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
 async def leave_myself(context: Context, me: Person) -> Response:
     """Leave; the id is kept as long as the earlier choice protects."""
     return await _leave(context, _link(me).user, erased=False)
 
 
-@own_router.get("/v1/me", **described(ExportReply, 400, 404, access="link"))
+@own_router.get("/v1/me", **described(UserExport, 400, 404, access="link"))
 async def export_myself(context: Context, me: Person) -> Response:
     """All that is held about you."""
     return await _export(context, _link(me).user)
 
 
-@own_router.delete("/v1/me", **described(LeftReply, 400, 404, 507, access="link"))
+@own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
 async def erase_myself(context: Context, me: Person) -> Response:
     """Leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     return await _leave(context, _link(me).user, erased=True)

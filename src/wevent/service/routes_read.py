@@ -20,6 +20,16 @@ from wevent import __version__
 from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
 from wevent.outputs.excerpt import cell_labels
+from wevent.schemas import (
+    BudgetTable,
+    Health,
+    LevelTable,
+    Overview,
+    Readiness,
+    ReleasedSlot,
+    ReleasePage,
+    StreamInfo,
+)
 from wevent.service.access import Caller, is_still_admitted, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.level_view import hide_choices, show_levels
@@ -27,18 +37,8 @@ from wevent.service.metrics import CONTENT_TYPE, metrics_text, overview_facts
 from wevent.service.openapi import described, header, reference
 from wevent.service.problems import RequestError
 from wevent.service.release_range import PARQUET, Range, ReleaseRange, chosen_type
-from wevent.service.replies import (
-    AboutReply,
-    HealthReply,
-    LedgerReply,
-    LevelsReply,
-    OverviewReply,
-    ReadyReply,
-    ReleaseObject,
-    ReleasesReply,
-)
 from wevent.service.request_body import CSV, JSON, NDJSON
-from wevent.streams.clock import SECOND_US
+from wevent.streams.clock import SECOND_US, utc_time
 
 _reader = needs("read", public_ok=True)  # used twice, but it counts the request once
 router = APIRouter(tags=["releases"], dependencies=[Depends(_reader), Depends(check_parameters)])
@@ -53,8 +53,8 @@ FORMATS = (JSON, NDJSON, CSV, PARQUET)
 _TEXT = {"schema": {"type": "string"}}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CONTENT: dict[str, Any] = {
-    JSON: {"schema": reference(ReleasesReply)},
-    NDJSON: {**_TEXT, "x-line": reference(ReleaseObject)},
+    JSON: {"schema": reference(ReleasePage)},
+    NDJSON: {**_TEXT, "x-line": reference(ReleasedSlot)},
     CSV: _TEXT,
     PARQUET: _BINARY,
 }
@@ -62,13 +62,13 @@ _LINK = {"Link": {"description": 'Where to go on: <…>; rel="next", if there is
 _AFTER = header("Last-Event-ID", "The last slot that is known.", {"type": "string", "pattern": "^[0-9]{1,18}$"})
 
 
-@router.get("/v1/about", **described(AboutReply, 400, access="public"))
+@router.get("/v1/about", **described(StreamInfo, 400, access="public"))
 async def about(context: Context) -> Response:
     """What stream this is, and when its next release goes out."""
     facts = await context.reader.once("about", context.feed.committed, _about)
     state = context.state
     return json_answer(
-        AboutReply(
+        StreamInfo(
             **facts,
             due_s=state.due_us / SECOND_US,
             grace_s=state.grace_us / SECOND_US,
@@ -80,23 +80,23 @@ async def about(context: Context) -> Response:
     )
 
 
-@router.get("/v1/levels", **described(LevelsReply, 400, access="public"))
+@router.get("/v1/levels", **described(LevelTable, 400, access="public"))
 async def levels(context: Context) -> Response:
     """Return the levels that users may choose."""
     return json_answer(hide_choices(await _levels(context)))
 
 
-async def _levels(context: ServiceContext) -> LevelsReply:
+async def _levels(context: ServiceContext) -> LevelTable:
     return await context.reader.once("levels", context.feed.committed, show_levels)
 
 
-@router.get("/v1/ledger", **described(LedgerReply, 400, access="public"))
+@router.get("/v1/ledger", **described(BudgetTable, 400, access="public"))
 async def ledger(context: Context) -> Response:
     """The budget that every class has left in its window, as of the last slot that was released."""
     return json_answer(await _ledger(context))
 
 
-async def _ledger(context: ServiceContext) -> LedgerReply:
+async def _ledger(context: ServiceContext) -> BudgetTable:
     return await context.reader.once("ledger", context.feed.committed, context.board.show)
 
 
@@ -180,11 +180,10 @@ def _known_slot(said: str | None) -> int | None:
 def _about(journal: Journal) -> dict[str, Any]:
     head = journal.head()
     terms = head.epoch.terms
-    length_us = terms.slot_length_us
     return {
         "stream": terms.stream,
-        "slot_length_s": None if length_us is None else length_us / SECOND_US,
-        "slot_origin": terms.slot_span(1)[0],
+        "slot_length_s": terms.length_us / SECOND_US,
+        "slot_origin": utc_time(terms.origin_us),
         "mechanism": terms.mechanism,
         "neighbours": terms.neighbours,
         "max_cells_per_user": terms.max_cells_per_user,
@@ -193,18 +192,18 @@ def _about(journal: Journal) -> dict[str, Any]:
     }
 
 
-_READY: dict[str, Any] = described(ReadyReply, access="none")
+_READY: dict[str, Any] = described(Readiness, access="none")
 _READY["responses"][503] = {
     "description": "The publisher does not run, is over three slots behind or ahead of the clock, its database is away, or "
     "batches cannot be stored.",
-    "content": {JSON: {"schema": reference(ReadyReply)}},
+    "content": {JSON: {"schema": reference(Readiness)}},
 }
 
 
-@operator_router.get("/healthz", **described(HealthReply, access="none"))
+@operator_router.get("/healthz", **described(Health, access="none"))
 async def healthz() -> Response:
     """Whether the process answers."""
-    return json_answer(HealthReply(status="ok"))
+    return json_answer(Health(status="ok"))
 
 
 @operator_router.get("/readyz", **_READY)
@@ -212,7 +211,7 @@ async def readyz(context: Context) -> Response:
     """Whether the publisher runs and keeps up, and batches can be stored."""
     state = context.state
     condition = state.condition
-    reply = ReadyReply(status=condition, role=state.role, clock="jumped" if state.clock_jumped() else "steady")
+    reply = Readiness(status=condition, role=state.role, clock="jumped" if state.clock_jumped() else "steady")
     return json_answer(reply, 200 if condition == "ready" else 503)
 
 
@@ -225,13 +224,13 @@ async def metrics(context: Context, _: Admin) -> Response:
     return Response(text, media_type=CONTENT_TYPE)
 
 
-@operator_router.get("/v1/admin/overview", **described(OverviewReply))
+@operator_router.get("/v1/admin/overview", **described(Overview))
 async def overview(context: Context, _: Admin) -> Response:
     """How the service is doing; nothing of it depends on anybody's events."""
     facts = await context.reader.ask(overview_facts)
     state, recent = context.state, context.feed.recent
     return json_answer(
-        OverviewReply(
+        Overview(
             **facts,
             levels=await _levels(context),
             committed=context.feed.committed,

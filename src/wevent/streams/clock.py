@@ -119,6 +119,11 @@ def parse_time(value: object, key: str, timezone_us: int | None = None) -> int:
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 
+def utc_time(time_us: int) -> datetime:
+    """Return a time in UTC from microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=time_us)
+
+
 def format_time(time_us: int) -> str:
     """The time as ISO 8601 in UTC."""
-    return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")
+    return utc_time(time_us).isoformat().replace("+00:00", "Z")

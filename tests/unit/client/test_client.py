@@ -105,7 +105,7 @@ class TestReading:
             ask(server.url, "about")
 
     def test_a_slot_before_the_first_measurement_has_no_values(self) -> None:
-        with scripted(Answer.json({"releases": [{**released(1), "histogram": None}]})) as server:
+        with scripted(Answer.json({"releases": [{**released(1), "histogram": None}], "next": None})) as server:
             (release,) = Client(server.url).releases()
         assert isinstance(release, ReleasedSlot)
         assert release.by_cell() == {}
@@ -323,7 +323,9 @@ class TestPeople:
         {
             "requirement": {"window": 120, "epsilon": 0.1, "level": "High/Large", "span": "4 minutes"},
             "in_force_from": 9,
+            "in_force_time": "2026-01-01T00:00:16Z",
             "earlier_until": 128,
+            "earlier_until_time": "2026-01-01T00:04:14Z",
             "notes": ["A note."],
         }
     )
@@ -354,7 +356,14 @@ class TestPeople:
 
     @both
     def test_the_other_calls(self, ask: Ask) -> None:
-        held = {"requirement": {"window": 4, "epsilon": 1}, "in_force_from": 1, "queued": True}
+        held = {
+            "requirement": {"window": 4, "epsilon": 1, "level": None, "span": None},
+            "in_force_from": 1,
+            "in_force_time": None,
+            "earlier_until": None,
+            "earlier_until_time": None,
+            "queued": True,
+        }
         answers = {
             "requirement": held,
             "remove_requirement": {"in_force_from": 3, "kept_until": 9, "notes": []},

@@ -13,12 +13,12 @@ from fastapi import FastAPI
 
 from tests.support import commands
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.schemas import BatchResult
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
 from wevent.service.service_settings import ServiceSettings
 from wevent.streams.clock import SECOND_US, SlotClock, parse_time
-from wevent.streams.live.batch_records import BatchAnswer
 
 SLOTS = 6
 ORIGIN_US = parse_time(commands.START, "start")
@@ -32,11 +32,11 @@ class Receiving:
     batches: list[tuple[str, str | None, bytes]] = field(default_factory=list)
     error: Exception | None = None
 
-    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchResult:
         if self.error is not None:
             raise self.error
         self.batches.append((sender, batch, lines))
-        return BatchAnswer(lines.count(b"\n"), {})
+        return BatchResult(lines.count(b"\n"), {})
 
 
 @dataclass

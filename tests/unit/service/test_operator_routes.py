@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_the_next_release_is_due_on_the_grid(service: Service) -> None:
         (SLOTS + 2, 1.5, "2026-01-01T00:08:01Z"),  # late: at the next moment
     ):
         at(service, slot, second)
-        assert service.state.next_due == due
+        assert service.state.next_due == datetime.fromisoformat(due)
     service.state.last = SLOTS
     assert service.state.next_due is None
     assert service.state.behind == 0

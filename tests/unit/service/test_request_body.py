@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from fastapi import Request
 
+from wevent.schemas import RequirementBody
 from wevent.service import request_body
 from wevent.service.problems import RequestError
-from wevent.service.replies import RequirementBody
 from wevent.service.request_body import (
     JSON,
     NDJSON,

@@ -20,10 +20,10 @@ from wevent.auditing.black_box.box_audit import Progress
 from wevent.auditing.black_box.proven_loss import at_least
 from wevent.auditing.challenged import Finding
 from wevent.client import Client
-from wevent.client.returned import LevelOffer, ReleasedSlot, StreamFacts
 from wevent.core.arrays import BoolArray, FloatArray
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidOption
+from wevent.schemas import OfferedLevel, ReleasedSlot, StreamInfo
 
 _VICTIMS = 200
 _FRESH = 1000  # slots after which a stream is no test that was just begun
@@ -92,7 +92,7 @@ def audit_service(
     ]
 
 
-def _refuse_in_use(facts: StreamFacts, users: int, test_instance: bool) -> None:
+def _refuse_in_use(facts: StreamInfo, users: int, test_instance: bool) -> None:
     if test_instance or (not users and facts.committed < _FRESH):
         return
     raise InvalidOption(
@@ -110,8 +110,8 @@ class _Play:
     def __init__(
         self,
         client: Client,
-        facts: StreamFacts,
-        offer: LevelOffer,
+        facts: StreamInfo,
+        offer: OfferedLevel,
         progress: Progress | None,
         wanted: tuple[float, float],
     ) -> None:
@@ -154,19 +154,11 @@ class _Play:
         return list(self._client.releases(first, last))
 
     def _slot_now(self) -> int:
-        origin = self._origin()
+        origin = self._facts.slot_origin
         return 1 + math.floor((datetime.now(UTC) - origin).total_seconds() / self._facts.slot_length_s)
 
     def _begin(self, slot: int) -> datetime:
-        return self._origin() + timedelta(seconds=(slot - 1) * self._facts.slot_length_s)
-
-    def _origin(self) -> datetime:
-        origin = self._facts.slot_origin
-        if origin is None:
-            raise InvalidOption(
-                "a stream whose slots have times", "one without", "Audit an instance that is live.", option="url"
-            )
-        return origin
+        return self._facts.slot_origin + timedelta(seconds=(slot - 1) * self._facts.slot_length_s)
 
 
 def _arranged(released: list[ReleasedSlot], spans: int, window: int, victims: int) -> FloatArray:

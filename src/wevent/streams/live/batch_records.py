@@ -9,19 +9,8 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.lookup import Labels
+from wevent.schemas import BatchResult
 from wevent.streams.records.decoding import EventColumns
-
-
-class BatchAnswer(msgspec.Struct, frozen=True):
-    """What a sender is told about a batch: a function of that batch, the clock and public settings alone.
-
-    Attributes:
-        accepted: how many events will be counted if their people are registered.
-        rejected: how many were not, by reason (`wevent.streams.uncounted`), without reasons that do not occur.
-    """
-
-    accepted: int
-    rejected: dict[str, int]
 
 
 class Spooled(NamedTuple):
@@ -37,7 +26,7 @@ class Spooled(NamedTuple):
     sender: str
     batch: str
     digest: bytes
-    answer: BatchAnswer | None
+    answer: BatchResult | None
     events: EventColumns
 
 
@@ -55,7 +44,7 @@ def decoded(record: bytes) -> Spooled:
     """The counterpart of `encoded`."""
     sender, batch, digest, answer, times, ids, cells = msgspec.msgpack.decode(record)
     users = Labels(_whole(ids)) if isinstance(ids, bytes) else Labels.of_values(ids)
-    told = None if answer is None else BatchAnswer(*answer)
+    told = None if answer is None else BatchResult(*answer)
     return Spooled(sender, batch, digest, told, EventColumns(_whole(times), users, _whole(cells)))
 
 

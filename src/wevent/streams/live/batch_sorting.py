@@ -16,8 +16,8 @@ from wevent.core.arrays import IntArray
 from wevent.counting.counts import Rejected
 from wevent.counting.lookup import Labels
 from wevent.errors import BatchConflict
+from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.batch_records import BatchAnswer
 from wevent.streams.records.decoding import PROBLEMS, EventColumns, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
@@ -58,7 +58,7 @@ class SortedBatch(NamedTuple):
         events: how many well-formed events it has.
     """
 
-    answer: BatchAnswer
+    answer: BatchResult
     home: int
     parts: dict[int, EventColumns]
     rejected: dict[str, int]
@@ -116,7 +116,7 @@ class BatchSorter:
         """
         rejected: dict[str, int] = dict(zip(MALFORMED, batch.malformed.tolist(), strict=True))
         slots, events = self._countable(batch.events, begun, closed, rejected)
-        answer = BatchAnswer(len(slots), {reason: number for reason, number in rejected.items() if number})
+        answer = BatchResult(len(slots), {reason: number for reason, number in rejected.items() if number})
         home = max(closed + 1, begun)
         parts = {slot: events.where(slots == slot) for slot in np.unique(slots).tolist()}
         if self._last is None or home <= self._last:  # nothing would remove what is kept of a slot that never comes

@@ -13,8 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from wevent.errors import JournalUnreachable, ServiceStopping, WeventError
+from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.batch_records import BatchAnswer, Spooled
+from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.batch_sorting import BatchSorter, ReadBatch, SortedBatch, batch_conflict
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventIntake, StoredPart
@@ -44,10 +45,10 @@ class _Waiting:
     batch: ReadBatch
     name: bytes
     received_us: int
-    answer: Future[BatchAnswer] = field(default_factory=Future)
+    answer: Future[BatchResult] = field(default_factory=Future)
     again: list[_Waiting] = field(default_factory=list)
 
-    def tell(self, answer: BatchAnswer) -> None:
+    def tell(self, answer: BatchResult) -> None:
         for one in (self, *self.again):
             one.answer.set_result(answer)
 
@@ -91,7 +92,7 @@ class SharedReceiver:
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
 
-    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchResult:
         """Take a batch in; returns once its events are durable. From any thread.
 
         Args:

@@ -15,8 +15,9 @@ from typing import Any
 
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
+from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.batch_records import BatchAnswer, Spooled
+from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, ReadBatch, batch_conflict
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.open_slot import OpenSlot
@@ -32,7 +33,7 @@ class _Seen:
     """A batch that came before, as long as the slot lasts that was open then."""
 
     digest: bytes
-    answer: BatchAnswer | None = None
+    answer: BatchResult | None = None
     slots: set[int] = field(default_factory=set)  # whose files have their part of it
     number: int = 0  # of its last record, to force to disk
 
@@ -74,7 +75,7 @@ class SpoolSource(Source):
         self._awaited: tuple[int, Roster | None] = 0, None  # the slot that is counted next, and who can count in it
         self._loaded = False
 
-    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchAnswer:
+    def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchResult:
         """Take a batch in; returns once its events are on disk.
 
         Args:
@@ -202,7 +203,7 @@ class SpoolSource(Source):
                 self._add(slot, spooled.events)
             self._loaded = True
 
-    def _take(self, seen: _Seen, read: ReadBatch) -> BatchAnswer:
+    def _take(self, seen: _Seen, read: ReadBatch) -> BatchResult:
         """Sort a batch's events into slots, write them down, and say what became of them; under the lock.
 
         Parts that are written already (a crash came between them) are neither written nor counted again.

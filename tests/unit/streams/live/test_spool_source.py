@@ -19,9 +19,10 @@ from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
+from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
 from wevent.streams.live import spool as spool_module
-from wevent.streams.live.batch_records import BatchAnswer, Spooled
+from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.records.decoding import EventColumns
 from wevent.streams.stream_settings import StreamSettings
@@ -603,7 +604,7 @@ def test_a_line_that_is_too_long_is_no_record_however_it_comes(tmp_path: Path) -
     source = opened(tmp_path, Clock(5.0))
     padded = json.dumps({"time": 1, "user": 1, "cell": "north", "more": "x" * (1 << 20)}).encode() + b"\n"
     answer = source.receive("platform", None, padded + lines((1, 2, "south")))
-    assert answer == BatchAnswer(1, {"no_record": 1})
+    assert answer == BatchResult(1, {"no_record": 1})
 
 
 @pytest.mark.parametrize(
@@ -613,7 +614,7 @@ def test_hostile_nesting_costs_no_more_than_its_bytes(tmp_path: Path, inside: by
     """On any machine: compared with a text that is as long. Work that grows with the square is a thousand times as much."""
     source = opened(tmp_path, Clock(5.0))
 
-    def seconds_and_answer(inside: bytes) -> tuple[float, BatchAnswer]:
+    def seconds_and_answer(inside: bytes) -> tuple[float, BatchResult]:
         begun = time.process_time()
         answer = source.receive("platform", None, b'{"time":1,"user":1,"cell":"north","more":[%s]}\n' % inside)
         return time.process_time() - begun, answer
