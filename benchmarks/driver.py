@@ -16,7 +16,6 @@ import numpy as np
 
 import wevent
 from benchmarks import report
-from wevent.core.settings import GENERATION
 from wevent.journal import Batch, SqliteJournal, Terms
 from wevent.journal.record import Group, of_release
 from wevent.outputs.lines import ndjson_line
@@ -50,7 +49,7 @@ def drive(mechanism: str, classes: int, cells: int, slots: int) -> dict[str, Any
     people = population(classes)
     stream = matrices(people, cells, min(slots, 8))
     declared = sorted(requirement.key for requirement in people.classes)
-    terms = Terms(mechanism=mechanism, generation=GENERATION, stream="driver", origin_us=0, length_us=SLOT_US,
+    terms = Terms(mechanism=mechanism, stream="driver", origin_us=0, length_us=SLOT_US,
                   cells=cells, declared=declared)  # fmt: skip
     publisher = wevent.Publisher(people, cells, mechanism)
     wevent.SecureNoise.get_ready()

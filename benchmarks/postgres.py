@@ -25,7 +25,6 @@ from benchmarks.driver import SLOT_US, matrices, population
 from benchmarks.service import LEVELS, ROOT, Found, listening_place
 from benchmarks.service_load import Place, Senders, Sent, encode_batches
 from tests.support import postgres_server
-from wevent.core.settings import GENERATION
 from wevent.journal import Batch, Journal, Record, Terms, open_journal
 from wevent.journal.record import Group, of_release
 
@@ -52,7 +51,7 @@ def records(classes: int, cells: int, number: int) -> tuple[Terms, list[Record]]
     people = population(classes)
     stream = matrices(people, cells, 4)
     declared = sorted(requirement.key for requirement in people.classes)
-    terms = Terms(mechanism="pbu", generation=GENERATION, stream="commits", origin_us=0, length_us=SLOT_US, cells=cells,
+    terms = Terms(mechanism="pbu", stream="commits", origin_us=0, length_us=SLOT_US, cells=cells,
                   declared=declared)  # fmt: skip
     publisher, found, last = wevent.Publisher(people, cells, "pbu"), [], None
     with tempfile.TemporaryDirectory() as folder, open_journal(Path(folder) / "j", write=True) as journal:

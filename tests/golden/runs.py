@@ -23,7 +23,7 @@ from wevent.streams import FileSource, LineSource, SlotClock
 SLOTS, HALF, CELLS = 40, 20, 5
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"mechanism": name} for name in mechanisms()},
-    "pft": {"mechanism": "pft", "unbiased": False, "generation": 1},
+    "pft": {"mechanism": "pft", "unbiased": False},
     "pbd replace": {"mechanism": "pbd", "neighbours": "replace", "known_total": 600},
     "pba refund": {"mechanism": "pba", "refund": True, "max_cells_per_user": 2},
     "ba std": {"mechanism": "ba", "threshold": "std"},
@@ -32,20 +32,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "estimator": "weighting",
         "smoothing": "filter",
         "round": True,
-        "generation": 1,
     },
-    "pft unbiased": {"mechanism": "pft", "unbiased": True, "nonnegative": True, "generation": 1},
-    "pft of the second generation": {"mechanism": "pft", "unbiased": True, "generation": 2},
-    "pft anchors": {"mechanism": "pft", "anchors": True, "generation": 2},
+    "pft unbiased": {"mechanism": "pft", "unbiased": True},
+    "pft nonnegative": {"mechanism": "pft", "unbiased": True, "nonnegative": True},
+    "pft anchors": {"mechanism": "pft", "anchors": True},
     "pft cycle": {
         "mechanism": "pft",
         "unbiased": False,
         "cycle": 12.0,
         "calendar": (13, 25),
-        "generation": 1,
     },
 }
-"""What says generation 1 was recorded before there was that option: the stored states do not have it."""
 KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}
 """What the golden files call the outcomes: they were recorded before a prediction had a word of its own."""
 

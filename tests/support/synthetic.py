@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from wevent.core.requirements import Requirement
-from wevent.core.settings import GENERATION
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
@@ -60,7 +59,7 @@ def make_terms(**changes: Any) -> Terms:
     fields: dict[str, Any] = {
         "mechanism": "pbd",
         "unbiased": False,
-        "generation": GENERATION,
+        "anchors": False,
         "stream": "test",
         "origin_us": 0,
         "length_us": MINUTE_US,

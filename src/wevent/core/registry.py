@@ -18,7 +18,7 @@ from wevent.core.policies.shared import Shared
 from wevent.core.policies.tracking import Tracking
 from wevent.core.policies.uniform import Uniform
 from wevent.core.requirements import Requirement
-from wevent.core.settings import GENERATION, EstimatorName, Options, SmoothingName
+from wevent.core.settings import EstimatorName, Options, SmoothingName
 from wevent.core.smoothers.anchored import AnchoredFilter
 from wevent.core.smoothers.bank import Bank, bank_with_cycles
 from wevent.core.smoothers.filter import Filter
@@ -42,13 +42,8 @@ def _estimator(default: EstimatorName) -> Callable[[Options], Estimator]:
     return lambda options: Weighting() if (options.estimator or default) == "weighting" else Sampling()
 
 
-def _generation(options: Options) -> int:
-    return options.generation or GENERATION
-
-
 def _bank(options: Options) -> Bank:
-    """The models that a stream began with."""
-    return bank_with_cycles(options.cycle, options.calendar, _generation(options))
+    return bank_with_cycles(options.cycle, options.calendar)
 
 
 def _smoother(default: SmoothingName) -> Callable[[Options], Smoother]:
@@ -63,9 +58,7 @@ def _tracking(declared: tuple[Requirement, ...], options: Options) -> Policy:
     if options.anchors:
         return Anchoring(AnchoredFilter(_bank(options)).outlook, sensitivity=options.sensitivity)
     alike = options.unbiased is not False  # its own, see `wevent.core.suitability.complete`
-    return Tracking(
-        Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity, generation=_generation(options)
-    )
+    return Tracking(Filter(_bank(options)).outlook, unbiased=alike, sensitivity=options.sensitivity)
 
 
 def _one_or_two_sums(options: Options) -> Estimator:

@@ -22,10 +22,6 @@ ThresholdName = Literal["scale", "std"]
 EstimatorName = Literal["sampling", "weighting"]
 SmoothingName = Literal["hold", "filter"]
 
-GENERATION = 2
-"""The newest generation of what a filter knows and `pft` plans; a stream keeps the one that it began with."""
-
-
 _SHOWN = 8  # of several numbers, in a message
 
 
@@ -51,7 +47,6 @@ class Options:
             is off by where requirement and cell are correlated. Its own, unless `unbiased` is said.
         unbiased: for `pft`: weigh all classes alike in every release (True), or by their budgets in every release (False),
             which is wrong where requirement and cell are correlated.
-        generation: of what a filter knows and `pft` plans: 1 is that of version 0.1; None is the newest.
         cycle: for `pft`: how many slots a day has, or whatever else comes back (one number, or several; 14.4 is one, too):
             what comes back is learnt.
         calendar: with a cycle: the slots with which days of another kind begin and end, in turns (weekends, holidays): these
@@ -94,15 +89,6 @@ class Options:
             "For pft: all classes always count alike, or always by their budgets: wrong if requirement and cell correlate.",
             of_mechanism=True,
             off="weighted",
-        ),
-    )
-    generation: int | None = field(
-        default=None,
-        metadata=_about(
-            "Of what a filter knows and pft plans; the newest for a new stream.",
-            of_mechanism=True,
-            least=1,
-            most=GENERATION,
         ),
     )
     cycle: tuple[float, ...] = field(

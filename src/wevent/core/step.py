@@ -43,8 +43,6 @@ class Pieces:
         rule: how far the dissimilarity must exceed the expected error; None without a probe.
         refund: whether a publication is charged what was really lost.
         planner: the policy, if it plans ahead.
-        renews: whether errors count people who are new, and the smoother begins anew when most are; the first generation
-            does neither.
     """
 
     policy: Policy
@@ -53,7 +51,6 @@ class Pieces:
     rule: ThresholdRule | None
     refund: bool
     planner: Planner | None = None
-    renews: bool = False
 
 
 class Outcome(NamedTuple):
@@ -121,14 +118,14 @@ def advance(history: History, outcome: Outcome, pieces: Pieces, ledger: Ledger) 
     Rows that are not charged have no members: they did not exist at this publication. What a probe will compare with is
     the measurement itself, in whole numbers, whatever the smoother makes of it.
     """
-    if outcome.measurement is not None and pieces.renews and is_mostly_new(ledger.sizes, history):
+    if outcome.measurement is not None and is_mostly_new(ledger.sizes, history):
         history = replace(history, smoothed=pieces.smoother.start(len(history.measurement), history.slot))
     smoothed, estimate = smooth(pieces.smoother, history, outcome.measurement)
     slot = history.slot + 1
     if outcome.measurement is None or outcome.charges is None:
         unchanged = history.last_fresh, history.last_charges, history.measurement
         after = History(slot, *unchanged, smoothed, history.memory, history.turnover)
-        return after, widened(estimate, history.turnover) if pieces.renews else estimate
+        return after, widened(estimate, history.turnover)
     charges = np.where(ledger.charged, outcome.charges, -1)
     values = outcome.measurement.values if pieces.rule is None else compared(outcome.measurement.values)
     after = History(slot, history.slot, charges, values, smoothed, history.memory)

@@ -14,7 +14,7 @@ from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS
 from wevent.core.requirements import Requirement
-from wevent.core.settings import GENERATION, Options, check_value, option_text, option_values
+from wevent.core.settings import Options, check_value, option_text, option_values
 from wevent.errors import InvalidCells, InvalidOption
 
 
@@ -57,18 +57,16 @@ def check_options(row: Mechanism, options: Options) -> None:
 
 
 def complete(row: Mechanism, options: Options) -> Options:
-    """Options with what is taken for `anchors`, `unbiased` and `generation` if nobody says.
+    """Return the options with the values of `anchors` and `unbiased`, which are stored.
 
-    All that track use anchors, unless one of the first two says how classes count; the first generation had none. What is
-    stored is this: a journal or a state goes on as it began, whatever a later version takes.
+    All that track use anchors, unless one of the two says how classes count.
     """
-    newest = GENERATION if options.generation is None else options.generation
     anchors, alike = options.anchors, options.unbiased
     if anchors is None:
-        anchors = row.tracks and alike is None and newest > 1
+        anchors = row.tracks and alike is None
     if alike is None:
         alike = row.tracks and not anchors
-    return replace(options, anchors=anchors, unbiased=alike, generation=newest)
+    return replace(options, anchors=anchors, unbiased=alike)
 
 
 def check_reach(

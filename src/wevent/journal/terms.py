@@ -41,8 +41,6 @@ class Terms(Options):
     declared: list[tuple[int, int]]
     levels: dict[str, dict[str, Any]] | None = None
     unknown_users: int = 0
-    anchors: bool | None = False  # terms that do not say are older than the option
-    generation: int | None = 1  # terms that do not say are older than the option
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:

@@ -83,7 +83,6 @@ class Publisher:
             chosen.threshold or row.threshold,
             chosen.refund,
             policy if isinstance(policy, Planner) else None,
-            chosen.generation != 1,
         )
         self._ledger = Ledger(
             population,

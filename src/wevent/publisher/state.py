@@ -37,8 +37,6 @@ class State(Options):
     memory: Any = None
     turnover: Annotated[int, msgspec.Meta(ge=0)] = 0
     new_users: Annotated[int, msgspec.Meta(ge=0)] = 0
-    anchors: bool | None = False  # a state that does not say is older than the option
-    generation: int | None = 1  # a state that does not say is older than the option
 
 
 def dump(state: State) -> bytes:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from tests.support.synthetic import make_journal, make_terms
+from tests.support.synthetic import make_journal
 from wevent import InvalidOption, Population, Publisher, Requirement
 from wevent.cli.publish import command
-from wevent.core.settings import GENERATION, Options, check_value, option_kinds, option_values
+from wevent.core.settings import Options, check_value, option_kinds, option_values
 from wevent.journal.statement import privacy_statement
-from wevent.journal.terms import Terms, decode_terms, encode_terms
-from wevent.publisher.state import State, dump, load
+from wevent.journal.terms import Terms
+from wevent.publisher.state import State
 from wevent.publishing.configuration import KEYS, Settings
 
 NAMES = [entry.name for entry in fields(Options)]
@@ -44,7 +43,7 @@ def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
 def test_the_statement_says_all_of_them(tmp_path: Any) -> None:
     with make_journal(tmp_path / "j.journal", refund=True) as journal:
         (epoch,) = privacy_statement(journal)["epochs"]
-    said = Options(mechanism="pbd", unbiased=False, refund=True, anchors=False, generation=GENERATION)
+    said = Options(mechanism="pbd", unbiased=False, refund=True, anchors=False)
     assert {name: epoch[name] for name in NAMES} == option_values(said)
 
 
@@ -63,21 +62,3 @@ def test_a_message_shows_the_first_of_many_numbers() -> None:
 def test_a_misspelt_option_is_named() -> None:
     with pytest.raises(InvalidOption, match="Did you mean 'refund'"):
         Publisher(Population({Requirement(3, 1): 1}), 2, refnud=True)
-
-
-def test_a_stream_keeps_the_generation_that_it_began_with() -> None:
-    """What was stored before there was the option is of the first; what begins now, of the newest, and says so."""
-    population = Population({Requirement(4, 1): 10})
-    begun = load(Publisher(population, 2, unbiased=True).state())
-    assert begun.generation == GENERATION
-    assert load(Publisher.restore(dump(replace(begun, generation=1))).state()).generation == 1
-    older = {name: value for name, value in json.loads(encode_terms(make_terms())).items() if name != "generation"}
-    assert decode_terms(json.dumps(older)).generation == 1
-
-
-def test_generations_differ_in_their_models() -> None:
-    population, models = Population({Requirement(4, 1): 10}), []
-    for generation in (1, GENERATION):
-        publisher = Publisher(population, 2, "pft", unbiased=True, generation=generation)
-        models.append(load(publisher.state()).smoothed["level"][0][0])
-    assert models == [30, 34]

@@ -42,7 +42,6 @@ OTHERS: dict[str, Any] = {
     "mechanism": "pba",
     "refund": True,
     "threshold": "std",
-    "generation": 1,
     "levels": {"privacy": {"High": "0.1"}, "window": {"Small": 4}},
     "unknown_users": 7,
 }

@@ -73,14 +73,6 @@ def test_the_number_is_part_of_the_state_and_ends_with_a_release() -> None:
     assert publisher._history.turnover == 0
 
 
-def test_streams_of_the_first_generation_go_on_as_they_began() -> None:
-    seen = lived(begun(SMALL, generation=1, unbiased=True), {5: 100}, 8)
-    assert [release.slot for release, _ in seen if release.fresh] == [1]
-    assert seen[3][0].std_error is not None
-    assert seen[4][0].std_error is not None
-    assert (seen[4][0].std_error < 50).all()
-
-
 def test_users_who_are_replaced_by_as_many_others_widen_the_interval() -> None:
     """900 of 1,000 users leave and 900 others join: sizes stay the same, counts do not."""
     for updates in (((1000, 1800),), ((100, 900), (1000, 900))):

@@ -22,7 +22,6 @@ _TRIED: tuple[Mapping[str, Any], ...] = (
     {"anchors": True},
     {"unbiased": True},
     {"unbiased": False},
-    {"generation": 1},
     {"cycle": (3.0,), "calendar": (3, 5)},
     {"nonnegative": True, "round": True},
     {"neighbours": "replace", "known_total": 5, "round": True},

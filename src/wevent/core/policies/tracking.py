@@ -17,7 +17,6 @@ import numpy as np
 from wevent.core.arrays import FloatArray, IntArray, any_true, frozen_ints
 from wevent.core.budget import MAX_EPSILON, NANO
 from wevent.core.mechanism import Budgets, History, Idle, Outlook, is_mostly_new
-from wevent.core.settings import GENERATION
 from wevent.core.smoothers.seasons import harmonics
 
 FIRST = 6  # the first look takes a sixth of epsilon at most: the whole window is still unspent
@@ -43,8 +42,6 @@ class Tracking:
         unbiased: weigh all classes alike, with the smallest budget: more noise, but no bias if requirement and cell are
             correlated.
         sensitivity: Δ.
-        generation: 1 takes a sixth of ε at first whatever n is, does not look again before the first period is over, and
-            has every window among its candidates; nor does it look again when most people are new.
     """
 
     def __init__(
@@ -53,12 +50,10 @@ class Tracking:
         *,
         unbiased: bool = False,
         sensitivity: int = 1,
-        generation: int = GENERATION,
     ) -> None:
         self._outlook = outlook
         self._unbiased = unbiased
         self._sensitivity = sensitivity
-        self._first_generation = generation == 1
 
     def probe(self, ledger: Budgets) -> IntArray | None:
         """Never looks first: no dissimilarity budget."""
@@ -70,11 +65,11 @@ class Tracking:
             return self._fair(self.first(ledger, len(history.measurement)), ledger)
         period: int = history.memory or 1  # nothing remembered: planning failed
         waited = history.slot - history.last_fresh
-        if is_mostly_new(ledger.sizes, history) and not self._first_generation:
+        if is_mostly_new(ledger.sizes, history):
             look = self._fair(self.again(ledger, len(history.measurement)), ledger)
             if self.tells(look, ledger):
                 return look
-        if waited < period and not self._first_generation:
+        if waited < period:
             period = self._soonest(period, ledger, history)
         if waited < period:
             return Idle.NOT_DUE
@@ -95,13 +90,12 @@ class Tracking:
         outlook = self._outlook(history.smoothed)
         if history.memory and outlook.releases >= SETTLED and outlook.releases % RECONSIDER:
             return history.memory
-        windows = planned_windows(ledger)
-        candidates = periods(windows if self._first_generation else some_of(windows), outlook.cycles)
+        candidates = periods(some_of(planned_windows(ledger)), outlook.cycles)
         current = history.memory or int(candidates[len(candidates) // 2])
         errors = outlook.expected_errors(candidates, *self._expected(candidates, ledger, outlook))
         best = int(errors.argmin())
         held = int(np.abs(candidates - current).argmin())
-        if outlook.releases <= (2 if self._first_generation else 3) or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
+        if outlook.releases <= 3 or errors[best] < (1.0 - HYSTERESIS) * errors[held]:
             return int(candidates[best])
         return current
 
@@ -112,10 +106,9 @@ class Tracking:
         would take is missing until the first window is over.
         """
         least, most = ledger.epsilons // ledger.windows, ledger.epsilons // FIRST
-        if not self._first_generation:
-            usual = max(float(ledger.sizes.sum()), 1.0) / cells
-            enough = 2.0**0.5 * self._sensitivity / (_CLEAR * usual**0.5) * NANO
-            most = np.minimum(most, int(min(enough, MAX_EPSILON * NANO)))
+        usual = max(float(ledger.sizes.sum()), 1.0) / cells
+        enough = 2.0**0.5 * self._sensitivity / (_CLEAR * usual**0.5) * NANO
+        most = np.minimum(most, int(min(enough, MAX_EPSILON * NANO)))
         budgets: IntArray = np.maximum(most, least)
         return budgets
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.settings import GENERATION
 from wevent.core.smoothers.seasons import Seasons, seasons_of
 
 _MEMORYLESS = 0.025  # prior weight beside others' 1
@@ -52,12 +51,8 @@ class Bank:
         return slice(models if self.seasons is None else models - len(self.seasons.drift), models)
 
 
-def default_bank(generation: int = GENERATION) -> Bank:
-    """Walks from 1e-7 to 1e3 of the scale; the faster beyond 1, the rarer; trends at a half.
-
-    Args:
-        generation: 1 has no models for streams without memory.
-    """
+def default_bank() -> Bank:
+    """Walks from 1e-7 to 1e3 of the scale; the faster beyond 1, the rarer; trends at a half."""
     level = [
         (10.0**exponent, flicker, min(1.0, 10.0**-exponent) * (2.0 / flicker if flicker else 1.0))
         for exponent in range(-4, 4)
@@ -65,8 +60,8 @@ def default_bank(generation: int = GENERATION) -> Bank:
         if exponent < 1 or flicker == 1.0
     ]
     level += [(1e-7, flicker, 1.0 + flicker) for flicker in (0.0, 1.0)]
-    if generation > 1:  # a stream without memory tells soon; believed any earlier, they would shorten others' periods
-        level += [(walk, flicker, _MEMORYLESS) for walk in (1e-7, 1e-3) for flicker in (64.0, 512.0)]
+    # A stream without memory tells soon; believed any earlier, these would shorten others' periods.
+    level += [(walk, flicker, _MEMORYLESS) for walk in (1e-7, 1e-3) for flicker in (64.0, 512.0)]
     trend = [
         (10.0**exponent, flicker, 0.5 if exponent < -2 else 0.1) for exponent in range(-6, -1) for flicker in (0.0, 1.0)
     ]
@@ -75,14 +70,13 @@ def default_bank(generation: int = GENERATION) -> Bank:
     return Bank(walk, flicker, len(level), prior)
 
 
-def bank_with_cycles(cycles: Sequence[float], calendar: Sequence[int] = (), generation: int = GENERATION) -> Bank:
+def bank_with_cycles(cycles: Sequence[float], calendar: Sequence[int] = ()) -> Bank:
     """The default bank, and seasonal models that have a tenth of what is not the null's; without cycles the default one.
 
     Args:
         cycles, calendar: as of `seasons_of`.
-        generation: as of `default_bank`.
     """
-    bank = default_bank(generation)
+    bank = default_bank()
     if not cycles:
         return bank
     seasons = seasons_of(cycles, calendar)

@@ -329,10 +329,10 @@ def test_offers_do_not_depend_on_how_many_everybody_is() -> None:
     assert offers == [offers[0]] * 4
 
 
-def first_budgets(users: int, cells: int, window: int = 500, generation: int = 2) -> int:
+def first_budgets(users: int, cells: int, window: int = 500) -> int:
     """What the first look spends, of an epsilon of 1."""
     population = Population({Requirement(window, 1): users})
-    publisher = Publisher(population, cells, "pft", noise=SeededNoise(1), generation=generation)
+    publisher = Publisher(population, cells, "pft", noise=SeededNoise(1))
     return int(publisher.step(np.zeros((1, cells), dtype=np.int64)).charges[0])
 
 
@@ -342,7 +342,6 @@ def test_the_first_look_takes_no_more_than_it_needs() -> None:
     assert first_budgets(2_000_000, 2) == pytest.approx(2**0.5 / 100 * 10**9, rel=1e-6)
     assert first_budgets(10**9, 2) == 10**9 // 500
     assert first_budgets(10**9, 2, window=1) == 10**9
-    assert first_budgets(10**9, 2, generation=1) == 10**9 // 6
 
 
 @pytest.mark.parametrize(("users", "soonest"), [(100, 120), (1000, 6), (20_000, 2)])
@@ -367,13 +366,3 @@ def test_a_period_beyond_every_window_is_kept() -> None:
             gaps.append((slot - before[0], before[1]))
     assert any(remembered > 24 for _, remembered in gaps)
     assert all(gap >= remembered for gap, remembered in gaps)
-
-
-def test_the_first_generation_waits_for_its_first_period() -> None:
-    population = Population({Requirement(120, 1): 20_000})
-    publisher = Publisher(population, 2, "pft", noise=SeededNoise(1), generation=1)
-    publisher.step(np.array([[10_000, 0]]))
-    period = publisher._history.memory
-    fresh = [publisher.step(np.array([[0, 10_000]])).fresh for _ in range(period)]
-    assert period > 1
-    assert fresh == [False] * (period - 1) + [True]
