@@ -979,7 +979,7 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a writer sends a release before its key is gone",
-        "service/replica_thread.py",
+        "service/publishing_thread.py",
         "            store.destroy(slot)\n            store.announce()\n",
         "            pass\n",
         FROZEN,
@@ -1049,7 +1049,7 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: what the operator said is forgotten before it is done",
-        "service/replica_thread.py",
+        "service/publishing_thread.py",
         "journal.head().committed >= (self._intent.released_through or 0)\n",
         "True\n",
         DRAFTS,

@@ -20,8 +20,7 @@ from wevent.journal.postgres.side_folder import SideFolder
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.feed import JournalFollower
-from wevent.service.publisher_state import PublisherState
-from wevent.service.role_log import RoleLog
+from wevent.service.publisher_state import PublisherState, RoleLog
 
 
 class Restorable(InDatabase):

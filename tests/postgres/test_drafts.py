@@ -27,7 +27,7 @@ from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
-from wevent.service import replica_thread
+from wevent.service import publishing_thread
 
 LATE = (4, 1_000_000_000)
 STEPS = ("began", "charges stored", "releases stored", "position stored", "committing")
@@ -410,8 +410,8 @@ def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
 ) -> None:
     """It found the lock held, by a command perhaps that settles nothing: what was said is still to be done."""
-    monkeypatch.setattr(replica_thread, "agree", lambda *_, **__: Agreed(*[None] * 5))  # type: ignore[arg-type]
-    replica = object.__new__(replica_thread.ReplicaThread)
+    monkeypatch.setattr(publishing_thread, "agree", lambda *_, **__: Agreed(*[None] * 5))  # type: ignore[arg-type]
+    replica = object.__new__(publishing_thread.ReplicaThread)
     replica._place, replica._settings = place, None  # type: ignore[assignment]
     replica._intent = Intent(released_through=stated, widest_window=8)
     replica._shared = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]

@@ -44,12 +44,12 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
     _refuse_unfit(settings)
     _refuse_missing_extra()
-    from wevent.service.role_log import NAME
+    from wevent.service.publisher_state import ROLE_LOG
     from wevent.service.service_settings import ServiceSettings
     from wevent.service.serving import Announcing, serve
 
     if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet
-        logging.getLogger(NAME).setLevel(logging.INFO)
+        logging.getLogger(ROLE_LOG).setLevel(logging.INFO)
 
     service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
     console = remarks()

@@ -18,13 +18,12 @@ from wevent.errors import WeventError
 from wevent.journal import Journal, Record
 from wevent.outputs.lines import ndjson_line
 from wevent.service.problems import RequestError
-from wevent.service.storage_probe import StorageProbe
+from wevent.service.publisher_state import StorageProbe
 
 if TYPE_CHECKING:
     from wevent.journal import SharedJournal
     from wevent.service.context import JournalReader
-    from wevent.service.publisher_state import PublisherState
-    from wevent.service.role_log import RoleLog
+    from wevent.service.publisher_state import PublisherState, RoleLog
 
 HEARTBEAT_S = 15.0
 """After so long without a release a reader is told that the stream is still there."""

@@ -1,7 +1,8 @@
-"""How far the publisher of a service is: told by its thread, read by all calls."""
+"""Progress, role and storage of the publisher of a service: set by its threads, read by all calls, logged on changes."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+from wevent.errors import JournalUnreachable, StorageFailed, WeventError
+from wevent.journal.contents import Writer
 from wevent.publishing.due import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_ready
@@ -20,6 +23,14 @@ MOST_BEHIND = 3
 
 SILENT_S = 5.0
 """A database that is asked twice a second and said nothing for so long is away: it may stand still with open connections."""
+
+PROBE_S = 2.0
+"""Seconds between two writes of `StorageProbe`."""
+
+ROLE_LOG = "wevent.service.role"
+"""The operator's log of takeovers, at every level but `--quiet` and `--log warning`; nothing of events."""
+
+_log = logging.getLogger(ROLE_LOG)
 
 
 class Receiver(Protocol):
@@ -132,3 +143,96 @@ class PublisherState:
             received = "one that has ended" if self.phase == "ended" else "one that does not run yet"
             raise not_ready(received if self.phase != "failed" else "one that has failed")
         return self.receiver
+
+
+class StorageProbe:
+    """A small write of the service itself where batches go; the state keeps its result, each change is logged once.
+
+    A refused batch changes nothing here: its refusal may depend on one user's record.
+
+    Args:
+        state: state of the publisher, which all calls see.
+        write: the write; raises `StorageFailed` if batches cannot be stored.
+    """
+
+    def __init__(self, state: PublisherState, write: Callable[[], None]) -> None:
+        self._state, self._write = state, write
+        self._next_s = 0.0
+
+    def check(self) -> None:
+        """Write, if it is time to.
+
+        Raises:
+            JournalUnreachable: if the database does not answer.
+        """
+        now_s = self._state.monotonic_s()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + PROBE_S
+        try:
+            self._write()
+        except JournalUnreachable:
+            raise
+        except StorageFailed as fault:
+            if self._state.storing:
+                _log.warning("batches cannot be stored: %s", fault)
+            self._state.storing = False
+        else:
+            if not self._state.storing:
+                _log.info("batches can be stored again")
+            self._state.storing = True
+
+
+class RoleLog:
+    """Logs each change of a replica's role once; from any thread."""
+
+    def __init__(self) -> None:
+        self._said = self._failed = ""
+        self._away: type[object] | None = None
+        self._guard = threading.Lock()
+
+    def writes(self, slot: int) -> None:
+        """This replica is the writer, and the next slot is this one."""
+        with self._guard:
+            self._failed = ""
+        self._say(f"writes from slot {slot} on")
+
+    def waits(self) -> None:
+        """Another process is about to begin the journal."""
+        self._say("stands by until another process has begun the journal")
+
+    def stands_by(self, writer: Writer) -> None:
+        """Another process is the writer."""
+        self._say(f"stands by: process {writer.pid} on {writer.host} writes, since {writer.since}")
+
+    def stops_writing(self, reason: object) -> None:
+        """It was, or wanted to be, the writer, and cannot be now."""
+        with self._guard:
+            is_news, self._failed = str(reason) != self._failed, str(reason)
+            self._said = ""  # whatever it is next is said
+        if is_news:
+            _log.warning("stands by until the journal can be written again: %s", reason)
+
+    def away(self, reason: Exception) -> None:
+        """The database does not answer, or what it answers cannot be followed; of a mistake of ours all is said."""
+        with self._guard:
+            is_news, self._away = type(reason) is not self._away, type(reason)
+        if not is_news:
+            return
+        if isinstance(reason, WeventError):
+            _log.warning("the database is away, and is asked again and again: %s", reason)
+        else:
+            _log.error("the journal cannot be followed, which is tried again and again", exc_info=reason)
+
+    def answers(self) -> None:
+        """It does."""
+        with self._guard:
+            is_news, self._away = self._away is not None, None
+        if is_news:
+            _log.info("the database answers again")
+
+    def _say(self, sentence: str) -> None:
+        with self._guard:
+            is_news, self._said = sentence != self._said, sentence
+        if is_news:
+            _log.info("%s", sentence)

@@ -18,7 +18,7 @@ import uvloop
 from anyio import to_thread
 
 from wevent.errors import InvalidSettings, StorageFailed
-from wevent.journal import JournalPlace, PostgresPlace
+from wevent.journal import PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
 from wevent.publishing.importing import Difference
@@ -30,8 +30,7 @@ from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.http_server import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
-from wevent.service.publisher_thread import PublisherThread
-from wevent.service.publishing_thread import PublishingThread
+from wevent.service.publishing_thread import PublishingThread, ReplicaThread
 from wevent.service.service_settings import ServiceSettings
 
 GRACEFUL_S = 10
@@ -136,7 +135,7 @@ class _Process:
             begun=lambda first, last: told(self._begun),
             progress=lambda slot, last: feed.wake(slot),
         )
-        kind = _publisher_of(self._context.journal)
+        kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
         publisher = kind(
             settings,
             intent,
@@ -205,15 +204,6 @@ class _Process:
         self.shutdown.request()
         if self._signals > 1:
             _log.warning("stopping already; a moment, please")
-
-
-def _publisher_of(place: JournalPlace) -> type[PublishingThread]:
-    """What publishes into a journal: the only one of a file, one of several of a database."""
-    if isinstance(place, PostgresPlace):
-        from wevent.service.replica_thread import ReplicaThread  # with packages that a file does without
-
-        return ReplicaThread
-    return PublisherThread
 
 
 async def _first(*events: asyncio.Event) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from wevent.errors import JournalUnreachable, StorageFailed
 from wevent.journal.contents import Writer
-from wevent.service.role_log import NAME, RoleLog
+from wevent.service.publisher_state import ROLE_LOG, RoleLog
 
 FULL = StorageFailed("room", "a full disk", "Make room.", path="city")
 GONE = JournalUnreachable("a database", "no answer", "Start it.", path="city")
@@ -14,7 +14,7 @@ GONE = JournalUnreachable("a database", "no answer", "Start it.", path="city")
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level("INFO", NAME)
+    caplog.set_level("INFO", ROLE_LOG)
     return caplog
 
 
