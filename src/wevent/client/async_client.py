@@ -1,22 +1,50 @@
-"""The client for asynchronous programs (asyncio, trio): method for method that of `sync_client`."""
+"""The client for asynchronous programs (asyncio, trio).
+
+`python -m tests.support.sync_client` generates `sync_client.py` from this file; a test compares.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wevent import schemas
+import msgspec
+
 from wevent.client import calls
-from wevent.client.calls import Call, Place, Reply, User
-from wevent.client.encoding import Events, event_lines
-from wevent.client.failures import refused
-from wevent.client.following import Follower
-from wevent.client.patience import LATER, UNTOUCHED, Patience
-from wevent.client.wire import KEPT_S, STREAM_SILENCE_S, Address, is_hopeless, reason_of, was_sent
+from wevent.client.calls import Call, Events, Place, Reply, User, user_path
+from wevent.client.stream import Follower
+from wevent.client.transport import (
+    KEPT_S,
+    LATER,
+    STREAM_SILENCE_S,
+    UNTOUCHED,
+    Address,
+    RetryPolicy,
+    describe,
+    is_hopeless,
+    read_reply,
+    refused,
+    unreachable,
+    was_sent,
+)
 from wevent.errors import ServiceRefused, WeventError
+from wevent.schemas import (
+    BatchResult,
+    BudgetTable,
+    ChoiceResult,
+    HeldChoice,
+    ImportResult,
+    LeaveResult,
+    LevelTable,
+    PersonalLink,
+    ReleasedSlot,
+    ReleasePage,
+    RequirementBody,
+    StreamInfo,
+)
 
 with suppress(ImportError):  # an extra: `Address` says so
     import anyio
@@ -27,7 +55,22 @@ if TYPE_CHECKING:
 
 
 class AsyncClient:
-    """Talks to `wevent serve`, as `Client` does, with the same arguments; calls are awaited, iterators asynchronous."""
+    """Client of `wevent serve` for asynchronous programs.
+
+    A call that may be repeated is made again when the service is away or asks for a later attempt, within `patience_s`;
+    all calls but `link` may. Without `user`, a call is about the user of the personal link whose token the client has.
+
+    Args:
+        url: address of the service, such as https://stats.example.
+        token: as `wevent token create` printed it, or of a personal link; None for public data.
+        timeout_s: time for one answer.
+        patience_s: time for all attempts of a call together.
+        plain_http: send the token unencrypted to another machine.
+        transport: httpx transport in place of the default one: for proxies, certificates, tests.
+
+    Raises:
+        InvalidOption: if httpx is missing, or the address or the token is invalid.
+    """
 
     def __init__(
         self,
@@ -56,36 +99,36 @@ class AsyncClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._transport.aclose()
 
-    async def about(self) -> schemas.StreamInfo:
-        """What is public about the stream: its clock, cells and mechanism, and how far it is."""
-        return await self._run(calls.about())
+    async def about(self) -> StreamInfo:
+        """Return public facts about the stream: clock, cells, mechanism, last released slot."""
+        return await self._run(Call("GET", "/v1/about", StreamInfo))
 
-    async def levels(self) -> schemas.LevelTable:
-        """What people may choose, what each level means, and how many hold it."""
-        return await self._run(calls.levels())
+    async def levels(self) -> LevelTable:
+        """Return the levels that users may choose."""
+        return await self._run(Call("GET", "/v1/levels", LevelTable))
 
-    async def ledger(self) -> schemas.BudgetTable:
-        """What every class has left, as of the last released slot."""
-        return await self._run(calls.ledger())
+    async def ledger(self) -> BudgetTable:
+        """Return the budget of every class as of the last released slot."""
+        return await self._run(Call("GET", "/v1/ledger", BudgetTable))
 
     async def statement(self) -> dict[str, Any]:
-        """The privacy statement."""
-        return await self._run(calls.statement())
+        """Return the privacy statement."""
+        return await self._run(Call("GET", "/v1/statement", dict[str, Any]))
 
     async def overview(self) -> dict[str, Any]:
-        """How the service is, for administrators."""
-        return await self._run(calls.overview())
+        """Return the status of the service, for administrators."""
+        return await self._run(Call("GET", "/v1/admin/overview", dict[str, Any]))
 
     async def wait_until_ready(self) -> None:
         """Return when the service runs and keeps up with its clock.
 
         Raises:
-            WeventError: if it does not within the patience of this client.
+            WeventError: if it does not within `patience_s`.
         """
-        await self._run(calls.ready())
+        await self._run(Call("GET", "/readyz", NoneType))
 
     async def releases(
         self,
@@ -94,11 +137,19 @@ class AsyncClient:
         *,
         cells: Sequence[str] | None = None,
         page: int = 1000,
-    ) -> AsyncIterator[schemas.ReleasedSlot]:
-        """Releases from one slot (or time) to another, in order; of neither, the last 500. Fetched `page` at a time."""
-        start: Place | None = first
+    ) -> AsyncIterator[ReleasedSlot]:
+        """Yield releases from one slot (or time) to another, in order. Without both, the last 500.
+
+        Args:
+            first: first slot.
+            last: last slot.
+            cells: labels; None: all cells.
+            page: number of slots per request.
+        """
+        start = first
         while True:
-            found = await self._run(calls.releases(start, last, cells, page))
+            params = calls.release_params(start, last, cells, page)
+            found = await self._run(Call("GET", "/v1/releases", ReleasePage, params))
             for release in found.releases:
                 yield release
             if found.next is None:
@@ -108,24 +159,30 @@ class AsyncClient:
     async def release_table(
         self, first: Place | None = None, last: Place | None = None, *, cells: Sequence[str] | None = None
     ) -> ReleaseTable:
-        """The same as a table with a row per slot and cell, for pandas, Polars, Arrow, or as plain columns."""
-        from wevent.client.tabulating import release_table  # numpy and the journal come with it
+        """Return the same as a table with a row per slot and cell, for pandas, Polars, Arrow, or as plain columns."""
+        from wevent.outputs.release_table import tabulate_releases  # numpy and the journal come with it
 
-        return release_table([release async for release in self.releases(first, last, cells=cells)])
+        return tabulate_releases([release async for release in self.releases(first, last, cells=cells)])
 
     async def stream(
-        self, after: int | None = None, *, patience_s: float | None = 300.0
-    ) -> AsyncIterator[schemas.ReleasedSlot]:
-        """Releases as they come, without end, each once and in order, also across breaks of the connection.
+        self,
+        after: int | None = None,
+        *,
+        patience_s: float | None = 300.0,
+    ) -> AsyncIterator[ReleasedSlot]:
+        """Yield releases as they come, without end, each once and in order, also across lost connections.
 
         Args:
-            after: the last slot that you have; None: what is released from now on.
-            patience_s: how long the service may be away; None: for ever.
+            after: last slot that you have; None: the last released one.
+            patience_s: longest absence of the service; None: any.
 
         Raises:
             WeventError: if the service refuses, or is away for longer.
         """
-        follower = Follower((await self.about()).committed if after is None else after, patience_s, self._now)
+        if after is None:
+            info = await self.about()
+            after = info.committed
+        follower = Follower(after, patience_s, self._now)
         while True:
             reason, headers = "a stream that ended", None
             try:
@@ -133,20 +190,20 @@ class AsyncClient:
                 async with aclosing(await self._transport.handle_async_request(request)) as response:
                     headers = response.headers
                     if response.status_code == 200:
-                        async for piece in response.aiter_bytes():
-                            for release in follower.feed(piece):
+                        async for chunk in response.aiter_bytes():
+                            for release in follower.feed(chunk):
                                 yield release
                     elif response.status_code not in LATER:
                         raise refused(response.status_code, await response.aread())
                     else:
                         reason = f"status {response.status_code}"
             except httpx.RequestError as error:
-                reason = reason_of(error)
+                reason = describe(error)
                 if is_hopeless(error):
-                    raise follower.patience.over(reason) from None
-            await self._sleep(follower.patience.pause(reason, headers))
+                    raise unreachable(reason) from None
+            await self._sleep(follower.retry.pause(reason, headers))
 
-    async def send(self, events: Events, *, batch_id: str | None = None) -> schemas.BatchResult:
+    async def send(self, events: Events, *, batch_id: str | None = None) -> BatchResult:
         """Send one batch; returns when every accepted event is durable.
 
         A batch that the service refuses for its size is sent in parts. An event that cannot be sent is one rejected record.
@@ -156,14 +213,14 @@ class AsyncClient:
             batch_id: the same in every attempt, also in a later run of your program; None: a digest of the events. The
                 same id with other events is refused.
         """
-        return await self._send(event_lines(events), batch_id)
+        return await self._send(calls.event_lines(events), batch_id)
 
-    async def _send(self, lines: bytes, batch_id: str | None) -> schemas.BatchResult:
+    async def _send(self, lines: bytes, batch_id: str | None) -> BatchResult:
         try:
             return await self._run(calls.send(lines, batch_id))
         except ServiceRefused as refusal:
             parts = calls.split(refusal, lines, batch_id)
-        return calls.added_up([await self._send(*part) for part in parts])
+        return calls.add_up([await self._send(*part) for part in parts])
 
     async def set_requirement(
         self,
@@ -174,29 +231,30 @@ class AsyncClient:
         window: int | str | None = None,
         epsilon: float | str | None = None,
         dry_run: bool = False,
-    ) -> schemas.ChoiceResult:
-        """Choose for somebody: `level`, or `privacy` and `window` in words, or `window` and `epsilon` in numbers.
+    ) -> ChoiceResult:
+        """Choose for a user: `level`, or `privacy` and `window` in words, or `window` and `epsilon` in numbers.
 
-        With `dry_run` nothing changes, and the answer says what would.
+        With `dry_run` nothing changes, and the result is what would.
         """
-        wish = {"level": level, "privacy": privacy, "window": window, "epsilon": epsilon}
-        return await self._run(calls.set_requirement(user, wish, dry_run))
+        body = msgspec.json.encode(RequirementBody(level, privacy, window, epsilon))
+        path, params = user_path(user, "/requirement"), calls.flag_params(dry_run=dry_run)
+        return await self._run(Call("PUT", path, ChoiceResult, params, {"content-type": "application/json"}, body))
 
-    async def requirement(self, user: User | None = None) -> schemas.HeldChoice:
-        """What somebody holds."""
-        return await self._run(calls.requirement(user))
+    async def requirement(self, user: User | None = None) -> HeldChoice:
+        """Return the requirement that a user holds."""
+        return await self._run(Call("GET", user_path(user, "/requirement"), HeldChoice))
 
-    async def remove_requirement(self, user: User | None = None) -> schemas.LeaveResult:
-        """Leave: from the next slot on this person is not counted."""
-        return await self._run(calls.remove_requirement(user))
+    async def remove_requirement(self, user: User | None = None) -> LeaveResult:
+        """Let a user leave: from the next slot on the user is not counted."""
+        return await self._run(Call("DELETE", user_path(user, "/requirement"), LeaveResult))
 
-    async def erase(self, user: User | None = None) -> schemas.LeaveResult:
-        """Leave, and replace the id by a digest for as long as the earlier choice protects."""
-        return await self._run(calls.erase(user))
+    async def erase(self, user: User | None = None) -> LeaveResult:
+        """Let a user leave, and replace the id by a digest for as long as the earlier choice protects."""
+        return await self._run(Call("DELETE", user_path(user), LeaveResult))
 
     async def export(self, user: User | None = None) -> dict[str, Any]:
-        """All that is held about somebody: current and earlier choices, queued changes."""
-        return await self._run(calls.export(user))
+        """Return all stored data about a user: current and earlier choices, queued changes."""
+        return await self._run(Call("GET", user_path(user), dict[str, Any]))
 
     async def import_requirements(
         self,
@@ -206,46 +264,57 @@ class AsyncClient:
         replace: bool = False,
         allow_removals: bool = False,
         dry_run: bool = False,
-    ) -> schemas.ImportResult:
-        """Many choices at once: a requirements file as text/csv or application/x-ndjson.
+    ) -> ImportResult:
+        """Import a requirements file: users in it join or change; with `replace`, all others leave.
 
-        It adds and changes; with `replace`, who is missing in it leaves.
+        Args:
+            file: content of the file.
+            kind: text/csv or application/x-ndjson.
+            replace: let users leave who are not in the file.
+            allow_removals: also if more than one in ten would leave.
+            dry_run: change nothing; the result is what would change.
         """
-        return await self._run(
-            calls.import_requirements(file, kind, replace=replace, allow_removals=allow_removals, dry_run=dry_run)
+        call = calls.post(
+            "/v1/users",
+            ImportResult,
+            file,
+            {"content-type": kind},
+            replace=replace,
+            allow_removals=allow_removals,
+            dry_run=dry_run,
         )
+        return await self._run(call)
 
-    async def link(self, user: User) -> schemas.PersonalLink:
-        """A personal link to /choose. Hand it to that person alone."""
-        return await self._run(calls.link(user))
+    async def link(self, user: User) -> PersonalLink:
+        """Make a personal link to /choose. Hand it to that user alone."""
+        return await self._run(Call("POST", user_path(user, "/link"), PersonalLink, repeatable=False))
 
     async def revoke_links(self, user: User) -> None:
-        """End all personal links of somebody."""
-        await self._run(calls.revoke_links(user))
+        """End all personal links of a user."""
+        await self._run(Call("DELETE", user_path(user, "/links"), NoneType))
 
     async def end_link(self) -> None:
         """End the personal link that this client uses."""
-        await self._run(calls.end_link())
+        await self._run(Call("DELETE", "/v1/me/link", NoneType))
 
     async def _run(self, call: Call[Reply]) -> Reply:
-        """Make a call, again and again if it may be, and read the answer."""
-        patience = Patience(self._patience_s, self._now)
+        """Make a call, repeat it if allowed, and read the reply."""
+        retry = RetryPolicy(self._patience_s, self._now)
         while True:
             failure: WeventError | None = None
             headers = None
             try:
-                async with aclosing(
-                    await self._transport.handle_async_request(self._address.request(call))
-                ) as response:
+                request = self._address.request(call)
+                async with aclosing(await self._transport.handle_async_request(request)) as response:
                     body, headers = await response.aread(), response.headers
             except httpx.RequestError as error:
-                reason = reason_of(error)
+                reason = describe(error)
                 if is_hopeless(error) or (was_sent(error) and not call.repeatable):
-                    raise patience.over(reason) from None
+                    raise unreachable(reason) from None
             else:
                 if response.is_success:
-                    return call.read(body)
+                    return read_reply(call, body)
                 failure, reason = refused(response.status_code, body), f"status {response.status_code}"
                 if response.status_code not in (LATER if call.repeatable else UNTOUCHED):
                     raise failure
-            await self._sleep(patience.pause(reason, headers, failure))
+            await self._sleep(retry.pause(reason, headers, failure))

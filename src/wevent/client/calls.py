@@ -1,10 +1,12 @@
-"""The calls of the service's API, without input or output: what to ask, and how to read the answer."""
+"""Requests of the API, without input or output: method, path, parameters, body and the type of the reply."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -12,17 +14,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from wevent import schemas
-from wevent.client.encoding import Events, compressed, digest_id, event_lines, moment
-from wevent.client.failures import unreadable
 from wevent.errors import InvalidOption, ServiceRefused
+from wevent.schemas import BatchResult
 
 Reply = TypeVar("Reply")
-_BATCH_ID = re.compile(r"[!-~]{1,200}")
-_LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
 User = str | int
 Place = int | str | datetime
 """A slot by its number, or by a time in it."""
+Events = bytes | Iterable[Mapping[str, Any]]
+"""Lines of NDJSON as bytes, or objects with a time, a user and a cell."""
+
+_BATCH_ID = re.compile(r"[!-~]{1,200}")
+_LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
+_WORTH_COMPRESSING = 1024
+_UNSENDABLE = (TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,67 +35,64 @@ class Call(Generic[Reply]):
     """One request.
 
     Attributes:
-        read: makes of the answer's body what the caller gets.
-        repeatable: whether making it twice is the same as once, so that it is made again when a connection is lost.
+        reply: type of the reply; NoneType ignores the body.
+        repeatable: True if two calls have the effect of one, so that a call is repeated when a connection is lost.
     """
 
     method: str
     path: str
-    read: Callable[[bytes], Reply]
+    reply: type[Reply]
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     repeatable: bool = True
 
 
-def about() -> Call[schemas.StreamInfo]:
-    """What is public about the stream."""
-    return Call("GET", "/v1/about", _reader(schemas.StreamInfo))
+def user_path(user: User | None, rest: str = "") -> str:
+    """Return the path of a user; of None, the path of the user of a personal link."""
+    if user is None:
+        return f"/v1/me{rest}"
+    text = str(user)
+    if not text:
+        raise InvalidOption("the id of a person", "an empty one", "Name a person.", option="user", value=None)
+    return f"/v1/users/{quote(text, safe='').replace('.', '%2E')}{rest}"
 
 
-def levels() -> Call[schemas.LevelTable]:
-    """What is offered."""
-    return Call("GET", "/v1/levels", _reader(schemas.LevelTable))
+def release_params(first: Place | None, last: Place | None, cells: Iterable[str] | None, limit: int) -> dict[str, str]:
+    """Return the parameters of a page of releases."""
+    params = {"from": _slot_text(first), "to": _slot_text(last), "cells": _cell_list(cells), "limit": str(limit)}
+    return {name: value for name, value in params.items() if value is not None}
 
 
-def ledger() -> Call[schemas.BudgetTable]:
-    """What is left per class."""
-    return Call("GET", "/v1/ledger", _reader(schemas.BudgetTable))
+def _slot_text(place: Place | None) -> str | None:
+    if isinstance(place, datetime) and place.utcoffset() is None:
+        raise InvalidOption(
+            "a time with its offset", "one without", "Say which, such as datetime.now(UTC).", option="time", value=None
+        )
+    return place.isoformat() if isinstance(place, datetime) else None if place is None else str(place)
 
 
-def statement() -> Call[dict[str, Any]]:
-    """The privacy statement."""
-    return Call("GET", "/v1/statement", _reader(dict[str, Any]))
+def _cell_list(cells: Iterable[str] | None) -> str | None:
+    """Return labels with commas between them; a label with a comma or a quote is in double quotes."""
+    if cells is None:
+        return None
+    return ",".join('"' + cell.replace('"', '""') + '"' if set(cell) & {",", '"'} else cell for cell in map(str, cells))
 
 
-def overview() -> Call[dict[str, Any]]:
-    """For administrators."""
-    return Call("GET", "/v1/admin/overview", _reader(dict[str, Any]))
+def flag_params(**flags: bool) -> dict[str, str]:
+    """Return the parameters of the flags that are set."""
+    return {name: "true" for name, flag in flags.items() if flag}
 
 
-def ready() -> Call[None]:
-    """Whether the publisher runs and keeps up."""
-    return Call("GET", "/readyz", _nothing)
+def post(path: str, reply: type[Reply], content: bytes, headers: Mapping[str, str], **flags: bool) -> Call[Reply]:
+    """Return a call with a body, compressed if that is worth it."""
+    if len(content) >= _WORTH_COMPRESSING:
+        content, headers = gzip.compress(content, compresslevel=1, mtime=0), {**headers, "content-encoding": "gzip"}
+    return Call("POST", path, reply, flag_params(**flags), headers, content)
 
 
-def releases(
-    first: Place | None, last: Place | None, cells: Sequence[str] | None, limit: int
-) -> Call[schemas.ReleasePage]:
-    """A page of releases."""
-    params = {"from": _place(first), "to": _place(last), "cells": _cells(cells), "limit": str(limit)}
-    given = {name: value for name, value in params.items() if value is not None}
-    return Call("GET", "/v1/releases", _reader(schemas.ReleasePage), given)
-
-
-def stream(after: int) -> Call[None]:
-    """Releases as they come, after this slot."""
-    headers = {"accept": "text/event-stream", "accept-encoding": "identity", "last-event-id": str(after)}
-    return Call("GET", "/v1/releases/stream", _nothing, headers=headers)
-
-
-def send(events: Events, batch_id: str | None) -> Call[schemas.BatchResult]:
-    """A batch of events. Its id stays the same in every attempt, so it is taken once."""
-    lines = event_lines(events)
+def send(lines: bytes, batch_id: str | None) -> Call[BatchResult]:
+    """Return the call with a batch of events. Its id stays the same in every attempt, so the batch is accepted once."""
     if batch_id is not None and not _BATCH_ID.fullmatch(batch_id):
         raise InvalidOption(
             "a batch id of at most 200 visible ASCII characters",
@@ -99,11 +101,8 @@ def send(events: Events, batch_id: str | None) -> Call[schemas.BatchResult]:
             option="batch_id",
             value=None,
         )
-    headers = {"content-type": "application/x-ndjson", "idempotency-key": batch_id or digest_id(lines)}
-    content = compressed(lines)
-    if content is not lines:
-        headers["content-encoding"] = "gzip"
-    return Call("POST", "/v1/events", _reader(schemas.BatchResult), headers=headers, content=content)
+    headers = {"content-type": "application/x-ndjson", "idempotency-key": batch_id or _digest_id(lines)}
+    return post("/v1/events", BatchResult, lines, headers)
 
 
 def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[tuple[bytes, str | None]]:
@@ -121,104 +120,50 @@ def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[t
     if cut == len(lines):
         return []
     halves = [lines[:cut], lines[cut:]]
-    return [(half, batch_id and digest_id(batch_id.encode() + b"\n" + half)) for half in halves]
+    return [(half, batch_id and _digest_id(batch_id.encode() + b"\n" + half)) for half in halves]
 
 
-def added_up(results: Sequence[schemas.BatchResult]) -> schemas.BatchResult:
+def add_up(results: Sequence[BatchResult]) -> BatchResult:
     """Return the result of a batch from the results of its parts; without any, the batch is one record too long to send."""
     if not results:
-        return schemas.BatchResult(0, {"no_record": 1})
+        return BatchResult(0, {"no_record": 1})
     rejected = sum((Counter(result.rejected) for result in results), Counter[str]())
-    return schemas.BatchResult(sum(result.accepted for result in results), dict(rejected))
+    return BatchResult(sum(result.accepted for result in results), dict(rejected))
 
 
-def set_requirement(user: User | None, wish: Mapping[str, Any], dry_run: bool) -> Call[schemas.ChoiceResult]:
-    """Choose, or say what a choice would mean."""
-    content = msgspec.json.encode({name: value for name, value in wish.items() if value is not None})
-    path, params = _person(user, "/requirement"), {"dry_run": "true"} if dry_run else {}
-    return Call("PUT", path, _reader(schemas.ChoiceResult), params, {"content-type": "application/json"}, content)
+def _digest_id(lines: bytes) -> str:
+    """Return the id of a batch without one: the same events are the same batch, whenever and by whom they are sent."""
+    return f"sha256-{hashlib.sha256(lines).hexdigest()}"
 
 
-def requirement(user: User | None) -> Call[schemas.HeldChoice]:
-    """What somebody holds."""
-    return Call("GET", _person(user, "/requirement"), _reader(schemas.HeldChoice))
+def event_lines(events: Events) -> bytes:
+    r"""Return lines of NDJSON, each ended by a newline.
+
+    An event that JSON cannot express becomes `null`, and a time without an offset stays without: the service rejects
+    that record alone, and its answer counts it.
+
+    >>> event_lines([{"time": 1767225610, "user": 17, "cell": "north"}, {"user": "\ud800"}])
+    b'{"time":1767225610,"user":17,"cell":"north"}\nnull\n'
+    """
+    if isinstance(events, bytes):
+        return events if events.endswith(b"\n") or not events else events + b"\n"
+    encoder = msgspec.json.Encoder()
+    rows = [_timed(event) for event in events]
+    try:
+        return encoder.encode_lines(rows)
+    except _UNSENDABLE:
+        return b"".join(_line(encoder, row) + b"\n" for row in rows)
 
 
-def remove_requirement(user: User | None) -> Call[schemas.LeaveResult]:
-    """Leave."""
-    return Call("DELETE", _person(user, "/requirement"), _reader(schemas.LeaveResult))
+def _line(encoder: msgspec.json.Encoder, row: Any) -> bytes:
+    try:
+        return encoder.encode(row)
+    except _UNSENDABLE:
+        return b"null"
 
 
-def erase(user: User | None) -> Call[schemas.LeaveResult]:
-    """Leave, and forget the id."""
-    return Call("DELETE", _person(user), _reader(schemas.LeaveResult))
-
-
-def export(user: User | None) -> Call[dict[str, Any]]:
-    """All that is held about somebody."""
-    return Call("GET", _person(user), _reader(dict[str, Any]))
-
-
-def import_requirements(
-    file: bytes, kind: str, *, replace: bool, allow_removals: bool, dry_run: bool
-) -> Call[schemas.ImportResult]:
-    """Many choices at once."""
-    flags = {"replace": replace, "allow_removals": allow_removals, "dry_run": dry_run}
-    params = {name: "true" for name, flag in flags.items() if flag}
-    content = compressed(file)
-    headers = {"content-type": kind} | ({"content-encoding": "gzip"} if content is not file else {})
-    return Call("POST", "/v1/users", _reader(schemas.ImportResult), params, headers, content)
-
-
-def link(user: User) -> Call[schemas.PersonalLink]:
-    """A link of somebody's own; every call makes another one."""
-    return Call("POST", _person(user, "/link"), _reader(schemas.PersonalLink), repeatable=False)
-
-
-def revoke_links(user: User) -> Call[None]:
-    """End all links of somebody."""
-    return Call("DELETE", _person(user, "/links"), _nothing)
-
-
-def end_link() -> Call[None]:
-    """End the personal link that is used."""
-    return Call("DELETE", "/v1/me/link", _nothing)
-
-
-def _person(user: User | None, rest: str = "") -> str:
-    """Whom a path is about; None: whom the personal link is of."""
-    if user is None:
-        return f"/v1/me{rest}"
-    text = str(user)
-    if not text:
-        raise InvalidOption("the id of a person", "an empty one", "Name a person.", option="user", value=None)
-    return f"/v1/users/{quote(text, safe='').replace('.', '%2E')}{rest}"
-
-
-def _place(place: Place | None) -> str | None:
-    if place is None or isinstance(place, str):
-        return place
-    return moment(place) if isinstance(place, datetime) else str(place)
-
-
-def _cells(cells: Iterable[str] | None) -> str | None:
-    """Labels with commas between them; one that has a comma or a quote itself is in double quotes."""
-    if cells is None:
+def _timed(event: Any) -> Any:
+    """Return an event with its times as text."""
+    if not isinstance(event, Mapping):
         return None
-    return ",".join('"' + cell.replace('"', '""') + '"' if set(cell) & {",", '"'} else cell for cell in map(str, cells))
-
-
-def _reader(kind: Any) -> Callable[[bytes], Any]:
-    decoder = msgspec.json.Decoder(kind)
-
-    def read(body: bytes) -> Any:
-        try:
-            return decoder.decode(body)
-        except (msgspec.MsgspecError, RecursionError):
-            raise unreadable("an answer of wevent") from None
-
-    return read
-
-
-def _nothing(body: bytes) -> None:
-    return None
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in event.items()}

@@ -20,6 +20,7 @@ from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, label_of
 from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
 from wevent.outputs.text_output import CSV, NDJSON
 from wevent.publisher.confidence import OUTCOMES
+from wevent.schemas import ReleasedSlot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +118,11 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
         raise _unreadable(place, type(error).__name__) from None
 
 
+def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
+    """Return releases of the service as a table."""
+    return _table(map(_of_release, releases))
+
+
 def _of_journal(place: JournalPlace) -> ReleaseTable:
     with open_journal(place) as journal:
         return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
@@ -133,23 +139,6 @@ class _Slot(NamedTuple):
     outcome: str
     measured: int | None
     mechanism: str
-
-
-class _Line(msgspec.Struct):
-    """A line of NDJSON, as far as a table has it."""
-
-    slot: int
-    start: datetime | None
-    end: datetime | None
-    mechanism: str
-    outcome: str
-    measured: int | None
-    cells: int | list[str | int | float]
-    histogram: list[float] | None
-    std_error: list[float] | None
-    low: list[float] | None
-    high: list[float] | None
-    format: int = 0
 
 
 def _table(slots: Iterable[_Slot]) -> ReleaseTable:
@@ -194,19 +183,23 @@ def _of_record(record: Record) -> _Slot:
 
 
 def _ndjson_slots(first: bytes, file: Iterable[bytes], path: Path) -> Iterator[_Slot]:
-    decoder = msgspec.json.Decoder(_Line)
+    decoder = msgspec.json.Decoder(ReleasedSlot)
     for line in _whole_lines(first, file):
         try:
             one = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError):
             raise _none(path) from None
-        if one.format != FORMAT:
+        rows = _of_release(one)
+        if one.format != FORMAT or any(
+            values is not None and len(values) != len(rows.cells) for values in rows.numbers
+        ):
             raise _none(path)
-        numbers = [one.histogram, one.low, one.high, one.std_error]
-        cells = _labels(one.cells)
-        if any(values is not None and len(values) != len(cells) for values in numbers):
-            raise _none(path)
-        yield _Slot(one.slot, one.start, one.end, cells, numbers, one.outcome, one.measured, one.mechanism)
+        yield rows
+
+
+def _of_release(one: ReleasedSlot) -> _Slot:
+    numbers: list[list[Any] | None] = [one.histogram, one.low, one.high, one.std_error]
+    return _Slot(one.slot, one.start, one.end, one.labels, numbers, one.outcome, one.measured, one.mechanism)
 
 
 def _csv_slots(file: Iterable[bytes], path: Path) -> Iterator[_Slot]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import pickle
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import sync_client
 from tests.support.scripted_server import HANG_UP, Answer, scripted
 from tests.unit.client.calling import Ask, Pauses, both
 from wevent.client import AsyncClient, Client, PersonalLink, ReleasedSlot, ServiceRefused, ServiceUnreachable
@@ -455,15 +455,8 @@ class TestSecrets:
 
 
 class TestFace:
-    def test_both_clients_have_the_same_calls(self) -> None:
-        def face(kind: type) -> dict[str, str]:
-            names = [name for name in vars(kind) if not name.startswith("_") and "close" not in name]
-            signatures = {name: str(inspect.signature(getattr(kind, name))) for name in names}
-            return {name: text.replace("AsyncIterator", "Iterator") for name, text in signatures.items()}
-
-        assert face(Client) == face(AsyncClient)
-        for name in face(Client):
-            assert getattr(Client, name).__doc__ == getattr(AsyncClient, name).__doc__
+    def test_the_blocking_client_is_generated_from_the_asynchronous_one(self) -> None:
+        assert sync_client.TARGET.read_text() == sync_client.text(), "run python -m tests.support.sync_client"
 
     def test_refusals_can_be_pickled(self) -> None:
         for sentence in ("Expected a; received b. Do c.", "A sentence of a proxy."):
