@@ -17,8 +17,7 @@ import httpx
 
 import wevent
 from tests.support.commands import PATIENCE_S, Done, call, wait_for
-from wevent.service.links import Links
-from wevent.service.tokens import Tokens
+from wevent.service.tokens import Links, Tokens
 from wevent.service.tokens_file import TokensFile
 
 ROOT = Path(__file__).parents[2]

@@ -18,10 +18,8 @@ import httpx
 import pytest
 
 from tests.service.serving_process import ROOT, Service, event_line
-from wevent.service.access_records import Role
-from wevent.service.links import Links
-from wevent.service.tokens import ROLES, Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import ROLES, Links, Tokens
+from wevent.service.tokens_file import Role, TokensFile
 
 PAGE = ROOT / "docs" / "reference" / "http-access.md"
 PERSON = "zqperson"  # in every id: nothing else has it

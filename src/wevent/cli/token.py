@@ -23,10 +23,8 @@ from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
 from wevent.publishing.service_table import LISTEN, NUMBERS, check_table
-from wevent.service.access_records import TokenRecord
-from wevent.service.links import Links, choosing_address
-from wevent.service.tokens import ROLES, Tokens
-from wevent.service.tokens_file import TokensFile, tokens_path
+from wevent.service.tokens import ROLES, Links, Tokens, choosing_address
+from wevent.service.tokens_file import TokenRecord, TokensFile, tokens_path
 from wevent.streams.clock import SECOND_US, format_time, parse_length, parse_time
 
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")

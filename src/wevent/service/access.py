@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
-from wevent.service.access_records import Role
-from wevent.service.links import LINK_PREFIX, Link
 from wevent.service.problems import RequestError
 from wevent.service.request_limits import CallerKind
-from wevent.service.tokens import CredentialRefused
-from wevent.service.tokens_file import InvalidTokens
+from wevent.service.tokens import LINK_PREFIX, CredentialRefused, Link
+from wevent.service.tokens_file import InvalidTokens, Role
 
 if TYPE_CHECKING:
     from wevent.service.context import ServiceContext

@@ -14,13 +14,12 @@ from fastapi import Depends, Path, Request, Response
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.service.feed import ReleaseFeed
 from wevent.service.ledger_view import BudgetBoard
-from wevent.service.links import Links
 from wevent.service.problems import RequestError, not_ready
 from wevent.service.publisher_state import PublisherState
 from wevent.service.request_body import JSON
 from wevent.service.request_limits import MemoryBudget, RateLimits
 from wevent.service.service_settings import ServiceSettings
-from wevent.service.tokens import Tokens
+from wevent.service.tokens import Links, Tokens
 from wevent.service.tokens_file import TokensFile
 
 _READERS = 4  # of the journal at once; more would only wait for each other

@@ -21,9 +21,9 @@ from wevent.schemas import (
 from wevent.service import enrolment
 from wevent.service.access import Caller, needs, needs_link
 from wevent.service.context import Context, ServiceContext, User, check_parameters, json_answer
-from wevent.service.links import Link, choosing_address
 from wevent.service.openapi import described, reference
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
+from wevent.service.tokens import Link, choosing_address
 from wevent.streams.clock import SECOND_US, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])

@@ -1,7 +1,7 @@
-"""The tokens file: who may ask for what, and what personal links are signed with.
+"""The tokens file: digests of tokens, the key that signs personal links, and ended links. Times are seconds since 1970.
 
-It is for its owner only, written whole or not at all, and changed by one process at a time. Nothing in it opens a door
-by itself: of tokens it has digests, of links and people keyed digests. A file that cannot be trusted admits nobody.
+It is for its owner only, written whole or not at all, and changed by one process at a time. Nothing in it gives access by
+itself: it has digests of tokens, and keyed digests of links and users. A file that cannot be trusted admits nobody.
 """
 
 from __future__ import annotations
@@ -13,28 +13,80 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
 
 from wevent.errors import StorageFailed, WeventError, may_pass
 from wevent.journal.place import JournalPlace, file_beside
 from wevent.journal.whole_file import sync_path
-from wevent.service.access_records import AccessContents, TokenRecord
 
 try:
     import fcntl
 except ImportError:  # a system without these locks, Windows: tokens can be checked there, not made
     fcntl = None  # type: ignore[assignment]
 
+Role = Literal["ingest", "enrol", "read", "admin"]
+"""Use of a token; `admin` may do everything."""
+
+_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Short = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+_Mark = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+_Second = Annotated[int, msgspec.Meta(ge=0)]
 
 _MOST_BYTES = 64 << 20
-_SETTLED_NS = 1_000_000_000  # a file read sooner after a change may have changed again and look the same
 _WAIT_S = 10.0  # for another process that changes the file
 _LOG = logging.getLogger(__name__)
+
+
+class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The stored part of a token.
+
+    Attributes:
+        id: its public part.
+        digest: SHA-256 of the whole token.
+        name: its purpose, in the operator's words.
+        roles: its uses.
+        created: when it was made.
+        expires: when it ends; None: never.
+        revoked: when it was revoked; None: it was not.
+    """
+
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{8}$")]
+    digest: _Digest
+    name: Annotated[str, msgspec.Meta(max_length=200)]
+    roles: Annotated[tuple[Role, ...], msgspec.Meta(min_length=1)]
+    created: _Second
+    expires: _Second | None = None
+    revoked: _Second | None = None
+
+    def __repr__(self) -> str:
+        return f"TokenRecord(id={self.id!r}, roles={self.roles!r})"
+
+
+class AccessContents(msgspec.Struct, forbid_unknown_fields=True):
+    """The contents of the file; changed by `TokensFile.change` only.
+
+    Attributes:
+        tokens: by id, in the order they were made.
+        key: signs links; None before the first one.
+        longest_link_s: the longest life of a link so far.
+        ended_links: digests of ended links, and when they would have expired.
+        link_marks: digests of users whose links were ended, the mark that their later links carry, and when the last
+            link without it expires.
+    """
+
+    tokens: dict[str, TokenRecord] = msgspec.field(default_factory=dict)
+    key: _Digest | None = None
+    longest_link_s: _Second = 0
+    ended_links: dict[_Short, _Second] = msgspec.field(default_factory=dict)
+    link_marks: dict[_Short, tuple[_Mark, _Second]] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"AccessContents({len(self.tokens)} tokens)"
 
 
 class InvalidTokens(WeventError, ValueError):
@@ -46,98 +98,63 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     contents: msgspec.Raw
 
 
-class _FileLook(NamedTuple):
-    """What a file looked like when it was read."""
-
-    device: int
-    node: int
-    size: int
-    written_ns: int
-    changed_ns: int
-
-    @classmethod
-    def of(cls, found: os.stat_result) -> _FileLook:
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
 class TokensFile:
-    """A tokens file, read again whenever it changes. A missing one is one without tokens.
+    """A tokens file. A missing one is one without tokens.
 
     Args:
         path: where it is.
-        logs: whether it is logged, once, that the file cannot be trusted.
+        logs: whether an untrusted file is logged, once.
     """
 
     def __init__(self, path: Path, *, logs: bool = True) -> None:
         self.path = path
         self._logs = logs
         self._guard = threading.Lock()
-        self._seen: _FileLook | None = None
+        self._data: bytes | None = None
         self._contents = AccessContents()
-        self._known: dict[str, TokenRecord] = {}
         self._told = ""
 
     def contents(self) -> AccessContents:
-        """What the file says now.
+        """Return the contents, decoded again whenever the file has changed.
 
         Raises:
             InvalidTokens: if it cannot be trusted.
         """
         with self._guard:
-            return self._current()
+            try:
+                data = _read(self.path)
+                if data != self._data:
+                    self._contents = _decoded(self.path, data)
+                    self._data = data
+            except InvalidTokens as error:
+                if self._logs and str(error) != self._told:
+                    self._told = str(error)
+                    _LOG.error("Nobody with a token is admitted. %s", error)
+                raise
+            self._told = ""
+            return self._contents
 
-    def token(self, identity: str) -> TokenRecord | None:
-        """The token of an id; raises as `contents`."""
-        with self._guard:
-            self._current()
-            return self._known.get(identity)
+    @contextmanager
+    def change(self, now: float) -> Iterator[AccessContents]:
+        """Yield the contents to be changed, without ended links that have expired, then store them.
 
-    def change(self, made: Callable[[AccessContents], AccessContents]) -> AccessContents:
-        """Replace what the file says, while no other process changes it.
-
-        Args:
-            made: what it shall say, of what it says.
+        No other process changes them meanwhile. An error in the block leaves the file as it is.
 
         Raises:
-            InvalidTokens: if it cannot be trusted; it is left as it is.
+            InvalidTokens: if the file cannot be trusted; it is left as it is.
             StorageFailed: if it cannot be written; it is left as it is.
         """
-        real = Path(os.path.realpath(self.path))  # a link stays one
-        with _alone(real):  # and whoever only asks does not wait for the disk
-            contents = made(_load(real)[0])
+        real = Path(os.path.realpath(self.path))  # a symbolic link stays one
+        with _locked(real):
+            contents = _decoded(real, _read(real))
+            contents.ended_links = {name: until for name, until in contents.ended_links.items() if until > now}
+            contents.link_marks = {name: mark for name, mark in contents.link_marks.items() if mark[1] > now}
+            yield contents
             _write(real, contents)
-        with self._guard:
-            self._seen = None
-        return contents
-
-    def _current(self) -> AccessContents:
-        try:
-            if not self._is_as_seen():
-                now_ns = time.time_ns()
-                self._contents, seen = _load(self.path)
-                is_settled = seen is not None and now_ns - seen.changed_ns >= _SETTLED_NS
-                self._seen = seen if is_settled else None
-                self._known = {record.id: record for record in self._contents.tokens}
-        except InvalidTokens as error:
-            self._seen, self._contents, self._known = None, AccessContents(), {}
-            if self._logs and str(error) != self._told:
-                self._told = str(error)
-                _LOG.error("Nobody with a token is admitted. %s", error)
-            raise
-        self._told = ""
-        return self._contents
-
-    def _is_as_seen(self) -> bool:
-        if self._seen is None:
-            return False
-        try:
-            return _FileLook.of(os.stat(self.path)) == self._seen
-        except OSError:
-            return False
 
 
 def tokens_path(journal: JournalPlace, named: str | None = None, folder: Path = Path()) -> Path:
-    """Where the tokens of a stream are: the file that the configuration names, else beside the journal.
+    """Return the path of the tokens file: the configured one, else beside the journal.
 
     Of a journal in a database that is its side folder.
 
@@ -149,19 +166,8 @@ def tokens_path(journal: JournalPlace, named: str | None = None, folder: Path = 
     return file_beside(journal, "tokens") if named is None else folder / named
 
 
-def _load(path: Path) -> tuple[AccessContents, _FileLook | None]:
-    """What a file says, and what it looked like; without a file nothing."""
-    read = _bytes_of(path)
-    if read is None:
-        return AccessContents(), None
-    contents = _decoded(path, read[0])
-    if len({record.id for record in contents.tokens}) < len(contents.tokens):
-        raise _damaged(path)
-    return contents, read[1]
-
-
-def _bytes_of(path: Path) -> tuple[bytes, _FileLook] | None:
-    """The bytes of a file that only its owner can read, None if there is none."""
+def _read(path: Path) -> bytes | None:
+    """Return the bytes of a file that only its owner can read, None if there is none."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -169,10 +175,9 @@ def _bytes_of(path: Path) -> tuple[bytes, _FileLook] | None:
     except OSError as error:
         raise _unreadable(path, error) from None
     try:
-        found = os.fstat(file)
-        _refuse_unfit(path, found)
+        _refuse_unfit(path, os.fstat(file))
         with os.fdopen(file, "rb", closefd=False) as opened:
-            return opened.read(), _FileLook.of(found)
+            return opened.read()
     except OSError as error:
         raise _unreadable(path, error) from None
     finally:
@@ -180,7 +185,6 @@ def _bytes_of(path: Path) -> tuple[bytes, _FileLook] | None:
 
 
 def _refuse_unfit(path: Path, found: os.stat_result) -> None:
-    """Refuse what is no file, or one that others may read or write."""
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
         raise InvalidTokens(
             "a tokens file", f"something else ({str(path)!r})", "Move it away and make tokens anew.", path=str(path)
@@ -194,7 +198,9 @@ def _refuse_unfit(path: Path, found: os.stat_result) -> None:
         )
 
 
-def _decoded(path: Path, data: bytes) -> AccessContents:
+def _decoded(path: Path, data: bytes | None) -> AccessContents:
+    if data is None:
+        return AccessContents()
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         raw = bytes(envelope.contents)
@@ -202,16 +208,7 @@ def _decoded(path: Path, data: bytes) -> AccessContents:
             return msgspec.json.decode(raw, type=AccessContents)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    raise _damaged(path)
-
-
-def _encoded(contents: AccessContents) -> bytes:
-    raw = msgspec.json.encode(contents)
-    return msgspec.json.encode(_Envelope(hashlib.sha256(raw).hexdigest(), msgspec.Raw(raw))) + b"\n"
-
-
-def _damaged(path: Path) -> InvalidTokens:
-    return InvalidTokens(
+    raise InvalidTokens(
         "a tokens file as `wevent token` writes it",
         f"{str(path)!r}, which is damaged, changed by hand or of a newer wevent",
         "Put a copy of it back, or move it away and make tokens anew.",
@@ -229,8 +226,8 @@ def _unreadable(path: Path, error: OSError) -> InvalidTokens:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """While no other process changes a tokens file: a lock on its folder, which leaves nothing behind."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the folder of a tokens file, which leaves nothing behind."""
     if fcntl is None:
         raise StorageFailed(
             "a system that lets one process at a time change a file (Linux or macOS)",
@@ -257,16 +254,20 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, contents: AccessContents) -> None:
-    """Write a file beside its place, force it to disk, and move it in; whoever writes is alone."""
-    made, data = path.with_name(f".{path.name}.new"), _encoded(contents)
+    """Write a file beside its place, force it to disk, and move it in; its folder is locked."""
+    raw = msgspec.json.encode(contents)
+    data = msgspec.json.encode(_Envelope(hashlib.sha256(raw).hexdigest(), msgspec.Raw(raw))) + b"\n"
     if len(data) > _MOST_BYTES:  # it would be refused when it is read, and nobody admitted any more
         raise _failed(path, OSError(errno.EFBIG, "too many links that were ended"))
+    made = path.with_name(f".{path.name}.new")
     try:
         made.unlink(missing_ok=True)  # of a writer that was killed
         file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as opened:
             os.fchmod(opened.fileno(), 0o600)
-            _give_to_owner(opened.fileno(), path)
+            if os.geteuid() == 0:  # a file of root stays readable for the service
+                owner = os.stat(path if path.exists() else path.parent)
+                os.fchown(opened.fileno(), owner.st_uid, owner.st_gid)
             opened.write(data)
             opened.flush()
             os.fsync(opened.fileno())
@@ -276,13 +277,6 @@ def _write(path: Path, contents: AccessContents) -> None:
         with suppress(OSError):
             made.unlink(missing_ok=True)
         raise _failed(path, error) from None
-
-
-def _give_to_owner(file: int, path: Path) -> None:
-    """What an administrator writes stays readable to whom the old file, or else the folder, belongs to."""
-    if os.geteuid() == 0:
-        owner = os.stat(path if path.exists() else path.parent)
-        os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:

@@ -13,10 +13,9 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from wevent.service.access import Caller, needs, needs_link
-from wevent.service.links import Links
 from wevent.service.problems import RequestError
 from wevent.service.request_limits import RateLimits
-from wevent.service.tokens import Tokens
+from wevent.service.tokens import Links, Tokens
 from wevent.service.tokens_file import TokensFile
 
 NOW = 1_800_000_000

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.service.access_parts import NOW, Parts, parts
 from wevent.errors import InvalidMembership, InvalidOption
-from wevent.service.links import LONGEST_LINK_S, Links
-from wevent.service.tokens import CredentialRefused
+from wevent.service.tokens import LONGEST_LINK_S, CredentialRefused, Links
 from wevent.service.tokens_file import TokensFile
 
 

@@ -117,14 +117,6 @@ def test_a_service_sees_what_commands_change(service: Parts) -> None:
             service.tokens.admit(made.text)
 
 
-def test_a_settled_file_is_not_read_again(service: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = service.tokens.create(["read"])
-    monkeypatch.setattr(tokens_file, "_SETTLED_NS", -(1 << 62))
-    service.tokens.admit(made.text)
-    monkeypatch.setattr(tokens_file, "_bytes_of", lambda path: pytest.fail("it was read again"))
-    service.tokens.admit(made.text)
-
-
 def spoilt(kept: bytes, number: int) -> bytes:
     """One byte of it is another."""
     place = random.Random(number).randrange(len(kept) - 1)
