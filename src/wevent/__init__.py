@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
     from wevent.publishing.calling import publish
-    from wevent.publishing.intent import Intent
+    from wevent.publishing.resolve import RunOptions
     from wevent.publishing.session import RunReport
 
 __version__ = "0.1.0"
@@ -92,7 +92,6 @@ __all__ = [
     "Hold",
     "Idle",
     "InsufficientBudget",
-    "Intent",
     "InvalidCells",
     "InvalidCounts",
     "InvalidEvents",
@@ -127,6 +126,7 @@ __all__ = [
     "Requirement",
     "ResponsePermit",
     "Roster",
+    "RunOptions",
     "RunReport",
     "Sampling",
     "SamplingPermit",
@@ -194,7 +194,7 @@ _HOMES = {
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
     "wevent.publishing.calling": ("publish",),
-    "wevent.publishing.intent": ("Intent",),
+    "wevent.publishing.resolve": ("RunOptions",),
     "wevent.publishing.session": ("RunReport",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -156,7 +156,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("step", ["open_journal", "refuse_seeded", "agree", "open_output", "begin", "Publication"])
+@pytest.mark.parametrize("step", ["open_journal", "check_journal", "resolve", "open_output", "begin", "Publication"])
 def test_a_stop_while_a_run_is_prepared(tmp_path: Path, step: str) -> None:
     write_stream(tmp_path, minutes=3)
     end = ("--end", "2026-01-01T00:03:00Z")

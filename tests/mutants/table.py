@@ -377,9 +377,9 @@ MUTANTS = [
     ),
     Mutant(
         "noise: a seeded journal is published from",
-        "publishing/session.py",
-        "        refuse_seeded(journal)\n",
-        "",
+        "publishing/resolve.py",
+        "    if SEEDED in journal.head().unsafe:\n",
+        "    if False:\n",
         ("tests/unit/publishing/test_seeded.py",),
     ),
     Mutant(
@@ -570,8 +570,8 @@ MUTANTS = [
     Mutant(
         "outputs: slots are charged before the output is compared",
         "publishing/session.py",
-        "        plan = plan_settlement(journal, intent)\n",
-        "        plan = plan_settlement(journal, intent)\n"
+        "        plan = check_journal(journal, options)\n",
+        "        plan = check_journal(journal, options)\n"
         "        store_settlement(journal, plan) if plan is not None else None\n",
         ("tests/fault/test_wrong_outputs.py",),
     ),
@@ -676,7 +676,7 @@ MUTANTS = [
     Mutant(
         "parquet: slots are dropped before the file is made",
         "publishing/session.py",
-        "        refuse_dropping(output, intent.keep)\n",
+        "        refuse_dropping(output, options.keep)\n",
         "",
         ("tests/fault/test_wrong_outputs.py",),
     ),
@@ -1050,7 +1050,7 @@ MUTANTS = [
     Mutant(
         "replicas: what the operator said is forgotten before it is done",
         "service/publishing_thread.py",
-        "journal.head().committed >= (self._intent.released_through or 0)\n",
+        "journal.head().committed >= (self._options.released_through or 0)\n",
         "True\n",
         DRAFTS,
     ),

@@ -21,10 +21,9 @@ from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
-from wevent.publishing.agreeing import Agreed
-from wevent.publishing.intent import Intent
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
+from wevent.publishing.resolve import ResolvedRun, RunOptions
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
@@ -410,12 +409,12 @@ def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
 ) -> None:
     """It found the lock held, by a command perhaps that settles nothing: what was said is still to be done."""
-    monkeypatch.setattr(publishing_thread, "agree", lambda *_, **__: Agreed(*[None] * 5))  # type: ignore[arg-type]
+    monkeypatch.setattr(publishing_thread, "resolve", lambda *_, **__: ResolvedRun(*[None] * 5))  # type: ignore[arg-type]
     replica = object.__new__(publishing_thread.ReplicaThread)
     replica._place, replica._settings = place, None  # type: ignore[assignment]
-    replica._intent = Intent(released_through=stated, widest_window=8)
+    replica._options = RunOptions(released_through=stated, widest_window=8)
     replica._shared = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
     replica._watch = Watch()
     replica._take_part = lambda committed: None  # type: ignore[method-assign]
     replica._join()
-    assert replica._intent.released_through == kept
+    assert replica._options.released_through == kept

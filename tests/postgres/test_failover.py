@@ -10,7 +10,7 @@ import pytest
 import wevent
 from tests.support.postgres_server import PostgresServer
 from wevent.errors import StaleJournal
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 
 SLOTS = 6
 
@@ -34,7 +34,7 @@ def events(folder: Path, last: int) -> Path:
     return path
 
 
-def publish(folder: Path, address: str, last: int, **intent: int) -> list[float]:
+def publish(folder: Path, address: str, last: int, **options: int) -> list[float]:
     """Publish through a slot; every value that went out."""
     done = wevent.publish(
         events(folder, last),
@@ -45,7 +45,7 @@ def publish(folder: Path, address: str, last: int, **intent: int) -> list[float]
         mechanism="pbu",
         requirements={f"u{user}": wevent.Requirement(3, "1.0") for user in range(30)},
         journal=address,
-        intent=Intent(**intent),
+        options=RunOptions(**options),
     )
     return list(done.releases().columns["value"])
 

@@ -84,7 +84,12 @@ def test_stopped_and_started_again_it_goes_on(spark: SparkSession, tmp_path: Pat
         publish(spark, tmp_path, feed, journal=tmp_path / "new.journal", out=tmp_path / "new.ndjson")
     with pytest.raises(InvalidSettings, match="other slots, cells"):
         publish(
-            spark, tmp_path, feed, cells=["north"], intent=wevent.Intent(new_epoch=True), out=tmp_path / "new.ndjson"
+            spark,
+            tmp_path,
+            feed,
+            cells=["north"],
+            options=wevent.RunOptions(new_epoch=True),
+            out=tmp_path / "new.ndjson",
         )
     query = publish(spark, tmp_path, feed, requirements=None)
     feed.send_now("u2", "u99")
@@ -189,7 +194,7 @@ class TestRefusals:
             ({"slot_column": "slot", "slot": None}, InvalidSettings, "slot_column in the settings"),
             ({"strict": True}, InvalidSettings, "strict in the settings"),
             ({"time_column": "when"}, InvalidInput, "a column 'when'"),
-            ({"intent": "new"}, InvalidSettings, "an Intent"),
+            ({"options": "new"}, InvalidSettings, "RunOptions"),
         ],
     )
     def test_settings(

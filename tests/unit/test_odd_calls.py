@@ -170,8 +170,8 @@ JOURNALS: dict[str, Case] = {
     "an audit of what is not there": (lambda: wevent.audit("nowhere.journal"), WeventError),
     "no settings": (lambda: wevent.publish(), InvalidSettings),
     "a number as settings": (lambda: wevent.publish(config=7), InvalidSettings),  # type: ignore[arg-type]
-    "an intent that is none": (lambda: declared(intent=7), InvalidSettings),
-    "a class to declare, alone": (lambda: wevent.Intent(declare="40,0.5"), InvalidSettings),  # type: ignore[arg-type]
+    "options that are none": (lambda: declared(options=7), InvalidSettings),
+    "a class to declare, alone": (lambda: wevent.RunOptions(declare="40,0.5"), InvalidSettings),  # type: ignore[arg-type]
     "a number as a journal": (lambda: declared(journal=7), InvalidSettings),
     "a number as an output": (lambda: declared(out=7), InvalidSettings),
     "a number as levels": (lambda: declared(levels=7), InvalidSettings),

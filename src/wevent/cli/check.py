@@ -19,10 +19,10 @@ from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
 from wevent.publishing.configuration import Settings
+from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
-from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.rehearsal import Rehearsal, rehearse
+from wevent.publishing.resolve import RunOptions
 from wevent.streams.clock import SECOND_US, format_time
 from wevent.streams.uncounted import MALFORMED, REJECTED
 from wevent.streams.windows import span_text
@@ -50,12 +50,12 @@ def command(inputs: tuple[str, ...], config: Path | None, wants_json: bool, **op
     if config is None and len(inputs) == 1 and inputs[0].endswith(".toml"):
         config, inputs = Path(inputs[0]), ()
     settings, _ = chosen_settings(config, {**options, "inputs": inputs or None}, PUBLISHING[1:])
-    show_check(settings, Intent(), wants_json=wants_json)
+    show_check(settings, RunOptions(), wants_json=wants_json)
 
 
-def show_check(settings: Settings, intent: Intent, *, wants_json: bool = False) -> None:
+def show_check(settings: Settings, options: RunOptions, *, wants_json: bool = False) -> None:
     """Print what publishing under these settings would meet."""
-    found = rehearse(settings, intent)
+    found = dry_run(settings, options)
     facts = _facts(found)
     answer = msgspec.convert(facts, CheckAnswer)
     if wants_json:
@@ -64,8 +64,7 @@ def show_check(settings: Settings, intent: Intent, *, wants_json: bool = False) 
         _print(facts, found.imported)
 
 
-def _facts(found: Rehearsal) -> dict[str, Any]:
-    inspection, totals = found.inspection, found.totals
+def _facts(found: DryRun) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "private": PRIVATE,
         "journal": None if found.settings.journal is None else str(found.settings.journal),
@@ -80,7 +79,7 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         "inputs": None,
         "matching": None,
         "not_counted": None,
-        "first_malformed": found.malformed,
+        "first_malformed": [] if found.inputs is None else found.inputs.malformed,
         "people": {
             "counted": found.population.users,
             "changes": None if found.imported is None else found.imported.to_dict(),
@@ -94,9 +93,10 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
         "hints": [*found.settings.notes, *found.hints],
         "warnings": list(population_warnings(found.population)) if found.population.users else [],
     }
-    if inspection is None or totals is None:
+    if found.inputs is None:
         facts["hints"].append(_LIVE)
         return facts
+    inspection, totals = found.inputs.inspection, found.inputs.totals
     span = inspection.span
     facts["inputs"] = [{"file": file, "columns": names} for file, names in inspection.columns.items()]
     facts["matching"] = {
@@ -117,13 +117,13 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
     return facts
 
 
-def _end(found: Rehearsal) -> str | None:
+def _end(found: DryRun) -> str | None:
     if found.last is None or found.settings.slot_column:
         return None
     return format_time(found.clock.start_of(found.last + 1))
 
 
-def _when(found: Rehearsal, time_us: int) -> str:
+def _when(found: DryRun, time_us: int) -> str:
     """A time to the second, or the number of a slot."""
     if found.settings.slot_column:
         return f"slot {time_us + 1}"
@@ -133,7 +133,7 @@ def _when(found: Rehearsal, time_us: int) -> str:
         return "beyond any calendar"
 
 
-def _class(found: Rehearsal, held: Requirement, size: int) -> dict[str, Any]:
+def _class(found: DryRun, held: Requirement, size: int) -> dict[str, Any]:
     length_us = None if found.settings.slot_column else found.clock.length_us
     return {
         "window": held.window,
@@ -150,7 +150,7 @@ def _words(terms: Terms) -> dict[Requirement, str]:
     return {requirement: level for level, requirement in reversed(offered.items())}
 
 
-def _expected(found: Rehearsal) -> dict[str, Any] | None:
+def _expected(found: DryRun) -> dict[str, Any] | None:
     """From an invented stream with the same people, cells and slots: it knows nothing of the events."""
     population, cells = found.population, len(found.settings.cells)
     widest = max(held.window for held in population.classes)

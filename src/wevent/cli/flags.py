@@ -95,7 +95,7 @@ RESTORE_FLAGS = (
         help="For a restored backup: publish although registry changes may be lost.",
     ),
 )
-INTENT_FLAGS = (
+RUN_FLAGS = (
     click.option("--declare", multiple=True, metavar="WINDOW,EPSILON", help="A class that may have members later."),
     click.option(
         "--new-epoch", is_flag=True, help="Go on with another mechanism, cells or levels; every charge stays."
@@ -126,7 +126,7 @@ INTENT_FLAGS = (
         help="How many slots the journal keeps, all unless told; not with a Parquet output.",
     ),
 )
-"""What is said for one run: the attributes of `wevent.publishing.intent.Intent`."""
+"""What is said for one run: the attributes of `wevent.publishing.resolve.RunOptions`."""
 
 
 def journal_flags(command: Command) -> Command:
@@ -177,9 +177,9 @@ def setting_flags(command: Command) -> Command:
     return _with(option_flags()(command), (CONFIG, *INPUT_FLAGS, *STREAM_FLAGS))
 
 
-def intent_flags(command: Command) -> Command:
+def run_flags(command: Command) -> Command:
     """What publishing is told for one run alone."""
-    return _with(command, INTENT_FLAGS)
+    return _with(command, RUN_FLAGS)
 
 
 def _with(command: Command, flags: tuple[Callable[[Command], Command], ...]) -> Command:

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
-from wevent.cli.flags import chosen_settings, intent_flags, setting_flags
+from wevent.cli.flags import chosen_settings, run_flags, setting_flags
 from wevent.cli.loudness import log_to_standard_error
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.progress import Show, progress_bar
@@ -21,8 +21,8 @@ from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
-from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.clock import SECOND_US
@@ -48,7 +48,7 @@ _STRICT = (
 @click.command("publish", epilog=_EXAMPLE)
 @click.argument("events", nargs=-1, type=FILE)
 @setting_flags
-@intent_flags
+@run_flags
 @click.option(
     "--check", is_flag=True, help="Only say what publishing would meet, as `wevent check` does; spend nothing."
 )
@@ -63,14 +63,14 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
     log_to_standard_error(options.pop("log"))
-    intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
+    run_options = RunOptions(**{entry.name: options.pop(entry.name) for entry in fields(RunOptions)})
     wants_json = options.pop("json")
     needed = [key for key in PUBLISHING if key != "journal" or not check]
     settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)
     if check:
         from wevent.cli.check import show_check  # simulation comes with it, which publishing does without
 
-        show_check(settings, intent, wants_json=wants_json)
+        show_check(settings, run_options, wants_json=wants_json)
         return
     if wants_json:
         _refuse_mixing(settings)
@@ -84,7 +84,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     told: list[str] = []
     with progress_bar(console, "slots", usual=usual) as show:
         read, watch = settings_files(config, options["cells"]), _watching(console, show, told)
-        done = run(settings, intent, read, watch, source_of=_source_of(settings))
+        done = run(settings, run_options, read, watch, source_of=_source_of(settings))
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
     if wants_json:

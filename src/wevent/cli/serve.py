@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from wevent.cli.flags import chosen_config, intent_flags, setting_flags
+from wevent.cli.flags import chosen_config, run_flags, setting_flags
 from wevent.cli.loudness import is_quiet, log_to_standard_error
 from wevent.cli.parameter_types import Word
 from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files
 
 _EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
@@ -26,7 +26,7 @@ _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
 
 @click.command("serve", epilog=_EXAMPLE)
 @setting_flags
-@intent_flags
+@run_flags
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; 127.0.0.1:8080 unless told. Port 0: any.")
 @click.option(
     "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
@@ -39,7 +39,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     """
     log = options.pop("log")
     log_to_standard_error(log)
-    intent = Intent(**{entry.name: options.pop(entry.name) for entry in fields(Intent)})
+    run_options = RunOptions(**{entry.name: options.pop(entry.name) for entry in fields(RunOptions)})
     used = chosen_config(config, options)
     settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
     _refuse_unfit(settings)
@@ -58,7 +58,7 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
         told=lambda sentence: say(console, sentence),
         listening=lambda address: say(console, f"Serving {address} (stop with Ctrl-C)."),
     )
-    done = serve(settings, service, intent, settings_files(used, options["cells"]), announcing)
+    done = serve(settings, service, run_options, settings_files(used, options["cells"]), announcing)
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
 

@@ -14,8 +14,8 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.intent import Intent
 from wevent.publishing.missing_settings import PUBLISHING
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, run, settings_files
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
@@ -39,7 +39,7 @@ def publish(
     requirements: Path | str | Mapping[Any, Requirement] | Any | None = None,
     journal: Path | str | PostgresPlace | None = None,
     out: Path | str | None = None,
-    intent: Intent | None = None,
+    options: RunOptions | None = None,
     **settings: Any,
 ) -> RunReport:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
@@ -62,7 +62,7 @@ def publish(
         journal: the journal, made if it does not exist: a file, or postgresql://… Without one nothing would be accounted for.
         out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output, which is also
             what is meant without `events` and `out`.
-        intent: what is said for this run alone; a journal that drops slots (`keep`) needs `out`.
+        options: options of this run alone; a journal that drops slots (`keep`) needs `out`.
         **settings: other settings by key, on top of the file's: mechanism, neighbours, timezone, time_column, …
 
     Returns:
@@ -71,9 +71,9 @@ def publish(
     Raises:
         WeventError: one clear sentence; nothing is lost or half-written.
     """
-    if intent is not None and not isinstance(intent, Intent):
+    if options is not None and not isinstance(options, RunOptions):
         raise InvalidSettings(
-            "an Intent", type(intent).__name__, "Write intent=wevent.Intent(new_epoch=True).", key="intent"
+            "RunOptions", type(options).__name__, "Write options=wevent.RunOptions(new_epoch=True).", key="options"
         )
     if config is None and _is_config(events):
         events, config = None, events
@@ -91,7 +91,7 @@ def publish(
     if people is not None:
         chosen = replace(chosen, requirements=None, people=people_of(people, chosen))
     output = KeptOutput() if events is not None and chosen.out is None else None
-    return run(chosen, intent or Intent(), settings_files(config, cells), output=output)
+    return run(chosen, options or RunOptions(), settings_files(config, cells), output=output)
 
 
 def _is_config(events: object) -> bool:

@@ -190,7 +190,7 @@ def _check_keys(values: Mapping[str, Any], where: str) -> None:
             raise InvalidSettings(
                 "settings of a stream",
                 f"{key!r} in {where}",
-                f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: intent).",
+                f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: options).",
                 key=key,
             )
         if key not in KEYS:

@@ -16,15 +16,13 @@ from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
-from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings, cells_file, read_config
 from wevent.publishing.due import DueMoments, due_moments
 from wevent.publishing.importing import Difference, import_changes
-from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.opening import begin, pinned_terms, refuse_seeded
+from wevent.publishing.resolve import RunOptions, begin, check_journal, pinned_terms, resolve
 from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
-from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes, store_settlement
+from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_settlement
 from wevent.publishing.sweeping import sweeping
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.files.inputs import find_files
@@ -83,7 +81,7 @@ class Watch:
 
 def run(
     settings: Settings,
-    intent: Intent,
+    options: RunOptions,
     read: Iterable[tuple[str, Path]],
     watch: Watch | None = None,
     output: Output | None = None,
@@ -96,7 +94,7 @@ def run(
 
     Args:
         settings: of the stream.
-        intent: what the operator says for this run alone.
+        options: options of the run.
         read: files that the settings were read from, and what each is: releases must not go there.
         watch: who is told.
         output: where releases go; None: where the settings say.
@@ -113,19 +111,18 @@ def run(
         ForcedShutdown(place) as shutdown,
         Stop() as stop,
         open_journal(
-            place, write=True, start_over=intent.start_over, released_through=intent.released_through
+            place, write=True, start_over=options.start_over, released_through=options.released_through
         ) as journal,
         ExitStack() as at_end,
     ):
         stop.call(shutdown.request)
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
-        refuse_seeded(journal)
-        plan = plan_settlement(journal, intent)
+        plan = check_journal(journal, options)
         # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
         #    To read a requirements file may take a while: a signal then ends the run as orderly as later.
         try:
             with stop.at_once():
-                settings, clock, last, wanted, terms = agree(journal, settings, intent, enrolling=enrolling)
+                settings, clock, last, wanted, terms = resolve(journal, settings, options, enrolling=enrolling)
         except Stopped:
             return _stopped_before(journal, place)
         # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written. To open the
@@ -137,26 +134,26 @@ def run(
         except Stopped:
             return _stopped_before(journal, place)
         output = open_output(settings.out) if output is None else output
-        refuse_dropping(output, intent.keep)
+        refuse_dropping(output, options.keep)
         output.check(journal, _known_slots(journal, plan))
         # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
         #    is stored with its first slot, first terms bind with the first slot.
         if plan is not None:
             if wanted is not None:  # a file that was cut is refused before anything is charged
-                import_changes(journal, wanted, terms, allow_removals=intent.allow_removals)
+                import_changes(journal, wanted, terms, allow_removals=options.allow_removals)
             store_settlement(journal, plan)
         if not journal.is_new:
-            if intent.accept_lost_changes:
+            if options.accept_lost_changes:
                 journal.accept_lost_changes()
             refuse_lost_changes(journal)
         resumed = pinned_terms(journal) is not None
         difference = begin(
             journal,
             terms,
-            new_epoch=intent.new_epoch,
+            new_epoch=options.new_epoch,
             wanted=wanted,
             unsafe=("start auto",) if settings.start_auto else (),
-            allow_removals=intent.allow_removals,
+            allow_removals=options.allow_removals,
         )
         imported = difference if resumed and (wanted is not None or difference.relevelled) else None
         for sentence in settings.notes:
@@ -175,7 +172,7 @@ def run(
         running = Running(
             last=last,
             batch=batch,
-            keep=intent.keep,
+            keep=options.keep,
             due=due,
             committed=watch.committed,
             progress=progress,
@@ -226,27 +223,6 @@ def _own_files(journal: Journal, settings: Settings, read: Iterable[tuple[str, P
     files += [("an input", Path(file)) for file in inputs]
     people = [] if settings.requirements is None else [("the requirements file", settings.requirements)]
     return [*files, *read, *people]
-
-
-def plan_settlement(journal: Journal, intent: Intent) -> Settlement | None:
-    """What is to be charged to an old copy, None if it is none; nothing is stored.
-
-    Raises:
-        StaleJournal: if it may be one and nobody says what went out.
-    """
-    if not journal.is_new:
-        plan = plan_or_refuse(journal, intent)
-        if not intent.accept_lost_changes and (plan is None or not plan.changes_lost):
-            refuse_lost_changes(journal)
-        return plan
-    if intent.released_through is not None:
-        raise InvalidSettings(
-            "a restored backup for --released-through",
-            f"no journal at {journal.name}",
-            "Put the backup there first.",
-            key="released_through",
-        )
-    return None
 
 
 def _known_slots(journal: Journal, plan: Settlement | None) -> int:

@@ -18,10 +18,9 @@ from typing import Any
 from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
 from wevent.journal import Journal, PostgresPlace, is_begun, open_journal, share_journal
 from wevent.outputs import KeptOutput
-from wevent.publishing.agreeing import agree
 from wevent.publishing.configuration import Settings
-from wevent.publishing.intent import Intent
 from wevent.publishing.loop import Summary
+from wevent.publishing.resolve import RunOptions, resolve
 from wevent.publishing.session import RunReport, Watch, run
 from wevent.service.feed import JournalFollower
 from wevent.service.publisher_state import PROBE_S, PublisherState, RoleLog, StorageProbe
@@ -42,7 +41,7 @@ class PublishingThread(threading.Thread):
 
     Args:
         settings: of the stream.
-        intent: options for this run alone.
+        options: options for this run alone.
         read: files that the settings were read from, and what each is.
         state: progress of the publisher, which all calls see.
         watch: callbacks.
@@ -57,7 +56,7 @@ class PublishingThread(threading.Thread):
     def __init__(
         self,
         settings: Settings,
-        intent: Intent,
+        options: RunOptions,
         read: Iterable[tuple[str, Path]],
         state: PublisherState,
         *,
@@ -66,7 +65,7 @@ class PublishingThread(threading.Thread):
         waits: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="publisher", daemon=True)
-        self._settings, self._intent, self._read = settings, intent, list(read)
+        self._settings, self._options, self._read = settings, options, list(read)
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._asked, self._ended = threading.Event(), threading.Event()
         self._source: SpoolSource | SharedSource | None = None
@@ -104,7 +103,7 @@ class PublishingThread(threading.Thread):
         self, watch: Watch, opened: Callable[[Settings, SlotClock, int | None], SpoolSource | SharedSource]
     ) -> RunReport:
         output = KeptOutput() if self._settings.out is None else None
-        return run(self._settings, self._intent, self._read, watch, output, opened, enrolling=True)
+        return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
 
     def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> SpoolSource:
         assert isinstance(settings.journal, Path)
@@ -263,18 +262,18 @@ class ReplicaThread(PublishingThread):
     def _join(self) -> None:
         """Take events in, and follow the journal, which another replica has begun."""
         with open_journal(self._place) as journal:
-            agreed = agree(journal, self._settings, self._intent, enrolling=True)
-            is_settled = journal.head().committed >= (self._intent.released_through or 0)
+            resolved = resolve(journal, self._settings, self._options, enrolling=True)
+            is_settled = journal.head().committed >= (self._options.released_through or 0)
             if is_settled and _is_sound(journal):  # whoever writes it has done what was said
-                self._intent = replace(self._intent, **_ABOUT_A_LOSS)
-        self._settled = agreed.settings, agreed.clock, agreed.last
+                self._options = replace(self._options, **_ABOUT_A_LOSS)
+        self._settled = resolved.settings, resolved.clock, resolved.last
         committed = self._shared.join()
         self._take_part(committed)
-        self._watch.begun(committed + 1, agreed.last)
+        self._watch.begun(committed + 1, resolved.last)
 
     def _begun(self, first: int, last: int | None) -> None:
         # the operator's options were for this start: a later one of this process is a restart
-        self._intent = replace(self._intent, **_ABOUT_A_LOSS)
+        self._options = replace(self._options, **_ABOUT_A_LOSS)
         self._state.role = "writer"
         self._role.writes(first)
         self._turns.append((first, first - 1))
@@ -283,7 +282,7 @@ class ReplicaThread(PublishingThread):
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
-        self._intent = replace(self._intent, new_epoch=False)  # not before: an epoch is stored with its first slot
+        self._options = replace(self._options, new_epoch=False)  # not before: an epoch is stored with its first slot
         self._rest_s = 0.0
         super()._progress(slot, last)
 

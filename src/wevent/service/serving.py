@@ -22,7 +22,7 @@ from wevent.journal import PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
 from wevent.publishing.importing import Difference
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import RunReport, Watch
 from wevent.publishing.shutdown import ForcedShutdown
@@ -62,7 +62,7 @@ class Announcing:
 def serve(
     settings: Settings,
     service: ServiceSettings,
-    intent: Intent,
+    options: RunOptions,
     read: Iterable[tuple[str, Path]],
     announcing: Announcing | None = None,
 ) -> RunReport:
@@ -71,7 +71,7 @@ def serve(
     Args:
         settings: of the stream.
         service: of the service.
-        intent: what the operator says for this run alone.
+        options: options of the run.
         read: files that the settings were read from, and what each is.
         announcing: who is told.
 
@@ -87,7 +87,7 @@ def serve(
         context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, announcing or Announcing(), bound)
         with process.shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(process.run(settings, intent, list(read)))
+            return runner.run(process.run(settings, options, list(read)))
     finally:
         bound.close()
 
@@ -119,7 +119,7 @@ class _Process:
         self._signals = 0
         self.shutdown = ForcedShutdown(context.journal)
 
-    async def run(self, settings: Settings, intent: Intent, read: list[tuple[str, Path]]) -> RunReport:
+    async def run(self, settings: Settings, options: RunOptions, read: list[tuple[str, Path]]) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -138,7 +138,7 @@ class _Process:
         kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
         publisher = kind(
             settings,
-            intent,
+            options,
             read,
             self._context.state,
             watch=watch,

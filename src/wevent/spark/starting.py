@@ -20,7 +20,7 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.publishing.calling import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files
 from wevent.spark.checkpoint import Checkpoint, CheckpointMark, configured, retention
 from wevent.spark.class_counts import ClassCounter
@@ -51,7 +51,7 @@ def publish(
     cells: int | str | Path | Sequence[Any] | Cells | None = None,
     requirements: Path | str | Mapping[Any, Requirement] | Any | None = None,
     out: Path | str | None = None,
-    intent: Intent | None = None,
+    options: RunOptions | None = None,
     unencrypted: bool = False,
     **settings: Any,
 ) -> SparkPublication:
@@ -76,7 +76,7 @@ def publish(
         requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements. A journal that
             has people needs none.
         out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output.
-        intent: what is said for this run alone.
+        options: options of the run.
         unencrypted: whether Spark may write shuffles and spills, which have people's events in them, as they are.
         **settings: other settings by key, on top of the file's: mechanism, grace, due, timezone, time_column, …
 
@@ -86,9 +86,9 @@ def publish(
     Raises:
         WeventError: one clear sentence; nothing was started.
     """
-    if intent is not None and not isinstance(intent, Intent):
+    if options is not None and not isinstance(options, RunOptions):
         raise InvalidSettings(
-            "an Intent", type(intent).__name__, "Write intent=wevent.Intent(new_epoch=True).", key="intent"
+            "RunOptions", type(options).__name__, "Write options=wevent.RunOptions(new_epoch=True).", key="options"
         )
     session = _session_of(stream)
     _refuse_watermark(stream)
@@ -99,7 +99,9 @@ def publish(
         refuse_unencrypted(session, _ENCRYPTED_OTHERWISE)
     kept = Checkpoint(session, str(checkpoint))
     chosen = _going_on(chosen, kept)
-    loop = LoopThread(pace.settled(chosen), intent or Intent(), settings_files(config, cells), due_of=pace.due_moments)
+    loop = LoopThread(
+        pace.settled(chosen), options or RunOptions(), settings_files(config, cells), due_of=pace.due_moments
+    )
     loop.begin()
     try:
         return _Start(session, loop, kept).query(stream, pace)

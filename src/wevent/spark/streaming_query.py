@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import DueFactory, RunReport, Watch, run
 from wevent.spark.batch_source import SparkSource
 from wevent.spark.checkpoint import Checkpoint
@@ -25,7 +25,7 @@ class LoopThread(threading.Thread):
 
     Args:
         settings: of the stream.
-        intent: what the operator says for this run alone.
+        options: options of the run.
         read: files that the settings were read from, and what each is.
         due_of: when releases go out.
 
@@ -40,10 +40,10 @@ class LoopThread(threading.Thread):
     """
 
     def __init__(
-        self, settings: Settings, intent: Intent, read: Iterable[tuple[str, Path]], *, due_of: DueFactory
+        self, settings: Settings, options: RunOptions, read: Iterable[tuple[str, Path]], *, due_of: DueFactory
     ) -> None:
         super().__init__(name="wevent publisher", daemon=True)
-        self._settings, self._intent, self._read, self._due_of = settings, intent, list(read), due_of
+        self._settings, self._options, self._read, self._due_of = settings, options, list(read), due_of
         self._ready = threading.Event()
         self._armed, self._then = threading.Event(), _nothing
         self.agreed: Settings | None = None
@@ -70,7 +70,7 @@ class LoopThread(threading.Thread):
         output = KeptOutput() if self._settings.out is None else None
         watch = Watch(begun=lambda first, last: self._ready.set())
         try:
-            self.report = run(self._settings, self._intent, self._read, watch, output, self._open, due_of=self._due_of)
+            self.report = run(self._settings, self._options, self._read, watch, output, self._open, due_of=self._due_of)
         except BaseException as error:  # noqa: BLE001
             self.error = error
         finally:

@@ -18,7 +18,7 @@ from wevent.outputs import open_output
 from wevent.people.membership import Change, erased_id
 from wevent.publishing.importing import import_changes, import_users
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.opening import begin, pinned_terms
+from wevent.publishing.resolve import begin, pinned_terms
 
 OTHER = make_terms(mechanism="pba")
 BEFORE = {"privacy": {"High": "0.1", "Low": "0.9"}, "window": {"Short": 4}}

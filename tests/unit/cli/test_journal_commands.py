@@ -17,7 +17,7 @@ import pytest
 from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 
 pytestmark = pytest.mark.slow
 
@@ -322,7 +322,10 @@ def test_users_say_what_protects_from_when_on(run: RunCommand) -> None:
 
 
 def test_options_of_the_command_in_the_file(run: RunCommand) -> None:
-    for entry in (*fields(Intent), *(one for one in publish_command.params if one.name in ("log", "config", "json"))):
+    for entry in (
+        *fields(RunOptions),
+        *(one for one in publish_command.params if one.name in ("log", "config", "json")),
+    ):
         Path("stream.toml").write_text(f"{entry.name} = 100\n")
         code, _, err = publish(run, 3, "--config", "stream.toml")
         assert code == 2

@@ -19,7 +19,7 @@ from wevent.journal.terms import EPOCHAL, PERMANENT, Epoch, Terms, decode_terms,
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.opening import begin, must_begin
+from wevent.publishing.resolve import begin, must_begin
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {

@@ -62,8 +62,8 @@ def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys
 
 def test_releases_that_are_nowhere_else_are_not_dropped(folder: Path, events: pd.DataFrame) -> None:
     with pytest.raises(wevent.InvalidOption, match="nowhere: name an output"):
-        call(folder, events, intent=wevent.Intent(keep=5))
-    report = call(folder, events, intent=wevent.Intent(keep=5), out=folder / "out.ndjson")
+        call(folder, events, options=wevent.RunOptions(keep=5))
+    report = call(folder, events, options=wevent.RunOptions(keep=5), out=folder / "out.ndjson")
     assert report.summary.last == 10
 
 
@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "people of no kind": ({"requirements": 7}, wevent.InvalidInput, "a mapping of users to requirements"),
     "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "events or inputs"),
     "a misspelt setting": ({"mechanisn": "pft"}, wevent.InvalidSettings, "Did you mean 'mechanism'"),
-    "a setting for one run": ({"new_epoch": True}, wevent.InvalidSettings, "in Python: intent"),
+    "a setting for one run": ({"new_epoch": True}, wevent.InvalidSettings, "in Python: options"),
     "no cells": ({"cells": []}, wevent.InvalidSettings, "Expected cells to be set"),
 }
 

@@ -12,8 +12,8 @@ from wevent.errors import InvalidSettings
 from wevent.journal import open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings, load_settings
-from wevent.publishing.intent import Intent
 from wevent.publishing.registrations import Asked, register
+from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import run
 
 
@@ -23,7 +23,7 @@ def settings(folder: Path, **options: object) -> Settings:
 
 
 def publish(chosen: Settings, end: int, *, enrolling: bool = True) -> None:
-    run(chosen, Intent(), [], None, KeptOutput(), lambda *_: SyntheticSource(end, cells=2), enrolling=enrolling)
+    run(chosen, RunOptions(), [], None, KeptOutput(), lambda *_: SyntheticSource(end, cells=2), enrolling=enrolling)
 
 
 def test_nobody_has_to_be_there_and_every_level_is_declared(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.commands import PATIENCE_S
-from wevent.publishing.intent import Intent
+from wevent.publishing.resolve import RunOptions
 from wevent.spark import streaming_query
 from wevent.spark.streaming_query import LoopThread, SparkPublication
 
@@ -60,7 +60,7 @@ def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streaming_query, "run", lambda *_, **__: Report())
-    loop = LoopThread(cast(Any, Settings()), Intent(), (), due_of=lambda *_: None)
+    loop = LoopThread(cast(Any, Settings()), RunOptions(), (), due_of=lambda *_: None)
     loop.last = 3
     released: list[str] = []
     loop.afterwards = lambda: released.append("roster")

@@ -1,0 +1,281 @@
+"""Dry run of a publication: same readers, look-ups and configuration; nothing is charged, drawn or stored.
+
+A journal is only read. Results depend on events and are for the operator: they must not be published. Values show as masks.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from wevent.core.requirements import Population
+from wevent.counting.spelling import Spelled
+from wevent.errors import InvalidJournal
+from wevent.journal import Journal, Terms, is_begun, open_journal
+from wevent.journal.terms import class_history
+from wevent.people.membership import KeyColumn, KnownIds
+from wevent.people.rosters import MemberColumns, Rosters
+from wevent.publishing.configuration import Settings
+from wevent.publishing.importing import Difference, registered
+from wevent.publishing.preview import strictest_sentences
+from wevent.publishing.resolve import (
+    ResolvedRun,
+    RunOptions,
+    begin,
+    check_journal,
+    pinned_terms,
+    resolve,
+    with_version,
+)
+from wevent.streams import FileSource, SlotClock
+from wevent.streams.clock import SECOND_US, format_time
+from wevent.streams.files.file_source import span_of
+from wevent.streams.files.inspection import Inspection, inspect_files
+from wevent.streams.records.outlines import outline
+from wevent.streams.records.times import UNITS
+
+_FEW = 0.5  # of the events; fewer that match look like a mistake
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class InputSummary:
+    """Contents of the input files. Private.
+
+    Attributes:
+        inspection: facts about the events.
+        totals: events that would not count, by reason, as `publish` shows them at its end.
+        malformed: locations of the first malformed records.
+    """
+
+    inspection: Inspection
+    totals: dict[str, int]
+    malformed: list[str]
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """Result of a dry run. Private except for configuration, clock and population.
+
+    Attributes:
+        settings: with the pinned values where none is explicit.
+        terms: configuration that would be pinned, or is.
+        clock: clock of the slots.
+        first, last: slots that would be published; last is None without an end.
+        population: the classes of slot `first` and their sizes.
+        imported: changes of the registry in a journal with slots; None otherwise.
+        inputs: contents of the files; None for live lines.
+        hints: sentences about likely mistakes.
+    """
+
+    settings: Settings
+    terms: Terms
+    clock: SlotClock
+    first: int
+    last: int | None
+    population: Population
+    imported: Difference | None
+    inputs: InputSummary | None = None
+    hints: list[str] = field(default_factory=list)
+
+
+def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
+    """Read everything as publishing would. Charge, draw and store nothing.
+
+    Args:
+        settings: settings of the stream; a journal need not be named, and need not exist.
+        options: options of the run.
+
+    Raises:
+        WeventError: for settings that publishing would refuse; never because of the contents of an event.
+    """
+    options = options or RunOptions()
+    with ExitStack() as stack:
+        journal = _open(settings, options)
+        if journal is not None:
+            stack.enter_context(journal)
+            check_journal(journal, options)
+        run = resolve(journal, settings, options)
+        first = 1 if journal is None else journal.head().next_slot
+        imported = None if journal is None else _find_difference(journal, run, options)
+        rosters = _make_rosters(journal, run, first)
+        roster = rosters.at(first)
+        found = DryRun(run.settings, run.terms, run.clock, first, run.last, roster.population, imported)
+        if run.settings.inputs != ("-",) and run.last is not None:
+            found = replace(found, inputs=_read_inputs(run, rosters, first, run.last))
+            found.hints.extend(_find_mistakes(found, outline(str(roster.users[0])) if len(roster) else ""))
+    sizes = {requirement.key: size for requirement, size in roster.population.items()}
+    found.hints.extend(strictest_sentences(run.terms, sizes))
+    if run.settings.days is not None and run.settings.cycle and not run.terms.calendar:
+        found.hints.append("No day of the calendar lies after the start: every day counts as an ordinary one.")
+    return found
+
+
+def _open(settings: Settings, options: RunOptions) -> Journal | None:
+    """Open the journal for reading; return None if publishing would make a new one.
+
+    Raises:
+        StaleJournal: if it is lost, and the options do not say to start over.
+    """
+    place = settings.journal
+    if place is None:
+        return None
+    if is_begun(place):
+        return open_journal(place)
+    if not options.start_over:
+        with suppress(InvalidJournal):  # there is none; or there was one, which is no such error
+            open_journal(place)
+    return None
+
+
+def _find_difference(journal: Journal, run: ResolvedRun, options: RunOptions) -> Difference | None:
+    """Return what the requirements file, or an edited level table, would change in a journal with slots."""
+    if pinned_terms(journal) is None:
+        return None
+    difference = begin(
+        journal,
+        run.terms,
+        new_epoch=options.new_epoch,
+        wanted=run.wanted,
+        allow_removals=options.allow_removals,
+        dry_run=True,
+    )
+    return difference if run.wanted is not None or difference.relevelled else None
+
+
+def _make_rosters(journal: Journal | None, run: ResolvedRun, slot: int) -> Rosters:
+    """Return the rosters once the file is imported, or if no user changes."""
+    if run.wanted is not None:
+        users, keys = run.wanted.users, run.wanted.keys
+        users = users if isinstance(users, Spelled) else Spelled.of([str(user) for user in users])
+    else:
+        assert journal is not None, "a new journal without requirements is refused"
+        held = registered(journal)
+        users, keys = Spelled.of(list(held)), KeyColumn.of(key for key, _ in held.values())
+    members, limit, versions = MemberColumns(users, keys), run.terms.unknown_users, with_version(journal, run.terms)
+    if journal is None or journal.is_new:
+        return Rosters(members, classes=class_history(versions), limit=limit)
+    registry = journal.registry
+    classes, known = class_history(versions, registry.restores()), KnownIds(registry.former_ids(), registry.salt)
+    return Rosters(members, registry.tails(slot), classes=classes, limit=limit, known=known)
+
+
+def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> InputSummary:
+    """Count slot after slot as publishing would, and forget the counts at once."""
+    source = FileSource(replace(run.settings, strict=False), run.clock, last)
+    slot = first
+    while slot <= last:
+        following = min(rosters.next_change(slot) or last + 1, last + 1)
+        for _ in source.count(rosters.at(slot), slot, following - slot):
+            pass
+        slot = following
+    if first > last:
+        source.look()
+    inspection = inspect_files(run.settings, run.clock, rosters.at(first))
+    return InputSummary(inspection, source.totals(), source.first_malformed())
+
+
+def _find_mistakes(run: DryRun, requirements_outline: str) -> list[str]:
+    """Return sentences about likely mistakes: ids of another kind, another year, unit or spelling.
+
+    Args:
+        run: the dry run, with inputs.
+        requirements_outline: mask of an id of the requirements.
+    """
+    assert run.inputs is not None
+    assert run.last is not None
+    settings, found, totals = run.settings, run.inputs.inspection, run.inputs.totals
+    sentences = []
+    if not found.events and not totals["malformed"]:
+        sentences.append("The inputs hold no events: every slot would be published as empty.")
+    if settings.start_auto:
+        sentences.append(
+            "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
+            "ends, which no epsilon covers. Declare both."
+        )
+    over = run.clock.start_of(run.last + 1)
+    if settings.end_us is not None and not settings.slot_column and settings.end_us > over:
+        sentences.append(
+            f"The end lies within a slot, which is not published: the last one that is ends at {format_time(over)}. "
+            "Declare an end where a slot ends."
+        )
+    if found.events and found.users_found < _FEW * found.events:
+        theirs = found.outlines.get("unknown_user", "")
+        alike = "" if theirs != requirements_outline else " They look alike: are these the same people?"
+        sentences.append(
+            f"{'Few' if found.users_found else 'No'} events are of registered users. Ids look like {theirs!r} in the events "
+            f"and like {requirements_outline!r} in the requirements (user_column = {settings.columns['user']!r}).{alike}"
+        )
+    sentences += _find_cell_mistakes(settings, found)
+    most = _FEW * (found.events + totals["malformed"])
+    if totals["before"] + totals["after"] + totals["no_time"] > most:
+        sentences.append(_explain_times(settings, found, (run.clock.start_of(1), over), run.last))
+    if totals["no_offset"]:
+        sentences.append(
+            "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
+        )
+    if totals["no_record"] > most:
+        sentences.append(
+            "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
+        )
+    return sentences
+
+
+def _find_cell_mistakes(settings: Settings, found: Inspection) -> list[str]:
+    sentences = []
+    if found.nearly_cells:
+        sentences.append(
+            f"{found.nearly_cells:,} events have a cell that differs from a declared one by case or spaces alone: "
+            "labels are compared letter by letter. Correct them in the events, or declare them as they are there."
+        )
+    if found.cells_from_one:
+        most = len(settings.cells)
+        sentences.append(
+            f"Cells are declared as 0 to {most - 1}, events have {most} and never 0: are they numbered from 1 on? "
+            "Declare the labels in a file."
+        )
+    if found.events and not found.cells_found and not found.nearly_cells:
+        sentences.append(
+            f"No event has a declared cell. Labels look like {found.outlines.get('unknown_cell', '')!r} in the events "
+            f"(cell_column = {settings.columns['cell']!r})."
+        )
+    return sentences
+
+
+def _explain_times(settings: Settings, found: Inspection, declared: _Span, last: int) -> str:
+    """Return why most events lie outside the clock, or have times that cannot be read."""
+    span = found.span
+    if settings.slot_column:
+        seen = "none" if span is None else f"{span[0] + 1} to {span[1] + 1}"
+        return f"Most events lie outside the slots 1 to {last}: slot numbers in the events are {seen}."
+    for unit in UNITS:
+        other = span_of(replace(settings, time_unit=unit)) if unit != settings.time_unit else None  # reads the files
+        if other is None or other == span:  # texts are the same in any unit
+            continue
+        if other[0] < declared[1] and other[1] >= declared[0]:
+            return f"Times would lie within start and end if numbers counted {unit}: say --time-unit {unit}."
+    if span is None:
+        return "No event has a time that can be read."
+    theirs, ours = _years(span), _years(declared)
+    if not set(theirs) & set(ours):
+        return (
+            f"Most events lie outside start and end, and in another year: events are of {_text(theirs)}, start and end "
+            f"of {_text(ours)}."
+        )
+    return "Most events lie outside start and end: compare the two spans."
+
+
+def _years(span: _Span) -> range:
+    return range(_year(span[0]), _year(span[1]) + 1)
+
+
+def _year(time_us: int) -> int:
+    try:
+        return datetime.fromtimestamp(time_us / SECOND_US, UTC).year
+    except (ValueError, OverflowError, OSError):
+        return 0 if time_us < 0 else 10_000
+
+
+def _text(years: range) -> str:
+    return str(years[0]) if len(years) == 1 else f"{years[0]} to {years[-1]}"

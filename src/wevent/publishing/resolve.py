@@ -1,0 +1,369 @@
+"""Settings, run options and the pinned configuration, resolved to what a run works under; and the start of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from wevent.core.requirements import Levels, Requirement
+from wevent.core.settings import Options, option_kinds, option_values
+from wevent.core.suitability import complete
+from wevent.errors import InvalidJournal, InvalidMembership, InvalidSettings
+from wevent.journal.contract import Journal
+from wevent.journal.rebuild import new_publisher
+from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
+from wevent.people.classes import Key
+from wevent.people.membership import Change, Changes, check_declared
+from wevent.publisher.catalogue import find_mechanism
+from wevent.publishing.configuration import Settings
+from wevent.publishing.importing import (
+    AskingFile,
+    Difference,
+    WantedRegistry,
+    import_changes,
+    import_users,
+    is_imported,
+    registered,
+    requirements_digest,
+    wanted_people,
+    wanted_users,
+)
+from wevent.publishing.preview import preview
+from wevent.publishing.staleness import Settlement, Stated, plan_or_refuse, refuse_lost_changes
+from wevent.streams import SlotClock, declared_clock
+from wevent.streams.cycles import calendar_slots
+
+_KEPT = ("stream", "unknown_users")  # besides the options
+_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Stated):
+    """Statements of the operator for one run; none of them is a setting of the stream.
+
+    Attributes:
+        declare: "WINDOW,EPSILON" of classes that may have members later.
+        new_epoch: go on with another mechanism, cells or levels; every charge stays.
+        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
+        start_over: for a journal that is lost, a new one over the same people.
+        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
+    """
+
+    declare: tuple[str, ...] = ()
+    new_epoch: bool = False
+    allow_removals: bool = False
+    start_over: bool = False
+    keep: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
+            raise InvalidSettings(
+                "declare to be several texts 'WINDOW,EPSILON'",
+                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
+                "Write RunOptions(declare=('40,0.5',)).",
+                key="declare",
+            )
+
+
+class ResolvedRun(NamedTuple):
+    """Configuration of a run.
+
+    Attributes:
+        settings: with the pinned values where none is explicit.
+        clock: clock of the slots.
+        last: last slot; None: no end.
+        wanted: contents of the requirements file; None without one, or if it was imported already.
+        terms: configuration to pin.
+    """
+
+    settings: Settings
+    clock: SlotClock
+    last: int | None
+    wanted: WantedRegistry | None
+    terms: Terms
+
+
+def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
+    """Refuse a journal with seeded noise or an old copy; return what is to be charged to a copy. Store nothing.
+
+    Raises:
+        InvalidJournal: if it ever drew seeded noise: its releases protect nobody.
+        StaleJournal: if it may be an old copy and the options do not state what was released.
+    """
+    if journal.is_new:
+        if options.released_through is not None:
+            raise InvalidSettings(
+                "a restored backup for --released-through",
+                f"no journal at {journal.name}",
+                "Put the backup there first.",
+                key="released_through",
+            )
+        return None
+    if SEEDED in journal.head().unsafe:
+        raise InvalidJournal(
+            "a journal with secure noise only",
+            f"one that ran with seeded noise ({journal.name})",
+            "Whoever knows the seed can undo it: publish into another journal (over the same people epsilons add up).",
+            path=journal.name,
+        )
+    plan = plan_or_refuse(journal, options)
+    if not options.accept_lost_changes and (plan is None or not plan.changes_lost):
+        refuse_lost_changes(journal)
+    return plan
+
+
+def resolve(
+    journal: Journal | None, settings: Settings, options: RunOptions, *, enrolling: bool = False
+) -> ResolvedRun:
+    """Return what a run works under. Store nothing.
+
+    Args:
+        journal: None before there is one.
+        settings: settings of the stream.
+        options: options of the run.
+        enrolling: whether users may choose a level while it runs.
+
+    Raises:
+        SettingsDiffer: naming what differs from the pinned configuration.
+        InvalidSettings: if nobody is registered and there is no requirements file.
+        WeventError: as of `wanted_users` and `must_begin`.
+    """
+    pinned = pinned_terms(journal)
+    settings = _keep_pinned(settings, pinned)
+    if enrolling:
+        settings = _offer_levels(settings, pinned)
+    clock, last = declared_clock(settings, _find_clock(journal, settings, enrolling=enrolling))
+    wanted = _read_wanted(settings, None if journal is None or pinned is None else journal.imported())
+    keys = {_parse_class(text) for text in options.declare}
+    if pinned is None:
+        keys |= _first_classes(journal, settings, wanted, clock)
+    terms = _make_terms(settings, clock, keys, pinned)
+    must_begin(journal, terms, new_epoch=options.new_epoch)  # `begin` asks again: users may ask meanwhile
+    return ResolvedRun(settings, clock, last, wanted, terms)
+
+
+def pinned_terms(journal: Journal | None) -> Terms | None:
+    """Return the pinned configuration, None before the first slot: a version without a slot binds nobody."""
+    return None if journal is None or journal.is_new else journal.head().pinned
+
+
+def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> bool:
+    """Return whether a version is to begin with these terms: the first one, or one that is asked for. Store nothing.
+
+    Raises:
+        SettingsDiffer: naming what differs from the pinned configuration.
+        InvalidOption: if no publisher can work under them.
+        InvalidMembership: if they do not allow a requirement that a registered user holds.
+    """
+    pinned = pinned_terms(journal)
+    if pinned is not None:
+        names = pinned.differing(terms)
+        if not new_epoch or not names or any(name in PERMANENT for name in names):
+            pinned.check_same(terms)
+            return False
+    new_publisher(with_version(journal, terms), None)  # refuses options that do not fit
+    if journal is not None and pinned is not None:
+        _refuse_undeclared(journal, terms)
+    return True
+
+
+def begin(
+    journal: Journal,
+    terms: Terms,
+    *,
+    new_epoch: bool,
+    wanted: WantedRegistry | None = None,
+    unsafe: tuple[str, ...] = (),
+    allow_removals: bool = False,
+    dry_run: bool = False,
+) -> Difference:
+    """Begin the first version or one that is asked for, or continue the active one; import the requirements file.
+
+    A version, and the changes that come with it, are stored in the transaction of its first slot (`Journal.begin`).
+
+    Args:
+        journal: opened for writing, unless this is a dry run.
+        terms: configuration to pin.
+        new_epoch: whether another configuration than the pinned one is meant.
+        wanted: users who should be registered; None leaves the registry as it is.
+        unsafe: what weakens the guarantee.
+        allow_removals: whether many users may leave at once.
+        dry_run: whether to store nothing.
+
+    Returns:
+        Changes of the registry for `wanted` and for an edited level table.
+
+    Raises:
+        SettingsDiffer, InvalidOption: as of `must_begin`.
+        InvalidMembership: as of `must_begin`, for a requirement that nobody may hold under these terms, or for too many
+            users who leave.
+    """
+    if not must_begin(journal, terms, new_epoch=new_epoch):
+        done = Difference()
+        if wanted is not None:
+            done = import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run)
+        if not dry_run:
+            journal.note_unsafe(unsafe)
+        return done
+    queued = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later request stands
+    changes, done = _version_changes(journal, terms, wanted, allow_removals=allow_removals)
+    if not dry_run:
+        journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, queued)
+    return done
+
+
+def with_version(journal: Journal | None, terms: Terms) -> list[Epoch]:
+    """Return the versions of a journal with one more under these terms."""
+    if journal is None or pinned_terms(journal) is None:
+        return [Epoch(1, 1, terms)]
+    epochs = journal.epochs()
+    return [*epochs, Epoch(len(epochs) + 1, journal.head().next_slot, terms)]
+
+
+def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
+    """Return settings with the pinned options, stream and unregistered users where none are explicit.
+
+    Defaults are for new journals. Cells, clock and levels must be explicit: events and requirements are read with them. If
+    another mechanism is explicit, the options that belong to a mechanism start from that one's own again.
+    """
+    if pinned is None:
+        return settings
+    other = "mechanism" in settings.said and settings.mechanism != pinned.mechanism
+    kept = [name for name, kind in option_kinds().items() if not (other and kind.of_mechanism)]
+    if settings.said & _ONE_CHOICE:
+        kept = [name for name in kept if name not in _ONE_CHOICE]
+    return replace(settings, **{name: getattr(pinned, name) for name in (*kept, *_KEPT) if name not in settings.said})
+
+
+def _offer_levels(settings: Settings, pinned: Terms | None) -> Settings:
+    """Return settings with the default levels, unless others are declared or the journal has gone without."""
+    default = Levels.default()
+    if settings.levels is not None or (pinned is not None and pinned.levels != levels_to_plain(default)):
+        return settings
+    return replace(settings, levels=default)
+
+
+def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool) -> SlotClock | None:
+    """Return the clock to continue with, None if there is none.
+
+    A service continues with the clock of a version that has no slot yet: it may have taken events under it. Whether it has
+    does not matter: the clock would tell (spec 1).
+    """
+    terms = pinned_terms(journal)
+    if enrolling and journal is not None and not journal.is_new:
+        begun = journal.head().epoch.terms
+        terms = begun if begun.length_us == settings.slot_us else terms
+    return None if terms is None else SlotClock(terms.origin_us, terms.length_us)
+
+
+def _read_wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None:
+    """Return the contents of the requirements file, None without one; a file that was imported is not read again."""
+    if settings.people is not None:
+        wanted = wanted_people(settings.people, settings.levels)
+        return None if wanted.digest == imported else wanted
+    file = AskingFile.of(settings)
+    if file is None or (imported is not None and requirements_digest(file) == imported):
+        return None
+    return wanted_users(file)
+
+
+def _parse_class(text: str) -> Key:
+    window, _, epsilon = text.partition(",")
+    if not window.strip().isdecimal() or not epsilon:
+        raise InvalidMembership("WINDOW,EPSILON to declare", repr(text), "Write for example 40,0.5.")
+    return Requirement(int(window), epsilon.strip()).key
+
+
+def _first_classes(
+    journal: Journal | None, settings: Settings, wanted: WantedRegistry | None, clock: SlotClock
+) -> set[Key]:
+    """Return the requirements of the users that a stream begins with.
+
+    Raises:
+        InvalidSettings: if there are none and nobody can join later.
+    """
+    keys = set() if wanted is None else set(wanted.keys)
+    if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
+        keys |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
+    if not keys and not (settings.is_live and settings.levels is not None):  # users who come can choose a level
+        raise InvalidSettings(
+            "requirements for a new journal",
+            "none",
+            "Give --requirements with one row per user.",
+            key="requirements",
+        )
+    return keys
+
+
+def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinned: Terms | None) -> Terms:
+    """Return the configuration to pin.
+
+    Declared classes are those of the first requirements file, of every pair of levels, and the ones in `keys`. A resumed
+    journal keeps its own and adds none by itself.
+
+    Raises:
+        UnknownMechanism: if there is no such mechanism.
+        InvalidSettings: for a calendar of slots that have no times.
+    """
+    if settings.days is not None:
+        times = None if settings.slot_length_us is None else clock
+        settings = replace(settings, calendar=calendar_slots(settings.days, times, settings.timezone_us))
+    declared = {*keys, *(() if pinned is None else pinned.declared)}
+    if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
+        declared |= {requirement.key for requirement in settings.levels.offered().values()}
+    return Terms(
+        stream=settings.stream,
+        origin_us=clock.origin_us,
+        length_us=clock.length_us,
+        cells=settings.cells.declaration(),
+        declared=sorted(declared),
+        levels=levels_to_plain(settings.levels),
+        unknown_users=settings.unknown_users,
+        **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
+    )
+
+
+def _refuse_undeclared(journal: Journal, terms: Terms) -> None:
+    """Refuse a version that does not allow a held requirement: every user keeps theirs in its first slot.
+
+    Raises:
+        InvalidMembership: naming the first such requirement, and how to declare it.
+    """
+    for key in sorted({key for key, _ in registered(journal).values()}):
+        try:
+            check_declared(key, terms.declared)
+        except InvalidMembership as error:
+            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
+            raise InvalidMembership(
+                "an epoch whose terms allow every requirement that registered people hold",
+                f"one that does not allow {held} (window, epsilon)",
+                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
+                requirement=key,
+            ) from error
+
+
+def _version_changes(
+    journal: Journal, terms: Terms, wanted: WantedRegistry | None, *, allow_removals: bool
+) -> tuple[Changes, Difference]:
+    """Return the changes that come with a version: new numbers of levels (spec 10), then those of a file."""
+    changes: Changes = []
+    done = Difference()
+    pinned, table = pinned_terms(journal), terms.level_table
+    if pinned is not None and table is not None and pinned.levels != terms.levels:
+        changes = [
+            Change("set", user, table.choose(level).key, level)
+            for user, (held, level) in registered(journal).items()
+            if level is not None and table.choose(level).key != held
+        ]
+    relevelled = len(changes)
+    if wanted is not None:
+        more, done = import_changes(journal, wanted, terms, changes, allow_removals=allow_removals)
+        changes = [*changes, *more] if len(changes) else more
+    if len(changes):
+        versions = with_version(journal, terms)
+        first = (
+            None if len(versions) == 1 else versions[-1].first + 1
+        )  # what comes with a version follows its first slot
+        done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
+    return changes, done
