@@ -15,7 +15,7 @@ import msgspec
 
 from wevent.client import calls
 from wevent.client.calls import Call, Events, Place, Reply, User, user_path
-from wevent.client.stream import Follower
+from wevent.client.release_stream import Follower
 from wevent.client.transport import (
     KEPT_S,
     LATER,

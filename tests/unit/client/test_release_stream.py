@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.client import stream
-from wevent.client.stream import EventStreamReader
+from wevent.client import release_stream
+from wevent.client.release_stream import EventStreamReader
 from wevent.errors import ServiceRefused
 
 TEXT = (
@@ -43,7 +43,7 @@ def test_how_long_to_wait() -> None:
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_LONGEST", 1000)
+    monkeypatch.setattr(release_stream, "_LONGEST", 1000)
     with pytest.raises(ServiceRefused):
         read([b"data: " + b"x" * 100 for _ in range(11)])
     with pytest.raises(ServiceRefused):
