@@ -23,7 +23,7 @@ CUT = ("tests/unit/journal/sqlite/test_intact.py", "tests/fault/test_cut_files.p
 REMOVALS = ("tests/fault/test_removals.py",)
 SERVED = ("tests/service/test_service_kills.py",)
 TIMING = ("tests/service/test_service_timing.py",)
-LEADING = ("tests/postgres/test_leadership.py",)
+LEADING = ("tests/postgres/test_lease.py", "tests/postgres/test_attack_lease.py")
 CONNECTIONS = ("tests/postgres/test_lost_connections.py",)
 OUTSIDE = ("tests/postgres/test_outside.py",)
 SERVER = ("tests/postgres/test_broken_server.py",)
@@ -774,7 +774,7 @@ MUTANTS = [
     Mutant(
         "database: a number is enough, whoever had it",
         "journal/postgres/write_transactions.py",
-        " AND instance = '{self._lead.instance}'",
+        " AND instance = '{self._lease.instance}'",
         "",
         LEADING,
     ),
@@ -822,24 +822,30 @@ MUTANTS = [
     ),
     Mutant(
         "database: a paused writer keeps the journal",
-        "journal/postgres/writer_table.py",
-        "return self.silent_s is not None and abs(self.silent_s) < self.lease_s",
-        "return self.silent_s is not None",
+        "journal/postgres/lease.py",
+        "self.left_s is not None and 0 < self.left_s <= self.lease_s and",
+        "self.left_s is not None and",
         LEADING,
     ),
     Mutant(
-        "database: a guard that comes back does not look who writes",
-        "journal/postgres/leadership.py",
-        "            if holder is None or (holder.fence, holder.instance) != (self.fence, self.instance):\n",
-        "            if False:\n",
+        "database: whoever renews does not look who writes",
+        "journal/postgres/lease.py",
+        "{_RENEW} WHERE lease.instance = %s",
+        "{_RENEW} WHERE %s <> ''",
         LEADING,
     ),
     Mutant(
-        "database: a beat waits for a transaction",
-        "journal/postgres/writer_table.py",
-        """query = f"UPDATE pulse SET beat = {beat} WHERE (SELECT instance FROM writer) = %s\"""",
-        """query = f"WITH held AS (SELECT instance FROM writer FOR UPDATE) UPDATE pulse SET beat = {beat} FROM held"\\
-        " WHERE instance = %s\"""",
+        "database: a live writer that has connections is taken for dead",
+        "journal/postgres/lease.py",
+        "(self.connected or not self._is_gone())",
+        "(not self._is_gone())",
+        LEADING,
+    ),
+    Mutant(
+        "database: a renewal waits for a transaction",
+        "journal/postgres/lease.py",
+        'make_interval(secs => lease_s) FROM writer"',
+        'make_interval(secs => lease_s) FROM (SELECT lease_s FROM writer FOR UPDATE) AS held"',
         LEADING,
     ),
     Mutant(
@@ -852,8 +858,8 @@ MUTANTS = [
     Mutant(
         "database: a number of an old backup is used again",
         "journal/postgres/postgres_journal.py",
-        "Leadership.take(place, above=newest)",
-        "Leadership.take(place)",
+        "Lease.take(place, above=newest)",
+        "Lease.take(place)",
         OUTSIDE,
     ),
     Mutant(
@@ -987,7 +993,7 @@ MUTANTS = [
     Mutant(
         "database: a reader is shown a slot that no mark knows",
         "journal/postgres/postgres_journal.py",
-        "        if self._lead is not None or committed <= emitted:\n",
+        "        if self._lease is not None or committed <= emitted:\n",
         "        if True:\n",
         SHOWN,
     ),

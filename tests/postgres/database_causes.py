@@ -11,7 +11,7 @@ from tests.postgres.journal_parts import asked
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.journal import PostgresPlace, journal_place
-from wevent.journal.postgres.leadership import Leadership
+from wevent.journal.postgres.lease import Lease
 
 END = ("--end", "2026-01-01T00:25:00Z")
 ADDRESS = "ADDRESS"
@@ -122,7 +122,7 @@ def provoke_in_database(cause: DatabaseCause, folder: Path) -> Done:
     place = journal_place(address, folder)
     assert isinstance(place, PostgresPlace)
     cause.bring(place, folder)
-    lead = Leadership.take(place) if cause is HELD_DATABASE else None
+    lead = Lease.take(place) if cause is HELD_DATABASE else None
     try:
         return call(folder, *(address + cause.more if one == ADDRESS else one for one in cause.command))
     finally:

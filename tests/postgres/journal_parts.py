@@ -67,13 +67,13 @@ def asked(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
 def bear_silence(place: PostgresPlace) -> None:
     """From now on the writer may be silent for as long as a test takes."""
     with asked(place) as database:
-        database.execute("UPDATE writer SET lease = %s", (LEASE_S,))
+        database.execute("UPDATE writer SET lease_s = %s", (LEASE_S,))
 
 
 def silence(place: PostgresPlace) -> None:
     """Let a writer that stands still or is cut off have shown no life for long: nobody waits until its lease is over."""
     with asked(place) as database:
-        database.execute("UPDATE pulse SET beat = clock_timestamp() - interval '1 day'")
+        database.execute("UPDATE lease SET expires = clock_timestamp() - interval '1 day'")
 
 
 def beats_on(place: PostgresPlace, times: int = 2) -> None:
@@ -81,7 +81,7 @@ def beats_on(place: PostgresPlace, times: int = 2) -> None:
     with asked(place) as database:
 
         def beat() -> object:
-            return database.execute("SELECT beat FROM pulse").fetchone()
+            return database.execute("SELECT expires FROM lease").fetchone()
 
         for _ in range(times):
             before = beat()

@@ -18,10 +18,10 @@ from tests.support.postgres_server import own_schema, shared_url
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
 from wevent.journal.place import PostgresPlace, journal_place
-from wevent.journal.postgres import leadership
+from wevent.journal.postgres import lease
+from wevent.journal.postgres.lease import make_tables
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.journal.postgres.slot_keys import KeyRing
-from wevent.journal.postgres.writer_table import make_tables
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource
@@ -62,7 +62,7 @@ def be_writer(place: PostgresPlace, *, is_other: bool = False) -> None:
     """Let this process be the one that writes the journal; or one of another container, with its number and host."""
     instance = secrets.token_hex(8)
     if not is_other:
-        leadership._here.add(instance)
+        lease._here.add(instance)
     with asked(place) as connection:
         text = "UPDATE writer SET fence = fence + 1, instance = %s, pid = %s, host = %s"
         connection.execute(text, (instance, os.getpid(), socket.gethostname()))

@@ -45,7 +45,7 @@ def test_a_server_that_ends_and_starts_again_loses_nothing(tmp_path: Path, serve
         publish(journal, out, 6, at=at)
         assert (labels.count("stepped"), labels.count("began")) == (4, 5)  # drawn once each; one was stored again
         check_once(journal, place, out, 6)
-        assert not journal._lead.is_lost
+        assert not journal._lease.is_lost
 
 
 def test_nothing_of_events_can_be_read_in_the_files_of_the_server(tmp_path: Path, server: PostgresServer) -> None:

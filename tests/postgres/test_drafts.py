@@ -61,8 +61,8 @@ def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
             yield journal
     finally:
         journal._tables.close()
-        assert journal._lead is not None
-        journal._lead.close()
+        assert journal._lease is not None
+        journal._lease.close()
 
 
 def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
@@ -313,8 +313,8 @@ def test_of_several_drafts_the_newest_counts(place: PostgresPlace, tmp_path: Pat
     left.rename(newer)
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 3
-        assert journal._lead is not None
-        assert journal._lead.fence > fence + 5, "or its own file would be another's"
+        assert journal._lease is not None
+        assert journal._lease.fence > fence + 5, "or its own file would be another's"
         journal.mark()
     assert drafts(place) == []
 

@@ -62,7 +62,7 @@ def test_a_slot_is_drawn_once_and_stored_once(
         once = cut in (STEPS[0], CUTS[-1])  # before the transaction, or it was there already
         assert labels.count("began") == (3 if once else 4)  # else it is stored again
         check_once(journal, place, out, 5)
-        assert not journal._lead.is_lost
+        assert not journal._lease.is_lost
 
 
 def ask(journal: PostgresJournal) -> None:

@@ -18,7 +18,7 @@ from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace
 from wevent.journal.contents import NO_REVISION
-from wevent.journal.postgres.leadership import Leadership
+from wevent.journal.postgres.lease import Lease
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
@@ -231,10 +231,10 @@ def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path:
     publish(first, tmp_path / "o.ndjson", 10)
     side = first._side.side
     first._tables.close()
-    first._lead._closing.set()  # as if it was paused from here on
-    first._lead._guard.close()
+    first._lease._closing.set()  # as if it was paused from here on
+    first._lease._connection.close()
     with asked(kept.place) as database:
-        database.execute("UPDATE pulse SET beat = '-infinity'")
+        database.execute("UPDATE lease SET expires = '-infinity'")
     with PostgresJournal(kept.place, write=True) as journal:
         publish(journal, tmp_path / "o.ndjson", 12)
         side.mark(journal=journal.identity, committed=10, link="", revision=-1, chain="", versions="")
@@ -244,13 +244,13 @@ def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path:
 
 def test_a_database_that_knows_a_smaller_number_does_not_reuse_one(kept: Restorable) -> None:
     for _ in range(3):
-        Leadership.take(kept.place).close()
+        Lease.take(kept.place).close()
     with PostgresJournal(kept.place, write=True) as journal:
         journal.mark()
-        fence = journal._lead.fence
+        fence = journal._lease.fence
     kept.put_back()  # it was 1 then
     with PostgresJournal(kept.place, write=True) as journal:
-        assert journal._lead.fence == fence + 1
+        assert journal._lease.fence == fence + 1
 
 
 def test_a_mark_is_on_disk_before_its_slot_goes_out(

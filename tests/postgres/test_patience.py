@@ -18,9 +18,9 @@ from wevent.journal import PostgresPlace
 from wevent.journal.postgres import connection as connections
 from wevent.journal.postgres import forbearance
 from wevent.journal.postgres.connection import Connection, connect
+from wevent.journal.postgres.lease import drop_tables, make_tables
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.store_session import StoreSession
-from wevent.journal.postgres.writer_table import drop_tables, make_tables
 
 PATIENCE_S = 0.6
 LONG_S = 1.0
@@ -195,14 +195,14 @@ def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[Pos
     with pytest.raises(JournalUnreachable):
         journal.begin(make_terms())
     assert journal.is_new, "as far as it knows"
-    fence = journal._lead.fence
+    fence = journal._lease.fence
     journal.close()
     proxy.refuse(False)
     with asked(place) as database:
-        assert database.execute("SELECT fence FROM writer, pulse").fetchone() == (fence,)
+        assert database.execute("SELECT fence FROM writer, lease").fetchone() == (fence,)
     with PostgresJournal(place, write=True) as again:
         assert not again.is_new
-        assert again._lead.fence == fence + 1
+        assert again._lease.fence == fence + 1
 
 
 def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) ->
         assert dropping.is_alive()
         other.execute("COMMIT")
         dropping.join()
-        assert other.execute("SELECT fence FROM writer, pulse").fetchone() == (0,)
+        assert other.execute("SELECT fence FROM writer, lease").fetchone() == (0,)
 
 
 def test_a_schema_with_tables_of_somebody_else_is_left_as_it_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import Connection, check_writable, connect
-from wevent.journal.postgres.leadership import current_writer
+from wevent.journal.postgres.lease import current_writer
 from wevent.journal.postgres.server_errors import clear_failures, without_rights
 
 _SCHEMA = """
@@ -73,7 +73,7 @@ class Examination:
             if not is_allowed or not all(tables.values()):
                 raise without_rights(self._place)
             if "head" in tables:
-                writer = current_writer(connection, self._place)
+                writer = current_writer(connection)
                 by = "nobody" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
                 return f"{self._place.schema} holds a journal, written by {by} now"
         return f"{self._place.schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"

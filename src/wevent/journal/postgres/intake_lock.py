@@ -16,7 +16,7 @@ from psycopg import errors, sql
 from wevent.errors import StorageFailed
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import Connection
-from wevent.journal.postgres.writer_table import lock_key
+from wevent.journal.postgres.lease import lock_key
 
 STANDSTILL_S = 2
 """So long a replica may stand in the way of a slot that closes."""

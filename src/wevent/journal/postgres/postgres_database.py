@@ -13,7 +13,7 @@ from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S
 from wevent.journal.postgres.lasting_session import LastingSession, portable
-from wevent.journal.postgres.leadership import Leadership
+from wevent.journal.postgres.lease import Lease
 from wevent.journal.postgres.server_errors import damaged_tables
 from wevent.journal.postgres.write_transactions import WriteTransactions
 from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
@@ -42,18 +42,18 @@ class PostgresDatabase:
 
     Args:
         place: the journal.
-        lead: the right to write it; None for those who read it and ask for changes.
+        lease: the right to write it; None for those who read it and ask for changes.
         patience_s: how long a database that does not answer is waited for.
 
     Attributes:
         session: the connection.
     """
 
-    def __init__(self, place: PostgresPlace, lead: Leadership | None, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float = PATIENCE_S) -> None:
         self._place = place
-        purpose, instance = ("reading", "") if lead is None else ("writing", lead.instance)
+        purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
         self.session = LastingSession(place, purpose, instance, patience_s=patience_s)
-        self._transactions = WriteTransactions(self.session, lead)
+        self._transactions = WriteTransactions(self.session, lease)
         self._inside: Literal["write", "read"] | None = None
 
     @property

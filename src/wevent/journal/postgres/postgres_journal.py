@@ -14,7 +14,7 @@ from wevent.journal.contents import Batch, Hook, Marked, Revision, Writer, no_ho
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S
 from wevent.journal.postgres.draft_files import DraftFiles
-from wevent.journal.postgres.leadership import Leadership, current_writer
+from wevent.journal.postgres.lease import Lease, current_writer
 from wevent.journal.postgres.postgres_database import PostgresDatabase
 from wevent.journal.postgres.postgres_tables import has_journal, lay_out_tables
 from wevent.journal.postgres.server_errors import no_journal
@@ -65,9 +65,9 @@ class PostgresJournal(TableJournal):
             if write:
                 self._side.check_private()
             newest = max([*self._side.fences(), *self._drafts.fences()], default=0) if write else 0
-            self._lead = Leadership.take(place, above=newest) if write else None  # a database put back may know less
+            self._lease = Lease.take(place, above=newest) if write else None  # a database put back may know less
             undo.callback(self._let_go)
-            self._tables = PostgresDatabase(place, self._lead, patience_s=patience_s)
+            self._tables = PostgresDatabase(place, self._lease, patience_s=patience_s)
             undo.callback(self._tables.close)
             super().__init__(self._tables, self._side, started_over=start_over)
             self._open(start_over)
@@ -192,7 +192,7 @@ class PostgresJournal(TableJournal):
         If the database were put back to before it, nothing would tell that it was seen, and it would be drawn again. What
         went out was known outside before; of what came later the side folder tells, if the address names it.
         """
-        if self._lead is not None or committed <= emitted:
+        if self._lease is not None or committed <= emitted:
             return committed
         if self.place.side is None:
             return emitted
@@ -224,7 +224,7 @@ class PostgresJournal(TableJournal):
         fell together. After a writer's first one older side files go, with the keys in them.
         """
         super().mark(forced=True)
-        if self._lead is None:
+        if self._lease is None:
             return
         self._drafts.marked(forget=self._brought_ids)
         self._brought_ids = False
@@ -237,7 +237,7 @@ class PostgresJournal(TableJournal):
     def marked(self) -> Marked:
         """See `Marks.marked`. A draw that may have been sent and cannot be stored is known outside: it is the only one."""
         known, sent = super().marked(), self._sent
-        if self._lead is None and self.place.side is not None:
+        if self._lease is None and self.place.side is not None:
             drafts = self._drafts.found()  # before the head: who publishes goes on meanwhile
             sent = self._tables.read(lambda: self._unfit(drafts, self._slots.end()))
         return known if sent <= known.committed else Marked(self.identity, sent, "")
@@ -245,9 +245,9 @@ class PostgresJournal(TableJournal):
     def _stored_end(self) -> tuple[int, bytes]:
         """The last slot that is stored: what was committed here, or nothing of it may go out."""
         end = super()._stored_end()
-        if self._end is not None and end != self._end and self._lead is not None:
+        if self._end is not None and end != self._end and self._lease is not None:
             self._confirm()
-            raise self._lead.locked(None)
+            raise self._lease.locked(None)
         return end
 
     def _confirm(self) -> None:
@@ -294,7 +294,7 @@ class PostgresJournal(TableJournal):
 
         def look() -> Writer | None:
             try:
-                return current_writer(session.connection, self.place)
+                return current_writer(session.connection)
             except psycopg.Error as error:
                 raise session.understood(error) from None
 
@@ -313,9 +313,9 @@ class PostgresJournal(TableJournal):
         try:
             self._is_new = not has_journal(self._tables, self.place)
         except InvalidJournal:
-            self._is_new = self._lead is not None and self._lead.before is None  # what was made for it goes again
+            self._is_new = self._lease is not None and self._lease.before is None  # what was made for it goes again
             raise
-        if self._lead is None:
+        if self._lease is None:
             if self._is_new and self.place.side is not None and self.place.side.is_dir():
                 refuse_lost(home, self._side.seen())
             if self._is_new:
@@ -333,8 +333,8 @@ class PostgresJournal(TableJournal):
         if self._end is not None and not self._end[0] and STARTED_OVER in self._facts.unsafe:
             start_over = is_lost(known, identity)  # said before, by a run that came to no slot
         check_lost(home, known, identity, start_over=start_over)
-        self._side.begin(self._lead)
-        self._drafts.begin(self._lead.fence)
+        self._side.begin(self._lease)
+        self._drafts.begin(self._lease.fence)
         if identity is not None:
             self._drafts.take_room(self._standing.head().epoch.terms.number_of_cells)
         if drafts and self._end is not None:
@@ -344,5 +344,5 @@ class PostgresJournal(TableJournal):
         """Let the next writer in, last of all; a journal that was never begun leaves nothing."""
         self._side.close()
         self._drafts.close()
-        if self._lead is not None:
-            self._lead.close(never_begun=self._is_new)
+        if self._lease is not None:
+            self._lease.close(never_begun=self._is_new)

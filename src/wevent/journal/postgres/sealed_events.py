@@ -37,7 +37,7 @@ from wevent.journal.postgres.event_tables import (
     take_room,
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
-from wevent.journal.postgres.leadership import own_instances
+from wevent.journal.postgres.lease import own_instances
 from wevent.journal.postgres.slot_keys import KeyRing, SlotKeys
 from wevent.journal.postgres.store_session import StoreSession
 

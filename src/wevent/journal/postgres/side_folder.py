@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from wevent.errors import StorageFailed, may_pass
 from wevent.journal.overwriting import destroy_file
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.leadership import Leadership
+from wevent.journal.postgres.lease import Lease
 from wevent.journal.tables.mark_file import MarkFile, failed_side
 from wevent.journal.tables.sealed import KEYS_AT, KEYS_SIZE
 from wevent.journal.tables.side_mark import Mark, read_mark
@@ -46,7 +46,7 @@ class SideFolder:
         self._place = place
         self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.side")
         self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.side\..*\.partial")
-        self._lead: Leadership | None = None
+        self._lease: Lease | None = None
         self.side: MarkFile | None = None
         self._begun: tuple[int, int, int] = (0, 0, 0)  # the own file, and how often it was written when it was begun
 
@@ -114,13 +114,13 @@ class SideFolder:
             path=str(self._folder),
         )
 
-    def begin(self, lead: Leadership) -> None:
+    def begin(self, lease: Lease) -> None:
         """The writer's own file, as a copy of the newest one; its fencing number is in force.
 
         Raises:
             StorageFailed: if it cannot be made, or is there already: another database shares the folder.
         """
-        known, older, path = self.seen(), self.files(), self._path(lead.fence)
+        known, older, path = self.seen(), self.files(), self._path(lease.fence)
         try:
             _make(path, older[-1].read_bytes() if older else b"")
             file = os.open(path, os.O_RDWR)
@@ -133,8 +133,8 @@ class SideFolder:
             ) from None
         except OSError as error:
             raise failed_side(path, error) from None
-        self._lead, self.side = lead, MarkFile(path, file, known)
-        self.side.name_writer(lead.writer)
+        self._lease, self.side = lease, MarkFile(path, file, known)
+        self.side.name_writer(lease.writer)
         made = os.fstat(file)
         self._begun = made.st_dev, made.st_ino, self.side.writes
 
@@ -145,9 +145,9 @@ class SideFolder:
             JournalLocked: if another writer has it.
             StorageFailed: if the file is not where it was.
         """
-        if self._lead is None or self.side is None:
+        if self._lease is None or self.side is None:
             return
-        self._lead.check()
+        self._lease.check()
         try:
             found = os.stat(self.side.path)
         except FileNotFoundError:
@@ -156,9 +156,9 @@ class SideFolder:
             raise failed_side(self.side.path, error) from None
         if found is not None and (found.st_dev, found.st_ino) == self._begun[:2]:
             return
-        if any(fence > self._lead.fence for fence in self.fences()):  # whoever came later removed it
-            self._lead.lose()
-            raise self._lead.locked(None)
+        if any(fence > self._lease.fence for fence in self.fences()):  # whoever came later removed it
+            self._lease.lose()
+            raise self._lease.locked(None)
         raise StorageFailed(
             f"the side file {self.side.path} to stay in its place while the journal is published into",
             "one that was removed or replaced",
@@ -168,13 +168,15 @@ class SideFolder:
 
     def drop_older(self) -> None:
         """Destroy the keys in older files, and in what a crash left of one, and remove them; the own mark is on disk."""
-        assert self._lead is not None
+        assert self._lease is not None
         for fence in self.fences():
-            if fence < self._lead.fence:
+            if fence < self._lease.fence:
                 _destroy(self._path(fence))
         for name in self._names():
             left = self._partial.fullmatch(name)
-            if left is not None and int(left[1]) <= self._lead.fence:  # a later one is being made: this writer has lost
+            if (
+                left is not None and int(left[1]) <= self._lease.fence
+            ):  # a later one is being made: this writer has lost
                 _destroy(self._folder / name)
 
     def close(self) -> None:

@@ -21,8 +21,7 @@ import psycopg
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.postgres.lasting_session import Interrupted, LastingSession
-from wevent.journal.postgres.leadership import Leadership
-from wevent.journal.postgres.writer_table import lock_key, read_holder
+from wevent.journal.postgres.lease import Lease, lock_key, read_holder
 from wevent.journal.tables.database import Result
 
 ASKED = """
@@ -42,11 +41,11 @@ class WriteTransactions:
 
     Args:
         session: the connection.
-        lead: the right to write the journal; None for those who only ask for changes.
+        lease: the right to write the journal; None for those who only ask for changes.
     """
 
-    def __init__(self, session: LastingSession, lead: Leadership | None) -> None:
-        self._session, self._lead = session, lead
+    def __init__(self, session: LastingSession, lease: Lease | None) -> None:
+        self._session, self._lease = session, lease
         self._lock = f"SELECT pg_advisory_xact_lock({lock_key(session.place.schema, 'transaction')})"
 
     def run(self, work: Callable[[], Result], undone: Callable[[], None], stands: Callable[[], bool]) -> Result:
@@ -80,14 +79,14 @@ class WriteTransactions:
         Raises:
             JournalLocked: if another writer has the journal.
         """
-        if self._lead is None:
+        if self._lease is None:
             return self._begin_asking(token, doubtful)
         begin = f"BEGIN READ WRITE; {_THINKING}; {self._lock}; "
-        ours = f"fence = {self._lead.fence:d} AND instance = '{self._lead.instance}'"
+        ours = f"fence = {self._lease.fence:d} AND instance = '{self._lease.instance}'"
         leave = f"UPDATE writer SET transaction = '{token}' WHERE {ours} RETURNING fence"
         if not doubtful:
             if self._last_row(begin + leave) is None:
-                raise self._lost(self._lead)
+                raise self._lost(self._lease)
             return False
         row = self._last_row(f"{begin} SELECT transaction FROM writer WHERE {ours} FOR UPDATE")
         if row is not None:
@@ -95,7 +94,7 @@ class WriteTransactions:
             return row[0] in doubtful
         if stands():  # another writer has the journal now, and goes on from what was stored here
             return True
-        raise self._lost(self._lead)
+        raise self._lost(self._lease)
 
     def _begin_asking(self, token: str, doubtful: tuple[str, ...]) -> bool:
         row = self._last_row(
@@ -115,13 +114,13 @@ class WriteTransactions:
                 path=str(self._session.place),
             )
 
-    def _lost(self, lead: Leadership) -> JournalLocked:
-        lead.lose()
+    def _lost(self, lease: Lease) -> JournalLocked:
+        lease.lose()
         self._session.roll_back()
         try:
-            return lead.locked(read_holder(self._session.connection))
+            return lease.locked(read_holder(self._session.connection))
         except psycopg.Error:
-            return lead.locked(None)
+            return lease.locked(None)
 
     def _last_row(self, statements: str) -> tuple[Any, ...] | None:
         """The row that the last of several statements found; they are sent in one message."""

@@ -1,4 +1,4 @@
-"""One writer at a time: the lock, the beat and the fence, and writers that were paused, killed or cut off (spec 10)."""
+"""One writer at a time: the lease and the fence, and writers that were paused, killed or cut off (spec 10)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from wevent.auditing import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, PostgresPlace
 from wevent.journal.contents import Writer
-from wevent.journal.postgres import leadership
-from wevent.journal.postgres.leadership import Leadership, current_writer
+from wevent.journal.postgres import lease as lease_module
+from wevent.journal.postgres.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.writer_table import read_holder
 
 URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
 
@@ -86,13 +85,13 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
 def test_every_writer_has_a_larger_number(tmp_path: Path) -> None:
     place, fences = place_at(tmp_path), []
     for _ in range(3):
-        lead = Leadership.take(place)
-        fences.append(lead.fence)
-        lead.close()
+        lease = Lease.take(place)
+        fences.append(lease.fence)
+        lease.close()
     assert fences == [1, 2, 3]
-    lead = Leadership.take(place, above=40)
-    assert lead.fence == 41
-    lead.close()
+    lease = Lease.take(place, above=40)
+    assert lease.fence == 41
+    lease.close()
 
 
 @pytest.mark.parametrize("step", ["stepped", "began", "committing"])
@@ -138,24 +137,25 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
 def test_a_process_that_was_started_again_does_not_wait_for_itself(tmp_path: Path) -> None:
     """As in a container: the same host, the same number."""
     place = place_at(tmp_path)
-    lead = Leadership.take(place)
-    lead._closing.set()
-    leadership._here.clear()
-    lead._guard.close()
-    again = Leadership.take(place)
+    lease = Lease.take(place)
+    lease._closing.set()
+    lease._renewing.join()
+    lease_module._here.clear()
+    lease._connection.close()
+    again = Lease.take(place)
     assert again.fence == 2
     again.close()
 
 
 def test_the_fence_alone_keeps_a_writer_out_that_knows_nothing(tmp_path: Path) -> None:
-    """Neither lock nor beat told it anything: the number is compared within the transaction."""
+    """The lease told it nothing: the number is compared within the transaction."""
     place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 3)
         (last,) = journal.releases(3)
         with asked(place) as database:
             database.execute("UPDATE writer SET fence = fence + 1, instance = 'another', pid = 77")
-        assert not journal._lead.is_lost
+        assert not journal._lease.is_lost
         before = journal.head()
         with pytest.raises(JournalLocked, match="process 77"):
             publish(journal, tmp_path / "o.ndjson", 4)
@@ -163,7 +163,7 @@ def test_the_fence_alone_keeps_a_writer_out_that_knows_nothing(tmp_path: Path) -
             journal.note_unsafe(("start auto",))
         with pytest.raises(JournalLocked):
             journal.begin(make_terms(mechanism="pba"))
-        assert journal._lead.is_lost
+        assert journal._lease.is_lost
         assert journal.head() == before
         assert last.slot == 3
 
@@ -178,39 +178,39 @@ def test_a_number_that_another_writer_had_before_is_not_enough(tmp_path: Path) -
             journal.note_unsafe(("start auto",))
 
 
-def test_a_guard_that_lost_its_connection_goes_on(tmp_path: Path) -> None:
+def test_a_lease_is_renewed_over_a_new_connection(tmp_path: Path) -> None:
     with proxied(place_at(tmp_path)) as (place, proxy):
-        lead = Leadership.take(show_life_often(place))
+        lease = Lease.take(show_life_often(place))
         bear_silence(place)
         proxy.cut()
         beats_on(place)
         with asked(place) as database:
-            wait_for(lambda: current_writer(database, place) is not None, "the lock")
+            wait_for(lambda: current_writer(database) is not None, "a connection")
             holder = read_holder(database)
             assert holder is not None
-            assert (holder.fence, lead.is_lost) == (1, False)
+            assert (holder.fence, lease.is_lost) == (1, False)
             with pytest.raises(JournalLocked):
-                Leadership.take(place)
-        lead.close()
+                Lease.take(place)
+        lease.close()
 
 
-def test_a_guard_that_is_cut_off_for_long_loses(tmp_path: Path) -> None:
+def test_a_writer_that_is_cut_off_for_long_loses(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with proxied(place) as (behind, proxy), ThreadPoolExecutor(1) as beside:
-        lead = Leadership.take(show_life_often(behind))
+        lease = Lease.take(show_life_often(behind))
         bear_silence(place)
         proxy.refuse(True)
         proxy.cut()
-        taking = beside.submit(Leadership.take, place)
+        taking = beside.submit(Lease.take, place)
         with pytest.raises(TimeoutError):  # it waits: the first one may be about to connect again
             taking.result(0.5)
         silence(place)
         other = taking.result(PATIENCE_S)
         assert other.fence == 2
-        assert not lead.is_lost  # how should it know
+        assert not lease.is_lost  # how should it know
         proxy.refuse(False)
-        wait_for(lambda: lead.is_lost, "the first one to learn it")
-        lead.close()
+        wait_for(lambda: lease.is_lost, "the first one to learn it")
+        lease.close()
         assert not other.is_lost
         other.close()
 
@@ -253,7 +253,7 @@ def test_a_writer_that_was_replaced_learns_what_became_of_its_commit(tmp_path: P
         others[0].close()
 
 
-def test_a_long_transaction_holds_no_beat_up(tmp_path: Path) -> None:
+def test_a_long_transaction_delays_no_renewal(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(show_life_often(place)) as journal:
         bear_silence(place)
@@ -262,7 +262,7 @@ def test_a_long_transaction_holds_no_beat_up(tmp_path: Path) -> None:
             if step == "position stored":
                 beats_on(place)
                 with pytest.raises(JournalLocked):
-                    Leadership.take(place)
+                    Lease.take(place)
 
         publish(journal, tmp_path / "o.ndjson", 1, at=slowly)
         assert journal.head().committed == 1
@@ -278,11 +278,11 @@ def test_writers_of_other_journals_do_not_matter(tmp_path: Path) -> None:
 def test_a_closed_writer_leaves_no_session(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(place) as journal:
-        instance = journal._lead.instance
+        instance = journal._lease.instance
     with asked(place) as database:
         query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
         wait_for(lambda: database.execute(query, (f"wevent {instance}%",)).fetchone() == (0,), "its sessions to end")
         holder = read_holder(database)
         assert holder is not None
-        assert holder.silent_s is None
+        assert holder.left_s is None
         assert isinstance(holder.writer, Writer)

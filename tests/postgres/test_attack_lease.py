@@ -26,19 +26,19 @@ def test_a_live_writer_in_another_container_of_the_same_name_keeps_its_journal(t
         publish(journal, tmp_path / "o.ndjson", 4)  # undisturbed
 
 
-def test_a_beat_from_the_future_is_no_life(tmp_path: Path) -> None:
+def test_a_lease_that_ends_in_the_far_future_is_not_valid(tmp_path: Path) -> None:
     """The database's clock was set back, or a standby took over whose clock is behind: a dead writer is still replaced."""
     place = place_at(tmp_path)
     journal = PostgresJournal(place, write=True)
     journal.begin(make_terms())
-    lead = journal._lead
-    assert lead is not None
-    lead._closing.set()  # its machine is gone without a word
-    lead._beating.join()
-    assert lead._guard is not None
-    lead._guard.close()
+    lease = journal._lease
+    assert lease is not None
+    lease._closing.set()  # its machine is gone without a word
+    lease._renewing.join()
+    assert lease._connection is not None
+    lease._connection.close()
     journal._tables.close()
     with asked(place) as connection:
         connection.execute("UPDATE writer SET host = 'elsewhere'")
-        connection.execute("UPDATE pulse SET beat = clock_timestamp() + interval '1 day'")
+        connection.execute("UPDATE lease SET expires = clock_timestamp() + interval '1 day'")
     PostgresJournal(place, write=True).close()  # long before its lease is over
