@@ -1083,7 +1083,7 @@ MUTANTS = [
     ),
     Mutant(
         "database: connecting again asks for patience within patience",
-        "journal/postgres/lasting_session.py",
+        "journal/postgres/session.py",
         "        if self._is_regaining:",
         "        if False:",
         PATIENCE,

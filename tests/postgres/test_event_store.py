@@ -39,7 +39,8 @@ from wevent.errors import (
 from wevent.journal import share_journal
 from wevent.journal.contract import Journal
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres import forbearance, intake_lock
+from wevent.journal.postgres import intake_lock
+from wevent.journal.postgres import session as sessions
 from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.publishing.sweeping import sweeping
@@ -291,7 +292,7 @@ def test_events_under_other_cells_are_found_by_their_labels(place: PostgresPlace
 
 def test_a_database_that_is_away_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = MovedTime()
-    monkeypatch.setattr(forbearance, "time", clock)
+    monkeypatch.setattr(sessions, "time", clock)
     side = tmp_path / "side"
     side.mkdir(mode=0o700)
     place = PostgresPlace("postgresql://nobody:secret@127.0.0.1:9/none", "j", side)

@@ -17,7 +17,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
-from wevent.journal.postgres import forbearance
+from wevent.journal.postgres import session as sessions
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
@@ -204,7 +204,7 @@ def test_a_database_that_stays_away_is_reported(
     behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, (place, proxy) = MovedTime(), behind
-    monkeypatch.setattr(forbearance, "time", clock)
+    monkeypatch.setattr(sessions, "time", clock)
     with begun(place, patience_s=0.5) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
         proxy.refuse(True)

@@ -16,11 +16,11 @@ from tests.support.synthetic import make_terms
 from wevent.errors import InvalidJournal, JournalUnreachable, StaleJournal
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres import connection as connections
-from wevent.journal.postgres import forbearance
+from wevent.journal.postgres import session as sessions
 from wevent.journal.postgres.connection import Connection, connect
 from wevent.journal.postgres.lease import drop_tables, make_tables
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.store_session import StoreSession
+from wevent.journal.postgres.session import Session
 
 PATIENCE_S = 0.6
 LONG_S = 1.0
@@ -37,7 +37,7 @@ def behind(tmp_path: Path) -> Iterator[tuple[PostgresPlace, CuttingProxy]]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> MovedTime:
     """By which a loss is borne: a busy machine, on which it takes long to connect, uses up no patience."""
     moved = MovedTime()
-    monkeypatch.setattr(forbearance, "time", moved)
+    monkeypatch.setattr(sessions, "time", moved)
     return moved
 
 
@@ -97,7 +97,7 @@ def test_what_the_event_store_does_for_long_is_done_again(
             proxy.cut()
         return connection.execute("SELECT 1").fetchone()
 
-    with closing(StoreSession(place, "test", PATIENCE_S)) as session:
+    with closing(Session(place, "test", setting="SELECT 1", patience_s=PATIENCE_S)) as session:
         assert session.repeat(look) == (1,)
         assert len(begun_works) == 2
 
@@ -112,7 +112,10 @@ def test_the_event_store_does_not_ask_a_server_that_drops_everything_for_ever(
         return connection.execute("SELECT 1").fetchone()
 
     begun_s = clock.now_s
-    with closing(StoreSession(place, "test", PATIENCE_S)) as session, pytest.raises(JournalUnreachable):
+    with (
+        closing(Session(place, "test", setting="SELECT 1", patience_s=PATIENCE_S)) as session,
+        pytest.raises(JournalUnreachable),
+    ):
         session.repeat(look)
     assert clock.now_s - begun_s < PATIENCE_S + 1
 
@@ -125,7 +128,7 @@ def test_the_event_store_waits_for_a_standby_that_is_promoted(tmp_path: Path, mo
         return len(looks) < 3
 
     monkeypatch.setattr(connections, "is_standby", is_standby)
-    with closing(StoreSession(place_at(tmp_path), "test", 10.0)) as session:
+    with closing(Session(place_at(tmp_path), "test", setting="SELECT 1", patience_s=10.0)) as session:
         assert session.repeat(lambda connection: connection.execute("SELECT 1").fetchone()) == (1,)
     assert len(looks) > 2
 

@@ -11,10 +11,10 @@ import psycopg
 
 from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import PATIENCE_S
-from wevent.journal.postgres.lasting_session import LastingSession, portable
+from wevent.journal.postgres.connection import PATIENCE_S, Connection
 from wevent.journal.postgres.lease import Lease
 from wevent.journal.postgres.server_errors import damaged_tables
+from wevent.journal.postgres.session import READ_ONLY, Session, portable
 from wevent.journal.postgres.write_transactions import WriteTransactions
 from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT
@@ -52,7 +52,10 @@ class PostgresDatabase:
     def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float = PATIENCE_S) -> None:
         self._place = place
         purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
-        self.session = LastingSession(place, purpose, instance, patience_s=patience_s)
+        self.session = Session(
+            place, purpose, instance, setting=READ_ONLY, writes=lease is not None, patience_s=patience_s
+        )
+        self.session.connect()
         self._transactions = WriteTransactions(self.session, lease)
         self._inside: Literal["write", "read"] | None = None
 
@@ -96,7 +99,7 @@ class PostgresDatabase:
         if self._inside is not None:
             return work()
 
-        def in_one_view() -> Result:
+        def in_one_view(_: Connection) -> Result:
             self.session.send(_LONG_VIEW)
             try:
                 return work()
@@ -146,13 +149,10 @@ class PostgresDatabase:
     def member_texts(self) -> Iterator[list[bytes]]:
         """See `Dialect.member_texts`."""
         assert self._inside is not None, "many rows are read in one view"
-        try:
-            with self.session.connection.cursor("texts") as cursor:
-                cursor.execute(_TEXTS)
-                while part := cursor.fetchmany(_AT_ONCE):
-                    yield [text for (text,) in part]
-        except psycopg.Error as error:
-            raise self.session.understood(error) from None
+        with self.session.translating(), self.session.connection.cursor("texts") as cursor:
+            cursor.execute(_TEXTS)
+            while part := cursor.fetchmany(_AT_ONCE):
+                yield [text for (text,) in part]
 
     def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
         """See `Dialect.member_columns`."""
@@ -164,17 +164,14 @@ class PostgresDatabase:
         ends = [f"\t{window}\t{nano}\t{_word(level)}\t{slot}\t{_NONE}\n" for window, nano, level in kinds]
         names = (user.translate(_ESCAPED) for user in users)
         lines = "".join(map(operator.add, names, map(ends.__getitem__, each)))
-        try:
-            with self.session.connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-                copy.write(lines)
-        except psycopg.Error as error:
-            raise self.session.understood(error) from None
+        with self.session.translating(), self.session.connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.write(lines)
 
     def _run(self, query: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         given = tuple(values) or None
         if self._inside is not None:
             return self.session.execute(query, given)
-        return self.session.repeat(lambda: self.session.execute(query, given))
+        return self.session.repeat(lambda _: self.session.execute(query, given))
 
     @contextmanager
     def _now(self, inside: Literal["write", "read"]) -> Iterator[None]:

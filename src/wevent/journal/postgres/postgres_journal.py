@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import psycopg
 from msgspec.structs import replace
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
@@ -289,16 +288,8 @@ class PostgresJournal(TableJournal):
         return int(only_row(self._tables, query, (self.place.schema,))[0])
 
     def writer(self) -> Writer | None:
-        """See `Journal.writer`: the holder of the lock."""
-        session = self._tables.session
-
-        def look() -> Writer | None:
-            try:
-                return current_writer(session.connection)
-            except psycopg.Error as error:
-                raise session.understood(error) from None
-
-        return session.repeat(look)
+        """See `Journal.writer`: the holder of the lease."""
+        return self._tables.session.repeat(current_writer)
 
     def close(self) -> None:
         """See `Journal.close`."""

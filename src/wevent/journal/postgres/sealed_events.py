@@ -38,12 +38,16 @@ from wevent.journal.postgres.event_tables import (
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.lease import own_instances
+from wevent.journal.postgres.session import Session
 from wevent.journal.postgres.slot_keys import KeyRing, SlotKeys
-from wevent.journal.postgres.store_session import StoreSession
 
 _log = logging.getLogger("wevent.journal.postgres.sealed_events")
 _LOOKED_AT = 64  # slots that a batch is looked for in, the latest
 _AHEAD = 2  # partitions that are made before they are needed
+_SETTING = (
+    "SET idle_in_transaction_session_timeout TO 3000"  # a replica that stands still in a transaction delays everybody
+)
+_UNDERSTOOD = (errors.UndefinedTable, errors.UniqueViolation, errors.LockNotAvailable)
 
 Result = TypeVar("Result")
 
@@ -74,7 +78,7 @@ class SealedEvents:
         self._is_writers, self._mark = is_writers, b""
         self._ring = KeyRing(place) if ring is None else ring
         self._side, self._schema = self._ring.side, place.schema
-        self.session = StoreSession(place, purpose, patience_s)
+        self.session = Session(place, purpose, setting=_SETTING, understood=_UNDERSTOOD, patience_s=patience_s)
         self._lock, self._layout = IntakeLock(place), IntakeLock(place, "layout")
         self._keys: SlotKeys | None = None
         self._made: set[int] = set()  # partitions that are there, unless their slot is closed

@@ -20,8 +20,8 @@ from typing import Any
 import psycopg
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.journal.postgres.lasting_session import Interrupted, LastingSession
 from wevent.journal.postgres.lease import Lease, lock_key, read_holder
+from wevent.journal.postgres.session import Interrupted, Session
 from wevent.journal.tables.database import Result
 
 ASKED = """
@@ -44,13 +44,13 @@ class WriteTransactions:
         lease: the right to write the journal; None for those who only ask for changes.
     """
 
-    def __init__(self, session: LastingSession, lease: Lease | None) -> None:
+    def __init__(self, session: Session, lease: Lease | None) -> None:
         self._session, self._lease = session, lease
         self._lock = f"SELECT pg_advisory_xact_lock({lock_key(session.place.schema, 'transaction')})"
 
     def run(self, work: Callable[[], Result], undone: Callable[[], None], stands: Callable[[], bool]) -> Result:
         """See `wevent.journal.tables.database.Database.write`; outside of any transaction."""
-        forbearance, doubtful, kept = self._session.forbearance(), _NOTHING, None
+        limit, doubtful, kept = self._session.retry_limit(), _NOTHING, None
         while True:
             token = secrets.token_hex(16)
             try:
@@ -67,7 +67,7 @@ class WriteTransactions:
                 return kept
             except Interrupted as interrupted:
                 undone()
-                self._session.regain(interrupted, forbearance)
+                self._session.regain(interrupted, limit)
             except BaseException:
                 undone()
                 self._session.roll_back()
