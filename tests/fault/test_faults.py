@@ -238,13 +238,12 @@ class TestDamage:
             SqliteJournal(other, write=True)
         assert other.read_bytes() == content
 
-    @pytest.mark.parametrize(("number", "problem"), [(99, "newer wevent"), (2, "earlier wevent")])
-    def test_another_format(self, path: Path, number: int, problem: str) -> None:
+    def test_another_format(self, path: Path) -> None:
         with SqliteJournal(path, write=True) as journal:
-            journal._database.execute(f"PRAGMA user_version = {number}")
-        with pytest.raises(InvalidJournal, match=problem) as caught:
+            journal._database.execute("PRAGMA user_version = 99")
+        with pytest.raises(InvalidJournal, match="newer wevent") as caught:
             publish(path, 13)
-        assert caught.value.facts["format"] == number
+        assert caught.value.facts["format"] == 99
 
 
 class TestTornOutput:

@@ -18,15 +18,13 @@ from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, psycopg_needed
 from wevent.journal.sqlite.reading import open_for_reading
 
-_APPLICATION, _FORMAT = 0x77657674, 3
+_APPLICATION, _FORMAT = 0x77657674, 1
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, zlib.error, struct.error)
 _ONE_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout TO 0"
 
 
 class OpenedJournal(Protocol):
     """The tables of a journal."""
-
-    format: int
 
     def rows(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         """What a query finds, with `?` for values; other queries may be made before all of it is read."""
@@ -39,7 +37,6 @@ class _File:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self.format = int(connection.pragma("user_version"))
 
     def rows(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         return iter(self._connection.execute(query, values))
@@ -63,11 +60,10 @@ def opened_file(path: Path) -> Iterator[OpenedJournal]:
             connection.execute("PRAGMA query_only = ON")
             if connection.pragma("application_id") != _APPLICATION:
                 _refuse(path, "another kind of file")
-            journal = _File(connection)
-            if journal.format != _FORMAT:
-                _refuse(path, f"one from {'a newer' if journal.format > _FORMAT else 'an earlier'} wevent")
+            if connection.pragma("user_version") != _FORMAT:
+                _refuse(path, "one from a newer wevent")
             connection.execute("BEGIN")
-            yield journal
+            yield _File(connection)
         finally:
             connection.close()
     except InvalidJournal:
@@ -81,7 +77,6 @@ class _Schema:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self.format = 0
         self._cursors = 0
 
     def rows(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
@@ -110,9 +105,8 @@ def opened_database(place: PostgresPlace) -> Iterator[OpenedJournal]:
         connection.execute(_ONE_VIEW, prepare=False)
         journal = _Schema(connection)
         found = list(journal.rows("SELECT value FROM facts WHERE name = 'format'"))
-        journal.format = int(found[0][0]) if found else _FORMAT + 1
-        if journal.format != _FORMAT:
-            _refuse(place, f"one from {'a newer' if journal.format > _FORMAT else 'an earlier'} wevent")
+        if not found or int(found[0][0]) != _FORMAT:
+            _refuse(place, "one from a newer wevent")
         yield journal
     except InvalidJournal:
         raise

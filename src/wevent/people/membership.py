@@ -183,8 +183,8 @@ def check_id(user: str) -> None:
     """Refuse an id that no user can be registered under.
 
     Raises:
-        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, one with a NUL, which no
-            event has, or one with a line break, which no requirements file can hold.
+        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, one with a NUL or of too
+            many bytes, which no event has, or one with a line break, which no requirements file can hold.
     """
     try:
         user.encode()
@@ -194,6 +194,13 @@ def check_id(user: str) -> None:
         ) from None
     if any(sign in user for sign in _NOT_IN_IDS):
         raise InvalidMembership("an id without NULs and line breaks", "one with such a character", "Choose another id.")
+    size = len(user.encode())
+    if size > MAX_LABEL_BYTES:
+        raise InvalidMembership(
+            f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
+            f"one of {size} bytes",
+            "No event can have such an id: use a shorter one.",
+        )
     if not user or user.startswith(ERASED):
         raise InvalidMembership(
             f"an id that is not empty and does not begin with {ERASED!r}",
@@ -205,24 +212,10 @@ def check_id(user: str) -> None:
 def check_ids(users: list[str]) -> None:
     """Refuse ids as `check_id` does."""
     together = "".join(users)
-    if "" in users or any(sign in together for sign in (*_NOT_IN_IDS, ERASED)) or not together.isascii():
+    is_plain = together.isascii() and max(map(len, users), default=0) <= MAX_LABEL_BYTES
+    if not is_plain or "" in users or any(sign in together for sign in (*_NOT_IN_IDS, ERASED)):
         for user in users:
             check_id(user)
-
-
-def check_countable(user: str) -> None:
-    """Refuse an id that passes `check_id` and that no event can have: a user with this id would never be counted.
-
-    Raises:
-        InvalidMembership: for an id of too many bytes.
-    """
-    size = len(user.encode())
-    if size > MAX_LABEL_BYTES:
-        raise InvalidMembership(
-            f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
-            f"one of {size} bytes",
-            "No event can have such an id: use a shorter one.",
-        )
 
 
 def check_epoch(checked: int | None, stored: int) -> None:

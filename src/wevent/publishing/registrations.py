@@ -18,7 +18,7 @@ from wevent.journal import Journal, JournalPlace, Registry, Terms, open_journal
 from wevent.journal.contents import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
-from wevent.people.membership import Change, check_countable, check_declared, check_id
+from wevent.people.membership import Change, check_declared, check_id
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
 from wevent.publishing.member_view import limit_changes
 from wevent.publishing.preview import Preview, preview
@@ -118,8 +118,6 @@ def choose(
     check_id(user)
     with _changeable(place) as journal:
         holds = journal.registry.holds(user)
-        if not holds:
-            check_countable(user)
         wish, epoch, notes = _wish(journal, user, asked)
         before = _before(journal, wish)
         if not dry_run:
@@ -223,8 +221,6 @@ def _refuse_stale(journal: Journal) -> None:
 
 def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:
     check_id(user)
-    if not known:  # who is registered under such an id, by an older version, can still change and leave
-        check_countable(user)
     with _changeable(place) as journal:
         wish, epoch, notes = _wish(journal, user, asked)
         _check_known(journal.registry, user, known=known)

@@ -24,7 +24,7 @@ import msgspec
 
 from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption, WeventError
-from wevent.people.membership import check_countable, check_id
+from wevent.people.membership import check_id
 from wevent.service.tokens_file import Role, TokenRecord, TokensFile
 from wevent.streams.clock import SECOND_US, format_time
 
@@ -214,7 +214,6 @@ class Links:
             StorageFailed: if it cannot be written.
         """
         check_id(user)
-        check_countable(user)
         if not 1 <= life_s <= LONGEST_LINK_S:
             raise InvalidOption(
                 "a link to last between a second and 366 days",

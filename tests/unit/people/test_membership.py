@@ -62,6 +62,14 @@ def test_known_ids_are_not_counted_as_unregistered() -> None:
     assert not KnownIds().excludes(["new"]).any()
 
 
+@pytest.mark.parametrize("user", ["x" * 257, "ä" * 129])
+def test_an_id_that_no_event_can_have_is_refused(user: str) -> None:
+    with pytest.raises(InvalidMembership, match="at most 256 bytes"):
+        check_id(user)
+    with pytest.raises(InvalidMembership, match="at most 256 bytes"):
+        check_ids(["ann", user])
+
+
 @pytest.mark.parametrize("user", ["a\nb", "a\r", "\n"])
 def test_an_id_with_a_line_break_is_refused(user: str) -> None:
     """No requirements file could hold it, so the registry could not be imported again."""

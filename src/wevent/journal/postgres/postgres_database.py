@@ -19,7 +19,7 @@ from wevent.journal.postgres.write_transactions import WriteTransactions
 from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT
 
-FORMAT = 3
+FORMAT = 1
 """The format of journals in PostgreSQL: the tables are those of journal files of this format."""
 
 _AT_ONCE = 1 << 16

@@ -80,11 +80,10 @@ def has_journal(database: PostgresDatabase, place: PostgresPlace) -> bool:
             path=str(place),
         )
     if number != FORMAT:
-        newer = number > FORMAT
         raise InvalidJournal(
             f"a journal of format {FORMAT}",
-            f"format {number}, from {'a newer' if newer else 'an earlier'} wevent",
-            f"{'Upgrade wevent' if newer else 'Use the wevent that wrote it'}; the journal is untouched.",
+            f"format {number}, from a newer wevent",
+            "Upgrade wevent; the journal is untouched.",
             path=str(place),
             format=number,
         )

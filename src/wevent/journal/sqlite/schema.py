@@ -10,7 +10,7 @@ import apsw
 from wevent.journal.sqlite.sqlite_database import SqliteDatabase
 from wevent.journal.tables.beginning import begin_rows
 
-FORMAT = 3
+FORMAT = 1
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 
 _REGISTRY = """

@@ -40,11 +40,10 @@ def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
         if application != schema.APPLICATION_ID:
             raise _foreign(path)
         if found != schema.FORMAT:
-            newer = found > schema.FORMAT
             raise InvalidJournal(
                 f"a journal of format {schema.FORMAT}",
-                f"format {found}, from {'a newer' if newer else 'an earlier'} wevent",
-                f"{'Upgrade wevent' if newer else 'Use the wevent that wrote it'}; the journal is untouched.",
+                f"format {found}, from a newer wevent",
+                "Upgrade wevent; the journal is untouched.",
                 path=str(path),
                 format=found,
             )

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import msgspec
 
-from wevent.errors import StorageFailed
 from wevent.journal.contents import Head, Loaded
 from wevent.journal.tables.chain import SlotChain
 from wevent.journal.tables.database import Database, maybe_row, only_row, stored_bytes
@@ -77,8 +76,8 @@ class Standing:
     def _load(self, pending: Callable[[], bytes | None]) -> Loaded:
         head = self.head()
         start, state = self._state(head.committed)
-        if head.unshown and start < head.first - 1:
-            raise self._not_kept(head.committed)
+        if start < head.first - 1:  # slots are dropped only behind a state
+            raise self._database.damaged()
         since, last = [], None
         for record in self._chain.records(max(start, head.first)):  # each is confirmed by its link
             if record.slot > head.committed:
@@ -106,15 +105,6 @@ class Standing:
         if hashlib.sha256(state).digest() != digest:
             raise self._database.damaged()
         return slot, state
-
-    def _not_kept(self, slot: int) -> StorageFailed:
-        """What is said where an earlier version kept no state before the slots that are not shown."""
-        return StorageFailed(
-            f"what is charged through slot {slot}, the last one that is known outside",
-            "a journal that keeps only what came of the slots after it",
-            "Ask again after the next slot.",
-            path=self._database.name,
-        )
 
     def _link(self, slot: int) -> bytes:
         """The chain's link after a slot; before the first kept one it is the anchor."""

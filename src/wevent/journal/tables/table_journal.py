@@ -149,7 +149,7 @@ class TableJournal(ABC):
     def compact(self, keep: int) -> int:
         """See `Slots.compact`."""
         head = self.head()
-        query = "SELECT coalesce(max(CASE WHEN slot <= ? THEN slot END), max(slot), 0) FROM states"
+        query = "SELECT coalesce(max(slot), 0) FROM states WHERE slot <= ?"
         state = only_row(self._database, query, (head.emitted,))[0]  # the one that a reader may begin with, too
         first = min(head.committed - max(keep, self._epochs.widest()) + 1, head.emitted + 1, int(state) + 1)
         anchor = self.link_at(first - 1)
