@@ -25,7 +25,7 @@ from wevent.journal.terms import Epoch
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_counting_class
 from wevent.people.membership import Enrolment, KeyColumn
 from wevent.people.rosters import NO_TAILS, MemberColumns, Rosters, TailColumns
-from wevent.publishing.member_view import MemberView
+from wevent.publishing.members import MemberView
 
 LEVELS: list[Key] = sorted((window, nano * 10**8) for window in (40, 80, 120) for nano in (1, 5, 9))
 REQUIREMENTS = [Requirement.from_nano(*key) for key in LEVELS]

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from wevent.publisher.catalogue import mechanisms, register
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
-    from wevent.publishing.calling import publish
+    from wevent.publishing.api import publish
     from wevent.publishing.resolve import RunOptions
     from wevent.publishing.session import RunReport
 
@@ -193,7 +193,7 @@ _HOMES = {
     "wevent.publisher.catalogue": ("mechanisms", "register"),
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
-    "wevent.publishing.calling": ("publish",),
+    "wevent.publishing.api": ("publish",),
     "wevent.publishing.resolve": ("RunOptions",),
     "wevent.publishing.session": ("RunReport",),
 }

@@ -269,7 +269,7 @@ MUTANTS = [
     ),
     Mutant(
         "unregistered users: an id that the registry knows is one",
-        "publishing/member_view.py",
+        "publishing/members.py",
         "limit=self._limit, known=known)",
         "limit=self._limit)",
         MEMBERSHIPS,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
@@ -37,13 +36,12 @@ from wevent.errors import (
     StorageFailed,
 )
 from wevent.journal import share_journal
-from wevent.journal.contract import Journal
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres import intake_lock
 from wevent.journal.postgres import session as sessions
 from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.sealed_events import SealedEvents
-from wevent.publishing.sweeping import sweeping
+from wevent.publishing.session import open_sweeper
 from wevent.schemas import BatchResult
 
 
@@ -348,7 +346,6 @@ def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresPlac
 
 def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> None:
     """The server is shared with other tests, whose connections come and go meanwhile: each is known by its process."""
-    new = cast(Journal, SimpleNamespace(is_new=True))
     with asked(place) as connection:
 
         def open_now() -> set[int]:
@@ -356,8 +353,8 @@ def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> Non
             return {row[0] for row in connection.execute(asking).fetchall()}
 
         before = open_now()
-        with sweeping(new, place, lambda slot, last: None) as progress:
-            progress(1, None)
+        with ExitStack() as stack:
+            open_sweeper(place, stack)(1)
             opened = open_now() - before
             assert opened
         wait_for(lambda: not opened & open_now(), "the connection to end")

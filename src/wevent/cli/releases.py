@@ -16,10 +16,9 @@ from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.outputs import open_output, refuse_same_file, standard_output
-from wevent.outputs.excerpt import Excerpt
+from wevent.outputs.excerpt import Excerpt, parse_slots
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
 from wevent.outputs.refusals import refuse_existing
-from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
 
 
 @click.command(
@@ -63,10 +62,8 @@ def command(
             "--follow, which prints, or --out", "both", "A publisher keeps its own output up to date.", option="follow"
         )
     with open_journal(chosen_journal(journal, config)) as source:
-        first = slot_meant(source.head(), begin, "from", shown="--from")
-        last = None if end is None else slot_meant(source.head(), end, "to", shown="--to")
-        if last is not None:
-            refuse_backwards(first, last, begin, str(end), shown="--")
+        first, last = parse_slots(source.head(), begin, end, "--")
+        assert first is not None, "--from has a default"
         excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
         if out is not None:
             _export(source, excerpt, out, first, whole=last is None and cells is None)

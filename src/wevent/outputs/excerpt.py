@@ -9,11 +9,14 @@ import msgspec
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.errors import InvalidCells
+from wevent.errors import InvalidCells, InvalidOption
 from wevent.journal.contents import Head
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record, Shown
 from wevent.journal.terms import Epoch, Terms
+from wevent.streams.clock import SlotClock, parse_time
+
+_MAX_SLOT = 1 << 62
 
 
 class Excerpt:
@@ -105,3 +108,45 @@ def _cut_shown(shown: Shown, rows: IntArray) -> Shown:
         None if shown.std_error is None else shown.std_error[rows],
         None if measured is None else measured._replace(values=measured.values[rows]),
     )
+
+
+def parse_slots(head: Head, begin: str | None, end: str | None, prefix: str = "") -> tuple[int | None, int | None]:
+    """Return the first and last slot of a range that is given by slot numbers or times.
+
+    Args:
+        head: of the journal.
+        begin: first slot; the first one that starts at a time or later.
+        end: last slot; the last one that starts before a time.
+        prefix: text before the names of the options in errors.
+
+    Raises:
+        InvalidOption: for a value that is no slot's number, nor a time where slots have times; if the last slot is before
+            the first.
+        InvalidSettings: if it is no time.
+    """
+    first = None if begin is None else _parse_slot(head, begin, "from", prefix)
+    last = None if end is None else _parse_slot(head, end, "to", prefix)
+    if first is not None and last is not None and last < first:
+        raise InvalidOption(
+            "a last slot that is not before the first",
+            f"{prefix}from {begin} {prefix}to {end}",
+            "Swap them.",
+            option="to",
+            value=end,
+        )
+    return first, last
+
+
+def _parse_slot(head: Head, text: str, option: str, prefix: str) -> int:
+    is_number = text.isascii() and text.isdecimal()
+    if is_number and len(text) <= 4000 and int(text):
+        return min(int(text), _MAX_SLOT)
+    terms = head.pinned
+    if is_number or terms is None or terms.slot_length_us is None:
+        expected = "a slot's number, 1 or above" + (", or a time" if is_number else "")
+        raise InvalidOption(
+            expected, f"{prefix}{option} {text}", "Slots are numbered from 1 on.", option=option, value=text
+        )
+    clock, time_us = SlotClock(terms.origin_us, terms.length_us), parse_time(text, f"{prefix}{option}", 0)
+    before = clock.slot_of(time_us - 1)  # the last slot that starts before
+    return before if option == "to" else max(1, before + 1)

@@ -29,7 +29,7 @@ from wevent.journal.record import Group, Record, of_release
 from wevent.journal.terms import SEEDED
 from wevent.outputs import Output
 from wevent.publishing.due import DueMoments
-from wevent.publishing.member_view import MemberView, SlotRoster, limit_changes
+from wevent.publishing.members import MemberView, SlotRoster, limit_changes
 from wevent.publishing.shutdown import Stop
 from wevent.streams.source import SlotCounts, Source
 

@@ -20,7 +20,7 @@ from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_declared, check_id
 from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
-from wevent.publishing.member_view import limit_changes
+from wevent.publishing.members import limit_changes
 from wevent.publishing.preview import Preview, preview
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.publishing.views import UserView, view_user

@@ -1,18 +1,18 @@
-"""From settings to a running publication: what `wevent publish` does, and `wevent.publish` (`wevent.publishing.calling`).
+"""From settings to a running publication, in numbered steps.
 
-The order is what makes a failed start harmless: nothing is pinned before the first slot.
+The order makes a failed start harmless: nothing is pinned before the first slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from wevent.errors import InvalidSettings
-from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.journal import Journal, JournalPlace, open_journal, share_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
@@ -23,23 +23,23 @@ from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.resolve import RunOptions, begin, check_journal, pinned_terms, resolve
 from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
 from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_settlement
-from wevent.publishing.sweeping import sweeping
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.files.inputs import find_files
+from wevent.streams.live.spool import spool_folder, sweep
 from wevent.streams.uncounted import Uncounted
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 
 SourceFactory = Callable[[Settings, SlotClock, int | None], Source]
-"""Opens the events of a stream, given its clock and its last slot (None: no end)."""
+"""Opens the source of a stream, given its clock and its last slot (None: no end)."""
 
 DueFactory = Callable[[Settings, SlotClock], DueMoments | None]
-"""When releases of a stream go out, given its clock; None: as soon as they are stored."""
+"""Returns when releases of a stream are due, given its clock; None: as soon as they are stored."""
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
         summary: the slots it published; public.
@@ -118,26 +118,23 @@ def run(
         stop.call(shutdown.request)
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         plan = check_journal(journal, options)
-        # 3. The settings agree with those that are pinned; what was not said is as pinned. Nothing is stored.
-        #    To read a requirements file may take a while: a signal then ends the run as orderly as later.
+        # 3. The settings agree with the pinned ones, and the input can be opened. Nothing is stored. Requirements files and
+        #    Spark may take a while: a signal interrupts them.
         try:
             with stop.at_once():
                 settings, clock, last, wanted, terms = resolve(journal, settings, options, enrolling=enrolling)
-        except Stopped:
-            return _stopped_before(journal, place)
-        # 4. Input and output can be used: the output holds this journal's releases or none. Nothing is written. To open the
-        #    input may take a while (Spark starts): who stops it then ends the run as well as later.
-        refuse_same_file(settings.out, _own_files(journal, settings, read))
-        try:
-            with stop.at_once():
+                refuse_same_file(settings.out, _own_files(journal, settings, read))
                 source = source_of(settings, clock, last)
         except Stopped:
-            return _stopped_before(journal, place)
+            committed = 0 if journal.is_new else journal.head().committed
+            stopped = Summary(committed + 1, committed, 0, interrupted=True)
+            return RunReport(stopped, None, Uncounted().totals(), [], place)
+        # 4. The output can be used: it holds this journal's releases or none. Nothing is written.
         output = open_output(settings.out) if output is None else output
         refuse_dropping(output, options.keep)
         output.check(journal, _known_slots(journal, plan))
-        # 5. What went out elsewhere is charged, now that a wrong output is ruled out. Terms, and who is registered: an epoch
-        #    is stored with its first slot, first terms bind with the first slot.
+        # 5. Slots that were released elsewhere are charged, now that a wrong output is ruled out (spec 10). A version and its
+        #    registry changes are stored with its first slot.
         if plan is not None:
             if wanted is not None:  # a file that was cut is refused before anything is charged
                 import_changes(journal, wanted, terms, allow_removals=options.allow_removals)
@@ -164,14 +161,17 @@ def run(
             for sentence in (*difference.notes, *difference.preview.warnings()):
                 watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
-        batch = 1 if settings.is_live else _FILE_BATCH
         due = due_of(settings, clock)
-        progress = watch.progress
-        if not enrolling:
-            progress = at_end.enter_context(sweeping(journal, place, progress))
+        sweep_events = (lambda through: None) if enrolling else open_sweeper(place, at_end)
+        sweep_events(0 if journal.is_new else journal.head().committed)
+
+        def progress(slot: int, last: int | None) -> None:
+            sweep_events(slot)
+            watch.progress(slot, last)
+
         running = Running(
             last=last,
-            batch=batch,
+            batch=1 if settings.is_live else _FILE_BATCH,
             keep=options.keep,
             due=due,
             committed=watch.committed,
@@ -191,10 +191,22 @@ def run(
     return RunReport(summary, imported, source.totals(), source.first_malformed(), place)
 
 
-def _stopped_before(journal: Journal, place: JournalPlace) -> RunReport:
-    """What a run came to that was stopped before its input was open."""
-    committed = 0 if journal.is_new else journal.head().committed
-    return RunReport(Summary(committed + 1, committed, 0, interrupted=True), None, Uncounted().totals(), [], place)
+def open_sweeper(place: JournalPlace, stack: ExitStack) -> Callable[[int], None]:
+    """Return a function that deletes the events of committed slots that a service left: only a service reads them.
+
+    Args:
+        place: the journal, which a command publishes into.
+        stack: closed at the end of the run.
+    """
+    if isinstance(place, Path):
+        folder = spool_folder(place)
+        return (lambda through: sweep(folder, through)) if folder.is_dir() else (lambda through: None)
+    events = share_journal(place).left_events()
+    if events is None:
+        return lambda through: None
+    stack.enter_context(closing(events))
+    events.keep_out()  # standby replicas take nothing in meanwhile: it would not be counted
+    return events.forget
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:

@@ -16,9 +16,8 @@ from wevent.counting.cells import split_labels
 from wevent.journal import Journal
 from wevent.journal.contents import Head
 from wevent.outputs import ParquetOutput
-from wevent.outputs.excerpt import Excerpt, cell_labels
+from wevent.outputs.excerpt import Excerpt, cell_labels, parse_slots
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
-from wevent.publishing.slot_numbers import refuse_backwards, slot_meant
 from wevent.service.context import ServiceContext
 from wevent.service.problems import RequestError
 from wevent.service.request_body import CSV, JSON, NDJSON
@@ -46,13 +45,9 @@ class Range(NamedTuple):
 
     def slots(self, head: Head, committed: int) -> tuple[int, int, int]:
         """The first and the last slot, and the last one that was asked for and is there."""
-        last = committed if self.end is None else slot_meant(head, self.end, "to")
-        if self.begin is None:
-            first = max(1, min(last, committed) - self.limit + 1)
-        else:
-            first = slot_meant(head, self.begin, "from")
-            if self.end is not None:
-                refuse_backwards(first, last, self.begin, self.end)
+        begin, end = parse_slots(head, self.begin, self.end)
+        last = committed if end is None else end
+        first = max(1, min(last, committed) - self.limit + 1) if begin is None else begin
         first = max(first, head.first)
         there = min(last, committed)
         return first, min(there, first + self.limit - 1), there

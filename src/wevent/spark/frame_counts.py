@@ -16,7 +16,7 @@ from wevent.core.requirements import Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.publishing.calling import Moment, in_memory, people_of
+from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.spark.event_plan import COUNTS, EventPlan
 from wevent.spark.roster_frame import RosterFrames

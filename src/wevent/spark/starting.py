@@ -18,7 +18,7 @@ from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
-from wevent.publishing.calling import Moment, in_memory, people_of
+from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files

@@ -20,7 +20,7 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_corner
 from wevent.people.membership import Change, Enrolment, KeyColumn, erased_id
 from wevent.people.membership_history import Membership, drop_expired, find_in_force
-from wevent.publishing.member_view import MemberView
+from wevent.publishing.members import MemberView
 from wevent.publishing.preview import preview
 
 FOUR, EIGHT, THREE = CLASSES

@@ -33,7 +33,7 @@ from wevent.people.membership_history import Boundary, Membership, drop_expired,
 from wevent.people.rosters import MemberColumns, TailColumns
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.member_view import MemberView
+from wevent.publishing.members import MemberView
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.source import SlotCounts
 

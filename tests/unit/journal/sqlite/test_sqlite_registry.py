@@ -14,7 +14,7 @@ from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
-from wevent.publishing.member_view import MemberView
+from wevent.publishing.members import MemberView
 
 SMALL, LARGE = CLASSES[2], CLASSES[1]  # windows 3 and 8
 CORNER = (LARGE[0], SMALL[1])

@@ -12,7 +12,7 @@ from wevent.people.membership import KnownIds
 from wevent.people.rosters import Rosters
 from wevent.streams.clock import SECOND_US
 
-_log = logging.getLogger("wevent.publishing.member_view")
+_log = logging.getLogger("wevent.publishing.members")
 _FAR = 1 << 62
 _CHANGES_PER_MINUTE = 1 << 13
 
