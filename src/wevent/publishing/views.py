@@ -20,7 +20,7 @@ from wevent.publishing.importing import AskingFile
 from wevent.streams.windows import span_text
 
 
-class ClassBudget(NamedTuple):
+class RemainingBudget(NamedTuple):
     """Budget of a class.
 
     Attributes:
@@ -63,11 +63,11 @@ class BudgetView:
                 return
             self._population = follow_ledger(self._ledger, self._population, record)
 
-    def classes(self) -> list[ClassBudget]:
+    def classes(self) -> list[RemainingBudget]:
         """Return the budget of every class, the shortest window first."""
         left = self._ledger.remaining().tolist()
         rows = zip(self._population.items(), left, strict=True)
-        return [ClassBudget(requirement, users, nano) for (requirement, users), nano in rows]
+        return [RemainingBudget(requirement, users, nano) for (requirement, users), nano in rows]
 
 
 class LevelRow(NamedTuple):

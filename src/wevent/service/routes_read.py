@@ -33,9 +33,9 @@ from wevent.schemas import (
 from wevent.service.access import Caller, is_still_admitted, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.level_view import hide_choices, show_levels
-from wevent.service.metrics import CONTENT_TYPE, metrics_text, overview_facts
 from wevent.service.openapi import described, header, reference
 from wevent.service.problems import RequestError
+from wevent.service.prometheus import CONTENT_TYPE, metrics_text, overview_facts
 from wevent.service.release_range import PARQUET, Range, ReleaseRange, chosen_type
 from wevent.service.request_body import CSV, JSON, NDJSON
 from wevent.streams.clock import SECOND_US, utc_time

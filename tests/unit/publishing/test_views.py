@@ -12,14 +12,14 @@ from wevent.journal import Journal, open_journal
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked
-from wevent.publishing.views import BudgetView, ClassBudget
+from wevent.publishing.views import BudgetView, RemainingBudget
 
 
-def published(journal: Journal) -> list[ClassBudget]:
+def published(journal: Journal) -> list[RemainingBudget]:
     """As a publisher that goes on would have it."""
     publisher = rebuild_publisher(journal.load(), journal.epochs(), None)
     rows = zip(publisher.population.items(), publisher.ledger.remaining().tolist(), strict=True)
-    return [ClassBudget(requirement, users, left) for (requirement, users), left in rows]
+    return [RemainingBudget(requirement, users, left) for (requirement, users), left in rows]
 
 
 def view(journal: Journal) -> BudgetView:
