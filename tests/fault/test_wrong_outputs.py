@@ -13,6 +13,7 @@ from tests.support.commands import call, publish, slots_of, write_stream
 from tests.support.publications import publish as produce
 from tests.support.synthetic import make_journal
 from wevent.errors import StorageFailed
+from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 
 FOREIGN = {
@@ -104,17 +105,95 @@ def test_only_what_would_be_written_there_is_cut(folder: Path, ending: str) -> N
             assert out.read_bytes() == torn
 
 
-@pytest.mark.parametrize("place", ["first", "last"])
-@pytest.mark.parametrize("ending", ["ndjson", "csv"])
-def test_an_edited_release(folder: Path, ending: str, place: str) -> None:
-    out = folder / f"o.{ending}"
-    assert publish(folder, 3, out=out.name).code == 0
-    lines = out.read_bytes().splitlines(keepends=True)
-    index = -1 if place == "last" else int(ending == "csv")
+def edit(out: Path, index: int) -> bytes:
+    """Change a line; return the file as it was."""
+    before = out.read_bytes()
+    lines = before.splitlines(keepends=True)
     assert b"pft" in lines[index]
     lines[index] = lines[index].replace(b"pft", b"pba")
     out.write_bytes(b"".join(lines))
+    return before
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_an_edited_last_line(folder: Path, ending: str) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 3, out=out.name).code == 0
+    edit(out, -1)
     refused(folder, out.name, "another journal, or was edited")
+
+
+@pytest.mark.parametrize("torn", [0, 9])
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_a_file_that_the_note_names_is_rewritten(folder: Path, ending: str, torn: int) -> None:
+    """Its last line is this journal's, and the journal has every slot of it; a torn line may follow."""
+    out = folder / f"o.{ending}"
+    assert publish(folder, 4, out=out.name).code == 0
+    before = edit(out, 1)
+    os.truncate(out, len(before) - torn)
+    out.chmod(0o640)
+    done = publish(folder, 5, out=out.name)
+    assert done.code == 0, done
+    assert "sent again" in done.err
+    assert out.read_bytes().startswith(before)
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert not list(folder.glob(".o.*"))
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_a_file_put_in_the_place_that_the_note_names(folder: Path, ending: str) -> None:
+    assert publish(folder, 4, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0
+    assert publish(folder, 4, *EVERY, journal="b.journal", out=f"b.{ending}").code == 0
+    (folder / f"a.{ending}").rename(folder / f"b.{ending}")
+    refused(folder, f"b.{ending}", "another journal, or was edited", 6, *EVERY, journal="b.journal")
+
+
+def test_an_edited_file_with_slots_that_the_journal_dropped(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("user,window,epsilon\n1,4,0.5\n")
+    (tmp_path / "events.csv").write_text("time,user,cell\n")
+    command = ("publish", "events.csv", "--slot", "1s", "--start", "2026-01-01T00:00:00Z", "--cells", "2")
+    command += ("--requirements", "users.csv", "--journal", "run.journal", "--out", "o.ndjson", "--keep", "4")
+    assert call(tmp_path, *command, "--end", "2026-01-01T00:30:00Z").code == 0
+    kept = json.loads(call(tmp_path, "releases", "run.journal").out.splitlines()[0])["slot"]
+    assert kept > 100
+    whole = (tmp_path / "o.ndjson").read_bytes()
+    longer = (*command, "--end", "2026-01-01T00:30:01Z")
+    for slot in (2, kept):
+        edit(tmp_path / "o.ndjson", slot - 1)
+        before = contents(tmp_path)
+        done = call(tmp_path, *longer)
+        if slot == kept:
+            assert done.code == 2, done
+            assert f"another release of slot {kept}" in done.err
+            assert contents(tmp_path) == before
+        else:
+            assert done.code == 0, done  # the journal cannot tell
+        (tmp_path / "o.ndjson").write_bytes(whole)
+    os.truncate(tmp_path / "o.ndjson", len(whole) - 20)
+    assert call(tmp_path, *longer).code == 0
+    assert (tmp_path / "o.ndjson").read_bytes().startswith(whole)
+    assert slots_of(tmp_path / "o.ndjson") == list(range(1, 1802))
+
+
+def test_a_rewriting_that_fails_leaves_the_file_as_it_is(folder: Path) -> None:
+    out = folder / "o.ndjson"
+    assert publish(folder, 4, out=out.name).code == 0
+    whole = edit(out, 1)
+    edited = out.read_bytes()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with SqliteJournal(folder / "run.journal", write=True) as journal:
+        output = open_output(str(out))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) - 100, before[1]))
+        try:
+            with pytest.raises(StorageFailed, match="Releases are safe in the journal"):
+                output.repair(journal, 4, 4)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert out.read_bytes() == edited
+        assert not list(folder.glob(".o.*"))
+        assert output.repair(journal, 4, 4) == 4
+        output.close()
+    assert out.read_bytes() == whole
 
 
 def test_files_that_a_run_reads_or_keeps(folder: Path) -> None:
@@ -182,7 +261,7 @@ def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None
     assert publish(folder, 9, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0
     assert publish(folder, 4, *EVERY, journal="b.journal", out=f"b.{ending}").code == 0
     mark = (folder / "b.journal.lock").read_bytes()[4096:]
-    refused(folder, f"a.{ending}", "another journal's", 12, *EVERY, journal="b.journal")
+    refused(folder, f"a.{ending}", "belongs to another journal", 12, *EVERY, journal="b.journal")
     before = contents(folder)
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     done = publish(folder, 12, *EVERY, *stated, journal="b.journal", out=f"a.{ending}")
@@ -202,11 +281,30 @@ def test_only_an_output_of_the_same_journal_proves_that_it_is_old(folder: Path, 
     assert publish(folder, 9, *EVERY, out=f"o.{ending}").code == 0
     for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
         (folder / name).write_bytes(content)
-    refused(folder, f"o.{ending}", "All that both have is the same", 12, *EVERY)
+    refused(folder, f"o.{ending}", "The journal is an old copy", 12, *EVERY)
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     assert publish(folder, 12, *EVERY, *stated, out=f"o.{ending}").code == 0
     if ending == "ndjson":
         assert slots_of(folder / "o.ndjson") == list(range(1, 13))
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_a_torn_line_of_a_slot_that_another_copy_released(folder: Path, ending: str) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 4, *EVERY, out=out.name).code == 0
+    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
+    assert publish(folder, 9, *EVERY, out=out.name).code == 0
+    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
+        (folder / name).write_bytes(content)
+    os.truncate(out, out.stat().st_size - 9)
+    whole = out.read_bytes()[: out.read_bytes().rindex(b"\n") + 1]
+    stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
+    assert publish(folder, 12, *EVERY, *stated, out=out.name).code == 0
+    kept = out.read_bytes()
+    assert kept.startswith(whole)
+    assert kept[len(whole) :].startswith(b'{"format":2,"slot":10,' if ending == "ndjson" else b"10,")
+    assert publish(folder, 14, *EVERY, out=out.name).code == 0
+    assert out.read_bytes().startswith(kept)
 
 
 def test_a_longer_output_with_nothing_in_common(folder: Path) -> None:
@@ -214,7 +312,7 @@ def test_a_longer_output_with_nothing_in_common(folder: Path) -> None:
     assert publish(folder, 4, journal="b.journal", out="b.ndjson").code == 0
     lines = (folder / "a.ndjson").read_bytes().splitlines(keepends=True)
     (folder / "a.ndjson").write_bytes(b"".join(lines[5:]))
-    refused(folder, "a.ndjson", "no fresh release that both have", 12, journal="b.journal")
+    refused(folder, "a.ndjson", "unless the file is another journal's", 12, journal="b.journal")
 
 
 @pytest.mark.parametrize("ending", ["ndjson", "csv"])
@@ -233,7 +331,7 @@ def test_slots_that_neither_the_output_nor_the_journal_has(tmp_path: Path, endin
     for arguments in ((*later, "--out", f"o.{ending}"), ("releases", "run.journal", "--out", f"o.{ending}")):
         done = call(tmp_path, *arguments)
         assert done.code == 2, done
-        assert f"none of slots 51 to {kept - 1}" in done.err
+        assert f"slots 51 to {kept - 1}, which o.{ending} needs" in done.err
         assert (tmp_path / f"o.{ending}").read_bytes() == before
 
 
@@ -261,7 +359,7 @@ def test_a_parquet_file_with_slots_that_the_journal_dropped(tmp_path: Path) -> N
     for arguments in ((*later, "--out", "o.parquet"), ("releases", "run.journal", "--out", "o.parquet")):
         done = call(tmp_path, *arguments)
         assert done.code == 2, done
-        assert f"those of slots 1 to {min(kept - 1, 29 * 60)}, too" in done.err
+        assert f"slots 1 to {min(kept - 1, 29 * 60)}, which o.parquet needs" in done.err
         assert contents(tmp_path) == before
     (tmp_path / "o.parquet").rename(tmp_path / "old.parquet")
     assert call(tmp_path, *later, "--out", "o.parquet").code == 0

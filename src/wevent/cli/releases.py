@@ -15,10 +15,9 @@ from wevent.cli.status import unshown_sentence
 from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, JournalPlace, open_journal
-from wevent.outputs import open_output, refuse_same_file, standard_output
-from wevent.outputs.excerpt import Excerpt, parse_slots
+from wevent.outputs import open_output, refuse_existing, refuse_same_file, standard_output
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
-from wevent.outputs.refusals import refuse_existing
+from wevent.outputs.selection import Selection, parse_slots
 
 
 @click.command(
@@ -64,39 +63,39 @@ def command(
     with open_journal(chosen_journal(journal, config)) as source:
         first, last = parse_slots(source.head(), begin, end, "--")
         assert first is not None, "--from has a default"
-        excerpt = Excerpt(source, last, None if cells is None else split_labels(cells))
+        selection = Selection(source, last, None if cells is None else split_labels(cells))
         if out is not None:
-            _export(source, excerpt, out, first, whole=last is None and cells is None)
+            _export(source, selection, out, first, whole=last is None and cells is None)
         else:
             head = source.head()
             if first > head.committed and not follow:
                 remarks().print(f"No slot from {first} on: the last one is {head.committed}.", markup=False)
             if head.unshown and not follow:
                 remarks().print(f"{unshown_sentence(head.unshown)}.", markup=False)
-            _print(excerpt, first, last, as_csv=kind == "csv", follow=follow)
+            _print(selection, first, last, as_csv=kind == "csv", follow=follow)
 
 
-def _export(source: Journal, excerpt: Excerpt, out: str, first: int, *, whole: bool) -> None:
+def _export(source: Journal, selection: Selection, out: str, first: int, *, whole: bool) -> None:
     refuse_same_file(out, [("the journal or a file beside it", file) for file in source.files()])
     output = open_output(out, first)
     if not whole and out != "-":
         refuse_existing(Path(out))
     try:
-        output.repair(source if whole else excerpt, excerpt.head().committed, first - 1)
+        output.repair(source if whole else selection, selection.head().committed, first - 1)
         output.close()
     except BaseException:
         output.abandon()
         raise
 
 
-def _print(excerpt: Excerpt, first: int, last: int | None, *, as_csv: bool, follow: bool) -> None:
+def _print(selection: Selection, first: int, last: int | None, *, as_csv: bool, follow: bool) -> None:
     render = csv_lines if as_csv else ndjson_line
     stream = standard_output()
     if as_csv:
         stream.write(CSV_HEADER)
     try:
         while True:
-            for record in excerpt.releases(first):
+            for record in selection.releases(first):
                 first = record.slot + 1
                 if record.shown is not None:
                     stream.write(render(record))

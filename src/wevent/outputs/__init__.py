@@ -1,7 +1,8 @@
-"""Where releases go: a file that is repaired after a crash, standard output, or the journal alone. Idempotent by slot."""
+"""Outputs of a stream: a file, standard output, or the journal alone. Sending a slot again changes nothing."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,11 +11,8 @@ from typing import BinaryIO, Protocol
 from wevent.errors import InvalidOption, InvalidOutput
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
-from wevent.outputs.kept_output import KeptOutput
 from wevent.outputs.parquet_output import ParquetOutput
-from wevent.outputs.refusals import refuse_same_file
-from wevent.outputs.stream_output import StreamOutput
-from wevent.outputs.text_output import CSV, NDJSON, FileOutput
+from wevent.outputs.text_output import CSV, NDJSON, FileOutput, StreamOutput
 
 __all__ = [
     "FileOutput",
@@ -24,77 +22,61 @@ __all__ = [
     "StreamOutput",
     "open_output",
     "refuse_dropping",
+    "refuse_existing",
     "refuse_same_file",
     "standard_output",
 ]
 
 
 class Output(Protocol):
-    """A place that releases go to."""
+    """A receiver of releases."""
 
     def check(self, journal: Emitted, committed: int) -> None:
-        """Refuse a place that is not this journal's, before a byte of it is written.
+        """Refuse a file that is not this journal's, before anything is written.
 
         Args:
-            journal: whose releases it is for; not looked at when nothing is committed.
-            committed: its last committed slot, or a later one that it is about to be told of as released elsewhere.
+            journal: source of the releases; not read when nothing is committed.
+            committed: its last committed slot, or a later one that is about to be stored as released elsewhere.
         """
 
     def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Bring it up to the last committed slot; returns how many releases were sent (again)."""
+        """Bring the output up to the last committed slot; return the number of releases sent (again)."""
 
     def emit(self, records: Iterable[Record]) -> None:
         """Send committed releases, in slot order."""
 
     def close(self) -> None:
-        """Nothing more follows."""
+        """Finish the output."""
 
     def abandon(self) -> None:
-        """Let go of what is open after a failure; nothing if it is closed. What is missing is sent by the next run."""
+        """Release open files after a failure. The next run sends missing releases."""
 
 
-def refuse_dropping(output: Output, keep: int | None) -> None:
-    """Refuse to drop slots from the journal while they are nowhere else.
+class KeptOutput:
+    """No output: releases stay in the journal."""
 
-    Args:
-        output: where releases go.
-        keep: how many slots the journal is to keep; None: all.
+    def check(self, journal: Emitted, committed: int) -> None:
+        """Do nothing."""
 
-    Raises:
-        InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
-    """
-    if keep is not None and isinstance(output, KeptOutput):
-        raise InvalidOption(
-            'an output beside the journal, as out="releases.ndjson", for a journal that drops slots (keep)',
-            "none",
-            "Releases that are dropped would be nowhere: name an output, or leave keep out.",
-            option="keep",
-        )
-    if keep is not None and isinstance(output, ParquetOutput):
-        raise InvalidOption(
-            "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
-            f"a Parquet file ({output.path}), which is made from the journal when the run ends",
-            "Leave --keep out, or choose another output.",
-            option="keep",
-        )
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
+        """Return 0: nothing is missing."""
+        return 0
 
+    def emit(self, records: Iterable[Record]) -> None:
+        """Do nothing."""
 
-def standard_output() -> BinaryIO:
-    """Standard output, as bytes.
+    def close(self) -> None:
+        """Do nothing."""
 
-    Raises:
-        InvalidOutput: if it is closed.
-    """
-    if sys.stdout is None:
-        raise InvalidOutput("standard output", "a closed one", "Redirect it, or name a file.", path="-")
-    return sys.stdout.buffer
+    def abandon(self) -> None:
+        """Do nothing."""
 
 
 def open_output(target: str | None, first: int = 1) -> Output:
-    """The output for a path, by its ending; "-" or None is standard output.
+    """Return the output for a path, by its ending; "-" or None is standard output.
 
     Args:
-        target: where releases go.
+        target: path of the output.
         first: the first slot that a file is to hold.
 
     Raises:
@@ -116,3 +98,75 @@ def open_output(target: str | None, first: int = 1) -> Output:
         "Name a file in it." if path.is_dir() else "Rename it.",
         path=str(path),
     )
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output, as bytes.
+
+    Raises:
+        InvalidOutput: if it is closed.
+    """
+    if sys.stdout is None:
+        raise InvalidOutput("standard output", "a closed one", "Redirect it, or name a file.", path="-")
+    return sys.stdout.buffer
+
+
+def refuse_dropping(output: Output, keep: int | None) -> None:
+    """Refuse to drop slots from the journal (`keep`) that no output has.
+
+    Raises:
+        InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
+    """
+    if keep is not None and isinstance(output, KeptOutput):
+        raise InvalidOption(
+            'an output beside the journal, as out="releases.ndjson", for a journal that drops slots (keep)',
+            "none",
+            "Releases that are dropped would be nowhere: name an output, or leave keep out.",
+            option="keep",
+        )
+    if keep is not None and isinstance(output, ParquetOutput):
+        raise InvalidOption(
+            "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
+            f"a Parquet file ({output.path}), which is made from the journal when the run ends",
+            "Leave --keep out, or choose another output.",
+            option="keep",
+        )
+
+
+def refuse_same_file(target: str | None, others: Iterable[tuple[str, Path]]) -> None:
+    """Refuse an output that is one of the files a run reads or keeps.
+
+    Args:
+        target: as of `open_output`.
+        others: kind and path of these files.
+
+    Raises:
+        InvalidOutput: naming the kind.
+    """
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    for kind, other in others:
+        same = os.path.realpath(path) == os.path.realpath(other)
+        if same or (path.exists() and other.exists() and path.samefile(other)):
+            raise InvalidOutput(
+                "a file of its own for the releases",
+                f"{kind} ({path})",
+                "Choose another file; this one is untouched.",
+                path=str(path),
+            )
+
+
+def refuse_existing(path: Path) -> None:
+    """Refuse a file that is not empty, for a part of the releases: only a file of all releases can be continued.
+
+    Raises:
+        InvalidOutput: if it is not empty.
+    """
+    if path.exists() and path.stat().st_size:
+        raise InvalidOutput(
+            "a new file for a part of the releases",
+            f"one that is there already ({path})",
+            "Choose another file, or move it away; it is untouched.",
+            path=str(path),
+        )

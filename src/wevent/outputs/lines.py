@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,19 +16,30 @@ import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import decimal_text
+from wevent.journal.contract import Emitted
 from wevent.journal.record import Group, Record
 from wevent.journal.terms import Terms
 
 FORMAT = 2
-"""The version of what is written. The first one had a time, a flag `fresh` and nano-epsilons, and no intervals."""
+"""Version of the formats."""
 
 COLUMNS = ("slot", "start", "end", "cell", "value", "low", "high", "std_error", "outcome", "measured", "mechanism")
-"""The columns of CSV and Parquet; no other version has the same."""
+"""Columns of CSV and Parquet."""
 
 CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 _ESCAPED, _MEANINGS = re.compile(r"\\.?", re.DOTALL), {escape: sign for sign, escape in _ESCAPES.items()}
 _TRANSLATION = str.maketrans(_ESCAPES)
+
+
+def released_records(journal: Emitted, first: int = 1) -> Iterator[Record]:
+    """Yield the slots from `first` on, without those that another copy of the journal released."""
+    return (record for record in journal.releases(first) if record.shown is not None)
+
+
+def cell_labels(cells: int | list[Any]) -> Iterable[Any]:
+    """Return the labels of declared cells: as declared, or their numbers."""
+    return range(cells) if isinstance(cells, int) else cells
 
 
 def ndjson_line(record: Record) -> bytes:
@@ -118,7 +129,7 @@ def _csv_part(record: Record) -> bytes:
         low, high = (None, None) if bounds is None else bounds
         values = None if record.is_empty else shown.values
         columns = (_maybe_plain(column) or [""] * number for column in (values, low, high, shown.std_error))
-        labels = (_quoted(cell) for cell in _labels(record.epoch.terms, number))
+        labels = (_quoted(cell) for cell in cell_labels(record.epoch.terms.cells))
         rows = zip(labels, *columns, strict=True)
         lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
         shown.text[key] = "\n".join(lines).encode()
@@ -147,10 +158,6 @@ def _plain(values: FloatArray) -> list[Any]:
         whole: list[Any] = values.astype(np.int64).tolist()
         return whole
     return [int(value) if value.is_integer() and math.fabs(value) < 2**53 else value for value in values.tolist()]
-
-
-def _labels(terms: Terms, number: int) -> Iterable[Any]:
-    return range(number) if isinstance(terms.cells, int) else terms.cells
 
 
 def _quoted(label: Any) -> str:

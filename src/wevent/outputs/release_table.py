@@ -16,9 +16,8 @@ import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
 from wevent.journal import JournalPlace, PostgresPlace, Record, journal_place, open_journal
-from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, label_of
-from wevent.outputs.parquet_output import FIRST_VERSION, FORMAT_KEY
-from wevent.outputs.text_output import CSV, NDJSON
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, cell_labels, label_of, released_records
+from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES
 from wevent.schemas import ReleasedSlot
 
@@ -112,7 +111,8 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
             first = file.readline()
             if first == CSV_HEADER:
                 return _checked(place, _table(_csv_slots(file, place)))
-            _refuse_other_versions(place, first)
+            if not first.endswith(b"\n") and not _is_beginning(first):
+                raise _none(place)
             return _checked(place, _table(_ndjson_slots(first, file, place)))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(place, type(error).__name__) from None
@@ -125,7 +125,7 @@ def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
 
 def _of_journal(place: JournalPlace) -> ReleaseTable:
     with open_journal(place) as journal:
-        return _table(_of_record(record) for record in journal.releases() if record.shown is not None)
+        return _table(map(_of_record, released_records(journal)))
 
 
 class _Slot(NamedTuple):
@@ -178,7 +178,7 @@ def _of_record(record: Record) -> _Slot:
     low, high = (None, None) if bounds is None else bounds
     arrays = (None if record.is_empty else shown.values, low, high, shown.std_error)
     numbers = [None if array is None else array.tolist() for array in arrays]
-    cells = _labels(terms.cells)
+    cells = list(map(str, cell_labels(terms.cells)))
     return _Slot(record.slot, start, end, cells, numbers, record.outcome, record.measured, terms.mechanism)
 
 
@@ -238,7 +238,8 @@ def _read_parquet(path: Path) -> ReleaseTable:
     try:
         with duckdb.connect() as connection:
             known = connection.execute("SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)", [place])
-            _check_parquet_version(path, dict(known.fetchall()).get(FORMAT_KEY), connection, place)
+            if dict(known.fetchall()).get(FORMAT_KEY) != str(FORMAT):
+                raise _none(path)
             rows = connection.execute(f"SELECT {names} FROM read_parquet(?)", [place]).fetchall()
     except duckdb.Error as error:
         raise _unreadable(path, type(error).__name__) from None
@@ -249,18 +250,9 @@ def _read_parquet(path: Path) -> ReleaseTable:
     return ReleaseTable(columns)
 
 
-def _check_parquet_version(path: Path, version: str | None, connection: Any, place: str) -> None:
-    if version == str(FORMAT):
-        return
-    if version is not None and version.isdecimal() and int(version) > FORMAT:
-        raise _newer(path, version)
-    found = connection.execute("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))", [place]).fetchall()
-    raise _outdated(path) if [row[0] for row in found] == FIRST_VERSION else _none(path)
-
-
-def _labels(cells: int | list[Any]) -> list[str]:
-    """Cells as text: of a number of them, 0, 1, 2, …"""
-    return [str(cell) for cell in (range(cells) if isinstance(cells, int) else cells)]
+def _is_beginning(line: bytes) -> bool:
+    """Return whether a first line that is still being written, or empty, may be ours."""
+    return _OPENING.startswith(line) or line.startswith(_OPENING) or CSV_HEADER.startswith(line)
 
 
 def _whole_lines(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
@@ -281,42 +273,6 @@ def _first_bytes(path: Path) -> bytes:
 
 def _open(path: Path, start: bytes) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if start.startswith(_GZIP) else path.open("rb")
-
-
-def _refuse_other_versions(path: Path, first: bytes) -> None:
-    """A text file that is not this version's CSV: may it be its NDJSON?"""
-    if first.startswith((NDJSON.first_version, CSV.first_version)):
-        raise _outdated(path)
-    if not first.endswith(b"\n"):  # nothing yet, or the first line is still being written
-        if _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first):
-            return
-        raise _none(path)
-    try:
-        version = msgspec.json.decode(first).get("format", 0)
-    except (msgspec.MsgspecError, AttributeError, RecursionError):
-        raise _none(path) from None
-    if type(version) is int and version > FORMAT:
-        raise _newer(path, version)
-    if version != FORMAT:
-        raise _none(path)
-
-
-def _outdated(path: Path) -> InvalidInput:
-    return InvalidInput(
-        f"releases in format {FORMAT}",
-        f"some in format 1, which an earlier wevent wrote ({path})",
-        "Read the journal they came from, or write them anew: wevent releases JOURNAL --out NEW.",
-        path=str(path),
-    )
-
-
-def _newer(path: Path, version: object) -> InvalidInput:
-    return InvalidInput(
-        f"releases in format {FORMAT} or earlier",
-        f"some in format {version} ({path})",
-        "Upgrade wevent.",
-        path=str(path),
-    )
 
 
 def _none(path: Path) -> InvalidInput:

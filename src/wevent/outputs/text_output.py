@@ -1,10 +1,21 @@
-"""A text file of releases: every release of the journal, each once, in slot order.
+"""Text files of releases (NDJSON, CSV) and standard output.
 
-Before a byte is written, all that the file holds is compared with the journal (`wevent.outputs.comparing`). Only then is
-a torn end, which must be the beginning of what would be written there, cut off, and what is missing appended.
+A file holds every release of the journal once and in slot order, after any crash. The rule:
 
-A file that is renamed under a run is rotated: the next release begins a new one at the path. That the earlier ones went
-elsewhere is noted, on disk, before the new file is made, so no crash can leave one out.
+1. A run appends to the file. A note beside the journal has the path, the last slot, the size and a digest of the file.
+2. The next run reads the last line. A file that goes on after the journal's last slot is refused: the journal is an old
+   copy, or the file is another journal's.
+3. The part that the note describes is checked by its digest. The rest, or everything without a matching note, is compared
+   with the releases of the journal. If both agree, the run appends. A torn last line is cut off first; it must be the
+   beginning of the line that belongs there.
+4. A file that differs is rewritten from the journal (temporary file, fsync, rename) on three conditions: the note names the
+   file, its last line is a release of this journal, and the journal has every slot from the first to the last in the file.
+5. Any other file is refused and stays as it is.
+
+The file alone has slots that the journal dropped (`--keep`) or that another copy released. Only their order is checked.
+
+A file that is renamed under a run is rotated: the next release begins a new file at the path. The note has the last slot of
+the renamed file, on disk, before the new file is made, so a crash leaves out no release.
 """
 
 from __future__ import annotations
@@ -12,21 +23,91 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from wevent.errors import InvalidOutput, ReaderGone, StorageFailed, may_pass
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
-from wevent.outputs.comparing import LONGEST, Bounds, Format, Found, Written, compare, known_as, read_written
-from wevent.outputs.lines import CSV_HEADER, csv_lines, csv_opening, ndjson_line, ndjson_opening
-from wevent.outputs.refusals import ahead, changed_meanwhile, clear_errors, foreign, outdated, refuse_special, replaced
+from wevent.journal.terms import Terms
+from wevent.journal.whole_file import made_whole
+from wevent.outputs.errors import ahead, changed, clear_errors, dropped, not_ours, refuse_special
+from wevent.outputs.lines import (
+    CSV_HEADER,
+    FORMAT,
+    csv_lines,
+    csv_opening,
+    ndjson_line,
+    ndjson_opening,
+    released_records,
+)
 
 _log = logging.getLogger("wevent.outputs.text_output")
+_LONGEST = 1 << 27  # a line of more bytes is no release
 _TAIL = 1 << 16
+_CHUNK = 1 << 20
+
+
+class Format(NamedTuple):
+    """Form of releases as lines.
+
+    Attributes:
+        render: whole lines of a record.
+        header: first line of a file, empty if there is none.
+        slot: pattern of the beginning of every line, with the slot as its group.
+        opening: beginning of every line of a slot, whatever was released.
+    """
+
+    render: Callable[[Record], bytes]
+    header: bytes
+    slot: re.Pattern[bytes]
+    opening: Callable[[Terms, int], bytes]
+
+
+NDJSON = Format(ndjson_line, b"", re.compile(rb'\{"format":%d,"slot":(\d{1,18}),' % FORMAT), ndjson_opening)
+CSV = Format(csv_lines, CSV_HEADER, re.compile(rb"(\d{1,18}),"), csv_opening)
+
+
+class Note(msgspec.Struct, frozen=True):
+    """State of a file after a slot was written to it, stored beside the journal.
+
+    Attributes:
+        path, slot, size, digest: the file, its last slot, its size then and the digest of these bytes.
+        after: last slot in files that were renamed under a run.
+        journal: identity of the journal.
+    """
+
+    path: str
+    slot: int
+    size: int
+    digest: str
+    after: int
+    journal: str
+
+
+class _Content(NamedTuple):
+    """Content of a file that the journal confirms.
+
+    Attributes:
+        last: last slot in it; without any, the last one in other files.
+        size: bytes that stay. A torn line follows.
+        lacking: lines that the last slot lacks; None if the journal cannot render that slot.
+        hashed: digest of the bytes that stay.
+        differs: whether the file is to be rewritten with the slots after `last`.
+    """
+
+    last: int
+    size: int
+    lacking: bytes | None
+    hashed: Any
+    differs: bool = False
 
 
 class FileOutput:
@@ -34,52 +115,59 @@ class FileOutput:
 
     Args:
         path: the file.
-        form: how releases are written.
-        first: the first slot it is to hold.
+        form: form of the lines.
+        first: the first slot that it is to hold.
     """
 
     def __init__(self, path: Path, form: Format, first: int = 1) -> None:
         self.path = path
         self._form = form
-        self._after = first - 1  # the last slot that other files hold
+        self._after = first - 1  # the last slot in other files
         self._slot = 0
         self._file: BinaryIO | None = None
         self._journal: Emitted | None = None
         self._identity = ""
         self._size = 0
         self._hashed: Any = None
-        self._seen: tuple[Any, Found] | None = None  # what `check` found, for as long as the file stays as it was
+        self._seen: tuple[Any, _Content] | None = None  # result of `check` while the file is unchanged
 
     def check(self, journal: Emitted, committed: int) -> None:
-        """Refuse a file that is not this journal's; reads only.
+        """Refuse a file of something else; read only.
 
         Raises:
-            StaleJournal: if the file holds a slot that the journal does not know.
-            InvalidOutput: if it is no file, or holds anything else than this journal's releases.
+            StaleJournal: if the file has a slot that the journal lacks.
+            InvalidOutput: if the file is none, or not this journal's.
         """
         self._look(journal, committed)
 
     def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Cut off a torn end and append the missing releases, once `check` finds nothing.
+        """Rewrite or complete the file after the same check; return the number of releases written.
 
         Raises:
-            StaleJournal, InvalidOutput: as of `check`.
+            StaleJournal, InvalidOutput: as `check`.
         """
-        found = self._look(journal, committed)
+        content, sent = self._look(journal, committed), 0
+        if content.differs:
+            sent = self._rewrite(journal, content.last)
+            content = self._look(journal, committed)
         with clear_errors(self.path):
             there = os.path.realpath(self.path)
             self._file = open(there, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
-            self._file.truncate(found.keep)
+            self._file.truncate(content.size)
         self._journal, self._identity = journal, journal.identity
-        self._size, self._hashed = found.keep, found.hashed.copy()
-        self._write([found.lacking if found.keep else self._form.header], found.last)
-        return self._append_missing(journal, found.last)
+        self._size, self._hashed = content.size, content.hashed.copy()
+        self._write([content.lacking or b"" if content.size else self._form.header], content.last)
+        missing = released_records(journal, content.last + 1)
+        while records := list(islice(missing, 1024)):
+            self.emit(records)
+            sent += len(records)
+        return sent
 
     def emit(self, records: Iterable[Record]) -> None:
         """Append whole lines; to a new file, if this one was renamed or removed.
 
         Raises:
-            InvalidOutput: if somebody else cut the file or wrote to it, or put another one in its place.
+            InvalidOutput: if another program cut the file, wrote to it or replaced it.
         """
         texts, slot = [], 0
         for record in records:
@@ -92,7 +180,7 @@ class FileOutput:
         self._write(texts, slot)
 
     def close(self) -> None:
-        """Force it to disk and close it; the next run begins a new one if it was renamed or removed."""
+        """Force the file to disk and close it."""
         if self._file is not None:
             if not self._is_in_place():
                 self._leave()
@@ -102,14 +190,14 @@ class FileOutput:
             self._file = None
 
     def abandon(self) -> None:
-        """Close the file as it is; the next run compares it with the journal."""
+        """Close the file as it is."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
             self._file = None
 
     def _is_in_place(self) -> bool:
-        """Whether the path still leads to the file that is written to."""
+        """Return whether the path still leads to the open file."""
         assert self._file is not None
         with clear_errors(self.path):
             try:
@@ -118,12 +206,12 @@ class FileOutput:
                 return False
 
     def _leave(self) -> None:
-        """The file was renamed or removed: what follows belongs to a new one. Noted on disk before that is made."""
+        """Note on disk, before a new file is made, that the old one was renamed or removed."""
         assert self._file is not None
         refuse_special(self.path)
         with clear_errors(self.path):
             if self.path.exists() and self.path.stat().st_size:
-                raise replaced(self.path)
+                raise changed(self.path)
             os.fsync(self._file.fileno())
             removed = not os.fstat(self._file.fileno()).st_nlink
         self._after, self._size, self._hashed = self._slot, 0, hashlib.sha256()
@@ -141,72 +229,13 @@ class FileOutput:
             self._file = open(os.path.realpath(self.path), "a+b", buffering=0)  # noqa: SIM115  until `close`
         self._write([self._form.header], self._slot)
 
-    def _append_missing(self, journal: Emitted, last: int) -> int:
-        sent = 0
-        pending: list[Record] = []
-        for record in journal.releases(last + 1):
-            if record.shown is None:
-                continue
-            pending.append(record)
-            sent += 1
-            if len(pending) == 1024:
-                self.emit(pending)
-                pending = []
-        if pending:
-            self.emit(pending)
-        return sent
-
-    def _look(self, journal: Emitted, committed: int) -> Found:
-        """What the file holds, if all of it is this journal's."""
-        refuse_special(self.path)
-        with clear_errors(self.path):
-            written = read_written(journal, self.path) if committed else None
-            if written is not None:
-                self._after = max(self._after, min(written.after, committed))
-            if not self.path.exists():
-                return Found(self._after, 0, b"", hashlib.sha256())
-            with self.path.open("rb") as file:
-                stat = os.fstat(file.fileno())
-                state = stat.st_ino, stat.st_size, stat.st_mtime_ns, committed
-                if self._seen is None or self._seen[0] != state:
-                    self._seen = state, self._inspect(file, journal, committed)
-                return self._seen[1]
-
-    def _inspect(self, file: BinaryIO, journal: Emitted, committed: int) -> Found:
-        header = self._form.header
-        size = file.seek(0, os.SEEK_END)
-        start = _read(file, 0, min(size, len(header)))
-        if len(start) < len(header) and header.startswith(start):
-            return Found(self._after, 0, b"", hashlib.sha256())
-        if _read(file, 0, len(self._form.first_version)) == self._form.first_version:
-            raise outdated(self.path)
-        if start != header:
-            raise foreign(self.path)
-        whole, line = _last_line(file, size)
-        if size - whole > LONGEST:
-            raise foreign(self.path)
-        last = self._slot_of(line) if whole > len(header) else 0
-        if not committed:
-            if last:
-                raise ahead(self.path, last, committed)
-            if size > len(header):
-                raise foreign(self.path)
-            return Found(0, size, b"", hashlib.sha256(header))
-        return compare(file, self.path, self._form, journal, Bounds(self._after, last, committed))
-
-    def _slot_of(self, line: bytes) -> int:
-        try:
-            return self._form.slot_of(line)
-        except ValueError:
-            raise foreign(self.path) from None
-
     def _write(self, texts: list[bytes], slot: int) -> None:
-        """Append, and note beside the journal what the file is now."""
+        """Append and update the note."""
         assert self._file is not None
         text = b"".join(texts)
         with clear_errors(self.path):
             if self._file.seek(0, os.SEEK_END) != self._size:
-                raise changed_meanwhile(self.path)
+                raise changed(self.path)
             rest = memoryview(text)
             while rest:
                 number = self._file.write(rest)
@@ -217,11 +246,214 @@ class FileOutput:
         self._note()
 
     def _note(self, *, force: bool = False) -> None:
-        """Write beside the journal what the file is now."""
         assert self._journal is not None
-        digest, path = self._hashed.hexdigest(), known_as(self.path)
-        written = Written(path, self._slot, self._size, digest, self._after, self._identity)
-        self._journal.write_note(msgspec.json.encode(written), force=force)
+        digest = self._hashed.hexdigest()
+        note = Note(_known_as(self.path), self._slot, self._size, digest, self._after, self._identity)
+        self._journal.write_note(msgspec.json.encode(note), force=force)
+
+    def _rewrite(self, journal: Emitted, after: int) -> int:
+        """Replace the file by the releases after a slot; return their number."""
+        target, sent = Path(os.path.realpath(self.path)), 0
+        with clear_errors(self.path), made_whole(target) as made:
+            with made.open("wb") as file:
+                file.write(self._form.header)
+                for record in released_records(journal, after + 1):
+                    file.write(self._form.render(record))
+                    sent += 1
+            shutil.copymode(target, made)
+        _log.warning("%s was not as this journal left it: it was rewritten from the journal", self.path)
+        return sent
+
+    def _look(self, journal: Emitted, committed: int) -> _Content:
+        """Return what the journal confirms of the file."""
+        refuse_special(self.path)
+        with clear_errors(self.path):
+            note = _read_note(journal, self.path) if committed else None
+            if note is not None:
+                self._after = max(self._after, min(note.after, committed))
+            if not self.path.exists():
+                return self._nothing()
+            with self.path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                state = found.st_ino, found.st_size, found.st_mtime_ns, committed
+                if self._seen is None or self._seen[0] != state:
+                    self._seen = state, self._inspect(file, journal, committed, note)
+                return self._seen[1]
+
+    def _nothing(self) -> _Content:
+        return _Content(self._after, 0, b"", hashlib.sha256())
+
+    def _inspect(self, file: BinaryIO, journal: Emitted, committed: int, note: Note | None) -> _Content:
+        header, size = self._form.header, file.seek(0, os.SEEK_END)
+        start = _read(file, 0, len(header))
+        if size <= len(header) and header.startswith(start):
+            return self._nothing()
+        end, line = _last_line(file, size)
+        if start != header or size - end > _LONGEST:
+            raise not_ours(self.path)
+        last = self._slot_of(line) if end > len(header) else 0
+        if not committed:
+            raise ahead(self.path, last, committed) if last else not_ours(self.path)
+        file.seek(len(header))
+        first = self._slot_of(file.readline(_LONGEST)) if last else self._after + 1
+        before = first - 1 if last > committed else min(first - 1, self._after)
+        torn = _read(file, end, size)
+        begin = _noted_content(file, note) or _Content(before, len(header), b"", hashlib.sha256(header))
+        try:
+            content = self._compare(file, end, journal, committed, begin)
+        except InvalidOutput:
+            tail = None if note is None else self._find_tail(journal, first, last, line)
+            if tail is None or not self._is_beginning(torn, tail, journal, committed):
+                raise
+            return _Content(before, 0, b"", None, differs=True)
+        if not self._is_beginning(torn, content, journal, committed):
+            raise not_ours(self.path)
+        return content
+
+    def _compare(self, file: BinaryIO, end: int, journal: Emitted, committed: int, begin: _Content) -> _Content:
+        """Compare whole lines after a confirmed beginning with the journal.
+
+        Raises:
+            StaleJournal: if they go on after the last slot and are the same until then.
+            InvalidOutput: naming the first slot that differs.
+        """
+        last, lacking, hashed = begin.last, begin.lacking, begin.hashed
+        has_lines = begin.size > len(self._form.header)
+        records = journal.releases(last + 1)
+        record = next(records, None)
+        for slot, text in self._slots(file, begin.size, end):
+            if lacking or slot <= last:
+                raise not_ours(self.path, slot)
+            if has_lines and record is not None and slot >= record.slot > last + 1:
+                raise dropped(self.path, last + 1, record.slot - 1)
+            while record is not None and record.slot < slot:
+                if record.shown is not None:
+                    raise not_ours(self.path, record.slot)
+                record = next(records, None)
+            lacking = None
+            if record is not None and record.slot == slot:
+                if record.shown is not None:
+                    expected = self._form.render(record)
+                    if not expected.startswith(text):
+                        raise not_ours(self.path, slot)
+                    lacking = expected[len(text) :]
+                record = next(records, None)
+            hashed.update(text)
+            last, has_lines = slot, True
+        if last > committed:
+            raise ahead(self.path, last, committed)
+        if has_lines and record is not None and record.slot > last + 1:
+            raise dropped(self.path, last + 1, record.slot - 1)
+        return _Content(last, end, lacking, hashed)
+
+    def _is_beginning(self, torn: bytes, content: _Content, journal: Emitted, committed: int) -> bool:
+        """Return whether a torn line is the beginning of the line that belongs there; none is."""
+        if not torn:
+            return True
+        following = next(released_records(journal, content.last + 1), None)
+        expected = content.lacking or (b"" if following is None else self._form.render(following))
+        if expected.startswith(torn):
+            return True
+        next_slot = content.last + (content.lacking is not None)
+        known = committed + 1 if following is None else following.slot
+        terms = journal.head().epoch.terms
+        openings = [self._form.opening(terms, slot) for slot in range(next_slot, min(next_slot + 2, known))]
+        return any(opening.startswith(torn) or torn.startswith(opening) for opening in openings)
+
+    def _find_tail(self, journal: Emitted, first: int, last: int, line: bytes) -> _Content | None:
+        """Return the end of a file if the journal has every slot of it and renders the last line, else None."""
+        for expected, record in enumerate(released_records(journal, first), first):
+            if record.slot != expected:
+                return None
+            if record.slot == last:
+                lines = self._form.render(record).splitlines(keepends=True)
+                if line in lines:
+                    return _Content(last, 0, b"".join(lines[lines.index(line) + 1 :]), None)
+        return None
+
+    def _slots(self, file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield slots with their lines."""
+        file.seek(start)
+
+        def lines() -> Iterator[bytes]:
+            left = end - start
+            while left > 0:
+                line = file.readline(_LONGEST)
+                left -= len(line)
+                yield line
+
+        for slot, group in groupby(lines(), self._slot_of):
+            yield slot, b"".join(group)
+
+    def _slot_of(self, line: bytes) -> int:
+        found = self._form.slot.match(line)
+        if found is None:
+            raise not_ours(self.path)
+        return int(found[1])
+
+
+class StreamOutput:
+    """Standard output. After a crash the last releases may come again, the same bytes; readers drop repeated slots."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def check(self, journal: Emitted, committed: int) -> None:
+        """Do nothing: earlier output cannot be read."""
+
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
+        """Send every committed release that is not known to be emitted."""
+        again = list(released_records(journal, emitted + 1))
+        self.emit(again)
+        return len(again)
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Send one line per slot, then flush."""
+        try:
+            self._stream.write(b"".join(ndjson_line(record) for record in records))
+            self._stream.flush()
+        except (OSError, StorageFailed) as error:
+            closed = isinstance(error, (BrokenPipeError, ReaderGone))
+            raise StorageFailed(
+                "to write to standard output",
+                "a closed one" if closed else "one that cannot be written",
+                "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
+                path="-",
+                passing=may_pass(error) if isinstance(error, OSError) else error.passing,
+            ) from None
+
+    def close(self) -> None:
+        """Leave the stream open: the process owns it."""
+
+    def abandon(self) -> None:
+        """Leave the stream open: the process owns it."""
+
+
+def _read_note(journal: Emitted, path: Path) -> Note | None:
+    """Return the note of this file and journal, None if there is none."""
+    try:
+        note = msgspec.json.decode(journal.read_note().strip(b" \0"), type=Note)
+    except msgspec.MsgspecError:
+        return None
+    return note if (note.path, note.journal) == (_known_as(path), journal.identity) else None
+
+
+def _known_as(path: Path) -> str:
+    """Return one name for all paths of a file, as text; a link may lead through a folder whose name is none."""
+    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
+
+
+def _noted_content(file: BinaryIO, note: Note | None) -> _Content | None:
+    """Return the beginning of a file that its note describes, None if it is another."""
+    if note is None or not note.size:
+        return None
+    file.seek(0)
+    hashed, left = hashlib.sha256(), note.size
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        hashed.update(chunk)
+        left -= len(chunk)
+    same = not left and hashed.hexdigest() == note.digest
+    return _Content(note.slot, note.size, b"", hashed) if same else None
 
 
 def _read(file: BinaryIO, start: int, end: int) -> bytes:
@@ -230,26 +462,11 @@ def _read(file: BinaryIO, start: int, end: int) -> bytes:
 
 
 def _last_line(file: BinaryIO, size: int) -> tuple[int, bytes]:
-    """Where the last line break is, and the line that ends there."""
+    """Return the position after the last line break, and the line that ends there."""
     start, tail = size, b""
-    while start and tail.count(b"\n") < 2 and len(tail) < LONGEST:
+    while start and tail.count(b"\n") < 2 and len(tail) < _LONGEST:
         step = min(start, max(_TAIL, len(tail)))
         start -= step
         tail = _read(file, start, start + step) + tail
     whole = tail.rfind(b"\n") + 1
     return start + whole, tail[tail.rfind(b"\n", 0, max(whole - 1, 0)) + 1 : whole]
-
-
-def _ndjson_slot(line: bytes) -> int:
-    try:
-        return int(msgspec.json.decode(line)["slot"])
-    except (msgspec.MsgspecError, KeyError, TypeError, RecursionError):
-        raise ValueError("no release") from None
-
-
-def _csv_slot(line: bytes) -> int:
-    return int(line.split(b",", 1)[0])
-
-
-NDJSON = Format(ndjson_line, b"", _ndjson_slot, ndjson_opening, b'{"slot":')
-CSV = Format(csv_lines, CSV_HEADER, _csv_slot, csv_opening, b"slot,time,")

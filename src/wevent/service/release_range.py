@@ -16,8 +16,8 @@ from wevent.counting.cells import split_labels
 from wevent.journal import Journal
 from wevent.journal.contents import Head
 from wevent.outputs import ParquetOutput
-from wevent.outputs.excerpt import Excerpt, cell_labels, parse_slots
-from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line
+from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line, released_records
+from wevent.outputs.selection import Selection, parse_slots
 from wevent.service.context import ServiceContext
 from wevent.service.problems import RequestError
 from wevent.service.request_body import CSV, JSON, NDJSON
@@ -81,10 +81,10 @@ class ReleaseRange:
 
         def look(journal: Journal) -> tuple[tuple[int, int, int], int]:
             head = journal.head()
-            cells = len(list(cell_labels(head.epoch.terms)))
+            cells = head.epoch.terms.number_of_cells
             if asked.cells is not None:
                 labels = split_labels(asked.cells)
-                Excerpt(journal, None, labels)
+                Selection(journal, None, labels)
                 cells = len(labels)
             return asked.slots(head, committed), cells
 
@@ -145,10 +145,9 @@ class ReleaseRange:
 
         def rendered(journal: Journal) -> tuple[list[bytes], int]:
             lines, size = [], 0
-            for record in Excerpt(journal, last, self._labels).releases(first):
-                if record.shown is not None:
-                    lines.append(render(record))
-                    size += len(lines[-1])
+            for record in released_records(Selection(journal, last, self._labels), first):
+                lines.append(render(record))
+                size += len(lines[-1])
                 if size >= _PIECE_BYTES:
                     return lines, record.slot
             return lines, last
@@ -160,9 +159,9 @@ class ReleaseRange:
         path = Path(folder.name) / "releases.parquet"
 
         def write(journal: Journal) -> None:
-            excerpt = Excerpt(journal, self._last, self._labels)
+            selection = Selection(journal, self._last, self._labels)
             output = ParquetOutput(path, self._first)
-            output.repair(excerpt, self._last, self._first - 1)
+            output.repair(selection, self._last, self._first - 1)
             output.close()
 
         async def sent() -> AsyncIterator[bytes]:

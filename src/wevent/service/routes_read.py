@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from wevent import __version__
 from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
-from wevent.outputs.excerpt import cell_labels
+from wevent.outputs.lines import cell_labels
 from wevent.schemas import (
     BudgetTable,
     Health,
@@ -187,7 +187,7 @@ def _about(journal: Journal) -> dict[str, Any]:
         "mechanism": terms.mechanism,
         "neighbours": terms.neighbours,
         "max_cells_per_user": terms.max_cells_per_user,
-        "cells": [str(cell) for cell in cell_labels(terms)],
+        "cells": [str(cell) for cell in cell_labels(terms.cells)],
         "first": head.first,
     }
 

@@ -74,15 +74,14 @@ def unchecked_output() -> None:
     """An output is continued without looking at what is in it."""
     import hashlib
 
-    from wevent.outputs.comparing import Found
-    from wevent.outputs.text_output import FileOutput
+    from wevent.outputs.text_output import FileOutput, Note, _Content
 
-    def found(output: FileOutput, file: Any, journal: Any, committed: int) -> Found:
+    def content(output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None) -> _Content:
         file.seek(0)
         data = file.read()
-        return Found(data.count(b"\n"), len(data), b"", hashlib.sha256(data))
+        return _Content(data.count(b"\n"), len(data), b"", hashlib.sha256(data))
 
-    FileOutput._inspect = found  # type: ignore[method-assign]
+    FileOutput._inspect = content  # type: ignore[method-assign]
 
 
 VARIANTS: dict[str, Callable[[], None]] = {

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
-from wevent import InvalidOutput, Publisher
+from wevent import Publisher
 from wevent.journal import Journal, SqliteJournal
 from wevent.outputs import open_output
 from wevent.outputs.lines import COLUMNS, ndjson_line
@@ -220,31 +220,4 @@ def test_parquet_is_typed_and_knows_its_version(tmp_path: Path) -> None:
     expected = [value for line in lines(journal) for value in (line["histogram"] or [None] * 3)]
     assert values == expected
     publish(journal, path, 32)
-    journal.close()
-
-
-OLD = {
-    "ndjson": b'{"slot":1,"time":"1970-01-01T00:00:00Z","mechanism":"pbd","outcome":"repeated","fresh":false,"hist',
-    "csv": b"slot,time,cell,value,std_error,outcome,fresh,mechanism\n1,1970-01-01T00:00:00Z,north,0,,repeated,false,pbd\n",
-}
-
-
-@pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
-@pytest.mark.parametrize("slots", [0, 3])
-def test_an_output_of_the_first_version_is_refused_with_the_way_out(ending: str, slots: int, tmp_path: Path) -> None:
-    path = tmp_path / f"out.{ending}"
-    journal = make_journal(tmp_path / "run.journal")
-    if slots:
-        publish(journal, tmp_path / "other.ndjson", slots)
-    if ending == "parquet":
-        (tmp_path / "old.csv").write_bytes(OLD["csv"])
-        duckdb.connect().execute(f"COPY (SELECT * FROM '{tmp_path / 'old.csv'}') TO '{path}' (FORMAT parquet)")
-    else:
-        path.write_bytes(OLD[ending])
-    before = path.read_bytes()
-    with pytest.raises(InvalidOutput, match=r"in format 1, .*Move it away.*wevent releases JOURNAL --out NEW"):
-        publish(journal, path, 5)
-    assert path.read_bytes() == before
-    path.rename(tmp_path / "moved")
-    publish(journal, path, 5)
     journal.close()

@@ -13,13 +13,14 @@ from wevent.errors import InvalidCells, InvalidOption
 from wevent.journal.contents import Head
 from wevent.journal.contract import Journal
 from wevent.journal.record import Record, Shown
-from wevent.journal.terms import Epoch, Terms
+from wevent.journal.terms import Epoch
+from wevent.outputs.lines import cell_labels
 from wevent.streams.clock import SlotClock, parse_time
 
 _MAX_SLOT = 1 << 62
 
 
-class Excerpt:
+class Selection:
     """A journal as an output sees it, with nothing but the slots and cells that were asked for.
 
     Args:
@@ -64,7 +65,7 @@ class Excerpt:
         """Nothing, as of `read_note`."""
 
     def _refuse_unknown(self, wanted: frozenset[str]) -> None:
-        known = {str(cell) for epoch in self._journal.epochs() for cell in cell_labels(epoch.terms)}
+        known = {str(cell) for epoch in self._journal.epochs() for cell in cell_labels(epoch.terms.cells)}
         unknown = sorted(wanted - known)
         if unknown or not wanted:
             raise InvalidCells(
@@ -87,17 +88,12 @@ class Excerpt:
         """The epoch as if it had only those cells, and which columns they are."""
         assert self._wanted is not None
         if epoch.number not in self._epochs:
-            labels = list(cell_labels(epoch.terms))
+            labels = list(cell_labels(epoch.terms.cells))
             rows = [row for row, label in enumerate(labels) if str(label) in self._wanted]
             terms = replace(epoch.terms, cells=[labels[row] for row in rows])
             cut = msgspec.structs.replace(epoch, terms=terms, text=b"")
             self._epochs[epoch.number] = cut, np.array(rows, dtype=np.int64)
         return self._epochs[epoch.number]
-
-
-def cell_labels(terms: Terms) -> Iterable[object]:
-    """The labels of the cells: as declared, or their numbers."""
-    return range(terms.cells) if isinstance(terms.cells, int) else terms.cells
 
 
 def _cut_shown(shown: Shown, rows: IntArray) -> Shown:

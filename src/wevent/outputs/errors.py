@@ -1,0 +1,111 @@
+"""Error sentences about output files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wevent.errors import InvalidOutput, StaleJournal, StorageFailed, may_pass
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse a folder, pipe or device as a file, and a file in a missing folder.
+
+    Raises:
+        InvalidOutput: naming the kind.
+        StorageFailed: if the folder is missing.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        if not Path(os.path.realpath(path)).parent.is_dir():
+            raise StorageFailed(
+                "a file for the releases in an existing folder", f"{path}", "Make the folder first.", path=str(path)
+            ) from None
+        return
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+        raise InvalidOutput(
+            "a file for the releases",
+            f"{kind} ({path})",
+            "Name a file, or use - for standard output.",
+            path=str(path),
+        )
+
+
+def not_ours(path: Path, slot: int | None = None) -> InvalidOutput:
+    """Return the error for a file that differs from the journal."""
+    return InvalidOutput(
+        f"releases of this journal in {path}",
+        "something else" if slot is None else f"another release of slot {slot}, or none",
+        "The file belongs to another journal, or was edited: choose another file, or move it away (a new one gets every "
+        "release that the journal keeps). It is untouched.",
+        path=str(path),
+        **({} if slot is None else {"slot": slot}),
+    )
+
+
+def ahead(path: Path, last: int, committed: int) -> StaleJournal:
+    """Return the error for a file with a slot that the journal lacks."""
+    remedy = (
+        "The journal is an old copy, unless the file is another journal's: state how far releases went out "
+        f"(publish --released-through {last}, or later), or choose another file."
+    )
+    if not committed:
+        remedy = (
+            "Those slots went out already: restore the journal they came from (a backup with --released-through "
+            f"{last} or later), or choose another output: over the same people epsilons then add up."
+        )
+    return StaleJournal(
+        f"a journal that knows slot {last}, the last one in {path}",
+        f"one that ends with slot {committed}" if committed else "a new one",
+        remedy,
+        committed=committed,
+        released=last,
+    )
+
+
+def dropped(path: Path, first: int, last: int) -> InvalidOutput:
+    """Return the error for a file that needs slots which the journal dropped."""
+    return InvalidOutput(
+        f"slots {first} to {last}, which {path} needs",
+        "a journal that dropped them (--keep)",
+        "Move the file away, and a new one gets every release that the journal keeps. It is untouched.",
+        path=str(path),
+        slot=first,
+    )
+
+
+def changed(path: Path) -> InvalidOutput:
+    """Return the error for a file that another program changed during a run."""
+    return InvalidOutput(
+        f"{path} as this run left it",
+        "one that was replaced, cut or written to by somebody else",
+        "Releases are safe in the journal: move the file away and run the same command again; to rotate, rename it.",
+        path=str(path),
+    )
+
+
+def unwritable(path: Path, reason: str, *, passing: bool = False) -> StorageFailed:
+    """Return the error for a file that cannot be written."""
+    missing = not Path(os.path.realpath(path)).parent.is_dir()
+    return StorageFailed(
+        f"to write {path}",
+        reason,
+        f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
+        "and run the same command again.",
+        path=str(path),
+        passing=passing,
+    )
+
+
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the operating system as one clear sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error.strerror or "an error", passing=may_pass(error)) from None
