@@ -25,8 +25,7 @@ from wevent.outputs.lines import ndjson_line
 from wevent.outputs.release_table import read_releases
 from wevent.publishing import loop
 from wevent.publishing.staleness import Stated, settle_stale
-from wevent.publishing.views import BudgetView
-from wevent.service.ledger_view import BudgetBoard
+from wevent.publishing.views import BudgetView, read_budgets
 
 
 class Died(BaseException):
@@ -89,10 +88,8 @@ class TestTheWriterDiedBetweenCommitAndMark:
         """Whether it was fresh is a draw, too."""
         place = replace(died, side=SIDES[side](died))
         with open_journal(place) as journal:
-            view = BudgetView(journal.load(), journal.epochs())
-            assert view.slot == 3
-            view.follow(journal)
-            assert (view.slot, BudgetBoard().show(journal).slot) == (3, 3)
+            view = BudgetView()
+            assert [view.read(journal).slot for _ in range(2)] == [3, 3]
             head = journal.head()
             assert (head.committed, head.unshown, head.next_slot) == (3, 1, 5)
             assert head.digest == journal.link_at(3)
@@ -139,7 +136,7 @@ def test_budgets_are_known_when_a_state_was_stored_with_the_slot(
     place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 8)
-        expected = BudgetView(journal.load(), journal.epochs()).classes()
+        expected = read_budgets(journal.load(), journal.epochs()).classes
     with suppress(Died), PostgresJournal(place, write=True) as journal:
         publish(journal, tmp_path / "o.ndjson", 9, at=die)
     with asked(place) as database:
@@ -148,7 +145,7 @@ def test_budgets_are_known_when_a_state_was_stored_with_the_slot(
         with open_journal(named) as reader:
             loaded = reader.load()
             assert (loaded.head.committed, [record.slot for record in loaded.since]) == (8, [7, 8])
-            assert BudgetView(loaded, reader.epochs()).classes() == expected
+            assert read_budgets(loaded, reader.epochs()).classes == expected
     with PostgresJournal(place, write=True) as journal:
         assert journal.load().head.committed == 9
         publish(journal, tmp_path / "o.ndjson", 12)

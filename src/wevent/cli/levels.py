@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
@@ -11,10 +10,10 @@ from wevent.cli.answers import LevelAnswer, LevelsAnswer, as_json
 from wevent.cli.flags import chosen_settings
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.printing import new_table, print_table
-from wevent.core.budget import NANO
 from wevent.errors import InvalidOption
 from wevent.journal import JournalPlace, open_journal
-from wevent.publishing.views import LevelOffer, LevelRow, configured_offer, read_offer
+from wevent.publishing.views import configured_levels, read_levels
+from wevent.schemas import OfferedLevel
 from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
 
@@ -34,37 +33,35 @@ def command(journal: JournalPlace | None, config: Path | None, wants_json: bool)
     if journal is not None and config is not None:
         raise InvalidOption("a journal or --config", "both", "Give one of them.", option="config")
     if journal is None:
-        offer = configured_offer(chosen_settings(config, {})[0])
+        settings = chosen_settings(config, {})[0]
+        declared = settings.levels is not None
+        table, notes = configured_levels(settings)
     else:
         with open_journal(journal) as source:
             source.registry.check()
-            offer = read_offer(source)
-    answer = _answer(offer)
+            declared = source.head().epoch.terms.level_table is not None
+            table, notes = read_levels(source), ()
+    answer = LevelsAnswer(
+        slot_seconds=table.slot_length_s,
+        declared=declared,
+        levels=[_row(row) for row in table.rows if row.level is not None],
+        numbers=[_row(row) for row in table.rows if row.level is None],
+        notes=list(notes),
+    )
     if wants_json:
         click.echo(as_json(answer))
         return
     _print(answer, "registered people" if journal is not None else "people in the requirements file")
 
 
-def _answer(offer: LevelOffer) -> LevelsAnswer:
-    return LevelsAnswer(
-        slot_seconds=None if offer.slot_us is None else offer.slot_us / SECOND_US,
-        declared=offer.declared,
-        levels=[_row(row) for row in offer.rows if row.level is not None],
-        numbers=[_row(row) for row in offer.rows if row.level is None],
-        notes=list(offer.notes),
-    )
-
-
-def _row(row: LevelRow) -> LevelAnswer:
-    window, nano = row.requirement
+def _row(row: OfferedLevel) -> LevelAnswer:
     return LevelAnswer(
         level=row.level,
-        window=window,
+        window=row.window,
         span=row.span,
-        epsilon=nano / NANO,
-        odds=math.exp(nano / NANO),
-        users=row.size,
+        epsilon=row.epsilon,
+        odds=row.odds,
+        users=row.users,
     )
 
 

@@ -13,12 +13,11 @@ from rich.table import Table
 from wevent.cli.answers import ClassBudget, RestoreAnswer, SlotsElsewhere, StatusAnswer, WriterAnswer, as_json
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
-from wevent.core.budget import NANO
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.journal.statement import privacy_statement
 from wevent.publisher.catalogue import find_mechanism
-from wevent.publishing.views import BudgetView
+from wevent.publishing.views import read_budgets
 
 LOST = "changes of the registry may be lost: import it again, or pass --accept-lost-changes"
 _RECENT = 1000
@@ -54,13 +53,13 @@ def _answer(journal: Journal) -> StatusAnswer:
     terms, writer = head.epoch.terms, journal.writer()
     budgets = [
         ClassBudget(
-            window=row.requirement.window,
-            epsilon=row.requirement.epsilon,
+            window=row.window,
+            epsilon=row.epsilon,
             users=row.users,
-            left=row.left / NANO,
+            left=row.left,
             share=row.share,
         )
-        for row in BudgetView(loaded, journal.epochs()).classes()
+        for row in read_budgets(loaded, journal.epochs()).classes
     ]
     restores = journal.registry.restores()
     doubted = [restore.slot + window - 1 for restore in restores for window, _ in restore.doubted]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import msgspec
 
 from wevent.core.budget import NANO
-from wevent.core.requirements import Levels, Requirement
+from wevent.core.ledger import Ledger
+from wevent.core.requirements import Levels, Population
 from wevent.journal.contents import Loaded
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import follow_ledger, rebuild_ledger
@@ -17,133 +20,125 @@ from wevent.people.membership import Change
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import AskingFile
+from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
+from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
 
 
-class RemainingBudget(NamedTuple):
-    """Budget of a class.
-
-    Attributes:
-        requirement: requirement of the class.
-        users: number of users who are counted in it.
-        left: nano-epsilons that the next slot may still charge.
-    """
-
-    requirement: Requirement
-    users: int
-    left: int
-
-    @property
-    def share(self) -> float:
-        """Share of epsilon that is left."""
-        return self.left / self.requirement.nano
-
-    @property
-    def charged(self) -> float:
-        """Epsilon charged in the open window."""
-        return (self.requirement.nano - self.left) / NANO
-
-
 class BudgetView:
-    """Ledger of a journal as of the last committed slot, for reading."""
+    """Budgets of all classes as of the last committed slot. Follows a journal from slot to slot, one caller at a time."""
 
-    def __init__(self, loaded: Loaded, epochs: list[Epoch]) -> None:
-        self._ledger, self._population = rebuild_ledger(loaded, epochs)
+    def __init__(self) -> None:
+        self._standing: tuple[Ledger, Population] | None = None
 
-    @property
-    def slot(self) -> int:
-        """Last slot that is charged, 0 before the first."""
-        return self._ledger.slot - 1
-
-    def follow(self, journal: Journal) -> None:
-        """Charge the slots that were committed since."""
-        for record in journal.releases(self._ledger.slot):
-            if record.slot != self._ledger.slot:  # slots in between were dropped
-                self._ledger, self._population = rebuild_ledger(journal.load(), journal.epochs())
-                return
-            self._population = follow_ledger(self._ledger, self._population, record)
-
-    def classes(self) -> list[RemainingBudget]:
-        """Return the budget of every class, the shortest window first."""
-        left = self._ledger.remaining().tolist()
-        rows = zip(self._population.items(), left, strict=True)
-        return [RemainingBudget(requirement, users, nano) for (requirement, users), nano in rows]
+    def read(self, journal: Journal) -> BudgetTable:
+        """Charge the slots that were committed since, and return the budgets."""
+        standing, self._standing = self._standing, None  # after a failure the next call rebuilds it
+        if standing is not None:
+            standing = _follow(journal, *standing)
+        self._standing = standing or rebuild_ledger(journal.load(), journal.epochs())
+        return _budget_table(*self._standing)
 
 
-class LevelRow(NamedTuple):
-    """One level or requirement of a stream.
+def _follow(journal: Journal, ledger: Ledger, population: Population) -> tuple[Ledger, Population] | None:
+    """Charge the slots that were committed since; return None if some of them were dropped."""
+    for record in journal.releases(ledger.slot):
+        if record.slot != ledger.slot:
+            return None
+        population = follow_ledger(ledger, population, record)
+    return ledger, population
 
-    Attributes:
-        level: name of the level; None for a requirement that users hold in numbers only.
-        requirement: window in slots and nano-epsilons.
-        span: window as a duration, None where slots have no length.
-        size: number of users who hold the requirement, under any name. For operators (spec 15.2). None: not counted.
+
+def read_budgets(loaded: Loaded, epochs: list[Epoch]) -> BudgetTable:
+    """Return the budgets of all classes as of the last slot of a loaded journal."""
+    return _budget_table(*rebuild_ledger(loaded, epochs))
+
+
+def _budget_table(ledger: Ledger, population: Population) -> BudgetTable:
+    rows = [
+        BudgetRow(
+            window=requirement.window,
+            epsilon=requirement.epsilon,
+            users=users,
+            left=left / NANO,
+            share=left / requirement.nano,
+            charged=(requirement.nano - left) / NANO,
+        )
+        for (requirement, users), left in zip(population.items(), ledger.remaining().tolist(), strict=True)
+    ]
+    return BudgetTable(slot=ledger.slot - 1, classes=rows)
+
+
+def read_levels(journal: Journal) -> LevelTable:
+    """Return the levels of a journal and the number of users who chose each, without queued changes. For operators.
+
+    A user in transition is counted in another class than the chosen one. Only sizes as counted are public (spec 15.2).
     """
-
-    level: str | None
-    requirement: Key
-    span: str | None
-    size: int | None
-
-
-@dataclass(frozen=True)
-class LevelOffer:
-    """Levels that a stream offers.
-
-    Attributes:
-        rows: every pair of names, the strictest privacy and the shortest window first, then combined names, then
-            requirements that are held in numbers only.
-        slot_us: length of a slot, None where slots have no length.
-        declared: whether the stream declares its levels; False for the default ones.
-        notes: remarks about the settings.
-    """
-
-    rows: tuple[LevelRow, ...]
-    slot_us: int | None
-    declared: bool
-    notes: tuple[str, ...] = ()
-
-
-def read_offer(journal: Journal) -> LevelOffer:
-    """Return the levels of a journal and the number of users who hold each, without queued changes."""
     terms = journal.head().epoch.terms
-    return _offer(terms.level_table, terms.slot_length_us, journal.registry.sizes())
+    return _level_table(terms.level_table, terms.slot_length_us, journal.registry.sizes())
 
 
-def configured_offer(settings: Settings) -> LevelOffer:
-    """Return the levels of a configuration and the number of users who ask for each in its requirements file.
+def configured_levels(settings: Settings) -> tuple[LevelTable, tuple[str, ...]]:
+    """Return the levels of a configuration, the number of users who ask for each in its requirements file, and notes.
 
     Raises:
         WeventError: as of `read_requirements`.
     """
-    sizes: Mapping[Key, int] | None = None
-    notes = settings.notes
     file = AskingFile.of(settings)
-    if file is not None:
-        asked = file.read()
-        sizes = asked.keys.sizes()
-        notes = (*notes, *asked.notes)
-    return _offer(settings.levels, settings.slot_length_us, sizes, notes)
+    if file is None:
+        return _level_table(settings.levels, settings.slot_length_us, None), settings.notes
+    asked = file.read()
+    table = _level_table(settings.levels, settings.slot_length_us, asked.keys.sizes())
+    return table, (*settings.notes, *asked.notes)
 
 
-def _offer(
-    levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, int] | None, notes: tuple[str, ...] = ()
-) -> LevelOffer:
+def hide_choices(levels: LevelTable) -> LevelTable:
+    """Return the levels that everybody may see: the offered ones, without the number of users who chose each."""
+    rows = [msgspec.structs.replace(row, users=None) for row in levels.rows if row.level is not None]
+    return msgspec.structs.replace(levels, rows=rows)
+
+
+def _level_table(levels: Levels | None, slot_us: int | None, sizes: Mapping[Key, int] | None) -> LevelTable:
+    """Return every pair of words, then combined names, then requirements that users hold in numbers only.
+
+    Args:
+        levels: None for the default ones.
+        slot_us: length of a slot, None where slots have no length.
+        sizes: number of users who hold each requirement, under any name. None: not counted.
+    """
     table = levels or Levels.default()
     offered = sorted(table.offered().items(), key=lambda row: (row[0] in table.combined, row[1].nano, row[1].window))
-    names: list[tuple[str | None, Key]] = [(level, requirement.key) for level, requirement in offered]
-    named = {key for _, key in names}
-    names += [(None, key) for key in sorted(sizes or {}) if key not in named]
-    rows = [
-        LevelRow(
-            level,
-            key,
-            None if slot_us is None else span_text(key[0] * slot_us),
-            None if sizes is None else sizes.get(key, 0),
-        )
-        for level, key in names
-    ]
-    return LevelOffer(tuple(rows), slot_us, levels is not None, notes)
+    rows: list[tuple[str | None, Key]] = [(level, requirement.key) for level, requirement in offered]
+    named = {key for _, key in rows}
+    mildest = min((_noise(key) for key in named), default=1.0)
+    rows += [(None, key) for key in sorted(sizes or {}) if key not in named]
+    words = {f"{privacy}/{window}": (privacy, window) for privacy in table.privacy for window in table.window}
+    return LevelTable(
+        rows=[
+            OfferedLevel(
+                level=level,
+                privacy=words[level][0] if level in words else None,
+                window_word=words[level][1] if level in words else None,
+                window=key[0],
+                epsilon=key[1] / NANO,
+                span=None if slot_us is None else span_text(key[0] * slot_us),
+                odds=math.exp(key[1] / NANO),
+                users=None if sizes is None else sizes.get(key, 0),
+                noise=_noise(key) / mildest,
+            )
+            for level, key in rows
+        ],
+        users=0 if sizes is None else sum(sizes.values()),
+        privacy=sorted(table.privacy, key=lambda word: table.requirement(word, next(iter(table.window))).nano),
+        windows=sorted(table.window, key=lambda word: table.window[word]),
+        slot_length_s=None if slot_us is None else slot_us / SECOND_US,
+    )
+
+
+def _noise(key: Key) -> float:
+    """Return a number in proportion to the noise of a release if every slot of a window had an equal part."""
+    window, nano = key
+    return window / nano
 
 
 @dataclass(frozen=True)

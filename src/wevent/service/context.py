@@ -12,8 +12,8 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Path, Request, Response
 
 from wevent.journal import Journal, JournalPlace, open_journal
+from wevent.publishing.views import BudgetView
 from wevent.service.feed import ReleaseFeed
-from wevent.service.ledger_view import BudgetBoard
 from wevent.service.problems import RequestError, not_ready
 from wevent.service.publisher_state import PublisherState
 from wevent.service.request_body import JSON
@@ -80,7 +80,7 @@ class ServiceContext:
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
         self.feed = ReleaseFeed(self.reader)
-        self.board = BudgetBoard()
+        self.budgets = BudgetView()
         self.columns = dict(columns or {})
         self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
 

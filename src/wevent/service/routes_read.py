@@ -20,6 +20,7 @@ from wevent import __version__
 from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
 from wevent.outputs.lines import cell_labels
+from wevent.publishing.views import hide_choices, read_levels
 from wevent.schemas import (
     BudgetTable,
     Health,
@@ -32,7 +33,6 @@ from wevent.schemas import (
 )
 from wevent.service.access import Caller, is_still_admitted, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
-from wevent.service.level_view import hide_choices, show_levels
 from wevent.service.openapi import described, header, reference
 from wevent.service.problems import RequestError
 from wevent.service.prometheus import CONTENT_TYPE, metrics_text, overview_facts
@@ -87,7 +87,7 @@ async def levels(context: Context) -> Response:
 
 
 async def _levels(context: ServiceContext) -> LevelTable:
-    return await context.reader.once("levels", context.feed.committed, show_levels)
+    return await context.reader.once("levels", context.feed.committed, read_levels)
 
 
 @router.get("/v1/ledger", **described(BudgetTable, 400, access="public"))
@@ -97,7 +97,7 @@ async def ledger(context: Context) -> Response:
 
 
 async def _ledger(context: ServiceContext) -> BudgetTable:
-    return await context.reader.once("ledger", context.feed.committed, context.board.show)
+    return await context.reader.once("ledger", context.feed.committed, context.budgets.read)
 
 
 @router.get("/v1/statement", **described(None, 400, access="public", content={JSON: {"schema": {"type": "object"}}}))
