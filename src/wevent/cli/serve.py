@@ -18,7 +18,7 @@ from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
 from wevent.publishing.resolve import RunOptions
-from wevent.publishing.session import settings_files
+from wevent.publishing.session import Watch, settings_files
 
 _EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
 _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
@@ -45,20 +45,26 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     _refuse_unfit(settings)
     _refuse_missing_extra()
     from wevent.service.publisher_state import ROLE_LOG
+    from wevent.service.serve import serve
     from wevent.service.service_settings import ServiceSettings
-    from wevent.service.serving import Announcing, serve
 
     if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet
         logging.getLogger(ROLE_LOG).setLevel(logging.INFO)
 
     service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
     console = remarks()
-    announcing = Announcing(
+    watch = Watch(
         imported=lambda difference: say(console, " ".join((f"Requirements: {difference}.", *difference.sentences()))),
         told=lambda sentence: say(console, sentence),
+    )
+    done = serve(
+        settings,
+        service,
+        run_options,
+        settings_files(used, options["cells"]),
+        watch,
         listening=lambda address: say(console, f"Serving {address} (stop with Ctrl-C)."),
     )
-    done = serve(settings, service, run_options, settings_files(used, options["cells"]), announcing)
     report_run(console, done.summary, settings)
     report_private(console, done.totals, done.malformed)
 

@@ -1,6 +1,6 @@
-"""Who is asking, and whether they may: callers from the Authorization header, as dependencies of routes.
+"""Callers from the Authorization header and their roles, as dependencies of routes.
 
-The parts come from `request.app.state.context`. Refusals say what is needed, never what was sent.
+Refusals name the required access, never the request.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 @dataclass(frozen=True)
 class Caller:
-    """Who is asking.
+    """The sender of a request.
 
     Attributes:
-        kind: what they are known by.
+        kind: kind of their id.
         id: of their token or link; without either, their network address.
-        roles: what their token may do.
-        link: their personal link, if that is what they have.
+        roles: of their token.
+        link: their personal link.
     """
 
     kind: CallerKind
@@ -50,16 +50,12 @@ class Caller:
         """Whose link it is, None without one."""
         return None if self.link is None else self.link.user
 
-    def may(self, role: Role) -> bool:
-        """Whether they may do what a role does."""
-        return role in self.roles or "admin" in self.roles
-
 
 Dependency = Callable[..., Awaitable[Caller]]
 
 
 class _Scheme(HTTPBearer):
-    """Says in the OpenAPI document that a token is needed; who is asking is found out by `needs`."""
+    """The security of a route in the OpenAPI document; `recognise` checks the header."""
 
     async def __call__(self, request: Request) -> None:  # type: ignore[override]
         return None
@@ -69,21 +65,17 @@ _TOKEN_SCHEME = _Scheme(scheme_name="token", description="`wev_…`, made by `we
 _LINK_SCHEME = _Scheme(scheme_name="link", description="`wel_…`, from a person's own link.")
 
 
-def needs(role: Role, *, public_ok: bool = False) -> Dependency:
-    """A dependency that lets callers of a role through, and counts the request.
+async def any_caller(request: Request) -> Caller:
+    """Return a caller with any valid token or link, or anybody where the service is public; count the request."""
+    return recognise(request.app.state.context, request.scope["headers"], _host(request), anonymous_ok=True)
 
-    Args:
-        role: what their token must be for; admin tokens are for everything.
-        public_ok: whether any valid token or link will do, and none where the service is public.
 
-    Returns:
-        what gives the caller; raises RequestError.
-    """
+def needs(role: Role) -> Dependency:
+    """Return a dependency that admits tokens for a role or for `admin`, and counts the request."""
 
-    async def let_through(request: Request) -> Caller:
-        context: ServiceContext = request.app.state.context
-        caller = recognise(context, request.scope["headers"], _host(request), anonymous_ok=public_ok)
-        if not public_ok and not caller.may(role):
+    async def token_holder(request: Request, _: Annotated[None, Depends(_TOKEN_SCHEME)]) -> Caller:
+        caller = recognise(request.app.state.context, request.scope["headers"], _host(request))
+        if role not in caller.roles and "admin" not in caller.roles:
             raise RequestError(
                 403,
                 f"a token for {role!r}",
@@ -92,34 +84,23 @@ def needs(role: Role, *, public_ok: bool = False) -> Dependency:
             )
         return caller
 
-    if public_ok:
-        return let_through
-
-    async def documented(request: Request, _: Annotated[None, Depends(_TOKEN_SCHEME)]) -> Caller:
-        return await let_through(request)
-
-    return documented
+    return token_holder
 
 
-def needs_link() -> Dependency:
-    """A dependency that lets a person with their own link through, and counts the request; raises RequestError."""
-
-    async def let_through(request: Request, _: Annotated[None, Depends(_LINK_SCHEME)]) -> Caller:
-        context: ServiceContext = request.app.state.context
-        caller = recognise(context, request.scope["headers"], _host(request))
-        if caller.link is None:
-            raise RequestError(
-                403, "a personal link", "a token", "With a token for 'enrol', use the calls under /v1/users."
-            )
-        return caller
-
-    return let_through
+async def link_holder(request: Request, _: Annotated[None, Depends(_LINK_SCHEME)]) -> Caller:
+    """Return a user with a personal link; count the request."""
+    caller = recognise(request.app.state.context, request.scope["headers"], _host(request))
+    if caller.link is None:
+        raise RequestError(
+            403, "a personal link", "a token", "With a token for 'enrol', use the calls under /v1/users."
+        )
+    return caller
 
 
 def recognise(context: ServiceContext, headers: Headers, host: str | None, *, anonymous_ok: bool = False) -> Caller:
-    """Who is asking; the request is counted.
+    """Return the caller and count the request.
 
-    Whoever sends a token is judged by it, also where none is needed. Calls without a valid one count for the address.
+    A token that is sent must be valid, also where none is needed. Calls without a valid one count for the address.
 
     Args:
         context: tokens, links, limits and settings.

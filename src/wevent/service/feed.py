@@ -45,13 +45,7 @@ _log = logging.getLogger("wevent.service.feed")
 
 
 class Rendered(NamedTuple):
-    """A release as it is sent.
-
-    Attributes:
-        slot: its slot.
-        event: as a server-sent event.
-        fresh: whether it is.
-    """
+    """A release as a server-sent event."""
 
     slot: int
     event: bytes
@@ -59,13 +53,13 @@ class Rendered(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> Rendered:
-        """From the journal."""
+        """Render a record."""
         event = b"id: %d\nevent: release\n%s%s\n" % (record.slot, _DATA, ndjson_line(record))
         return cls(record.slot, event, record.outcome == "fresh")
 
     @property
     def line(self) -> bytes:
-        """The JSON object on a line of its own."""
+        """The JSON object as a line."""
         return self.event[self.event.index(_DATA) + len(_DATA) : -1]
 
 
@@ -78,9 +72,6 @@ class Piece(NamedTuple):
 
 class ReleaseFeed:
     """The releases of a journal.
-
-    Args:
-        reader: of the journal.
 
     Attributes:
         committed: the last slot that readers know of.

@@ -42,23 +42,20 @@ class Receiver(Protocol):
 
 @dataclass
 class PublisherState:
-    """How far the publisher is.
+    """Progress of the publisher.
 
     Attributes:
-        grace_us: how long after the end of a slot its events are taken.
-        due_us: how long after the end of a slot its release goes out.
+        grace_us: time after the end of a slot in which its events are taken.
+        due_us: time from the end of a slot to its release.
         clock: of its slots; None before it has begun.
         last: the last slot there will be; None: no end.
         committed: the last slot that was released.
-        phase: where it is.
-        role: whether this process closes slots, or waits for the one that does.
-        away: whether the database of the journal says that it does not answer.
-        storing: whether batches can be stored, by a write of the service itself.
-        heard_s: when it answered last, by the monotonic clock; None where nobody asks it all the time.
-        receiver: where batches go; None before it has begun.
-        now_us: the wall clock.
+        role: "writer" closes slots, "standby" waits for the process that does.
+        away: whether the database of the journal refuses or does not answer.
+        storing: whether batches can be stored, by `StorageProbe`.
+        heard_s: monotonic time of the database's last answer; None without a database.
+        receiver: receives batches; None before it has begun.
         clock_jumped: whether the wall clock has jumped and slots do not follow it yet.
-        monotonic_s: a clock that nobody sets.
     """
 
     grace_us: int
@@ -187,37 +184,31 @@ class RoleLog:
     """Logs each change of a replica's role once; from any thread."""
 
     def __init__(self) -> None:
-        self._said = self._failed = ""
-        self._away: type[object] | None = None
+        self._last: dict[str, object] = {}  # by topic
         self._guard = threading.Lock()
 
     def writes(self, slot: int) -> None:
-        """This replica is the writer, and the next slot is this one."""
-        with self._guard:
-            self._failed = ""
-        self._say(f"writes from slot {slot} on")
+        """Log that this replica is the writer, and its next slot."""
+        self._is_news("failure", None)
+        self._log_role(f"writes from slot {slot} on")
 
     def waits(self) -> None:
-        """Another process is about to begin the journal."""
-        self._say("stands by until another process has begun the journal")
+        """Log that another process is about to begin the journal."""
+        self._log_role("stands by until another process has begun the journal")
 
     def stands_by(self, writer: Writer) -> None:
-        """Another process is the writer."""
-        self._say(f"stands by: process {writer.pid} on {writer.host} writes, since {writer.since}")
+        """Log that another process is the writer."""
+        self._log_role(f"stands by: process {writer.pid} on {writer.host} writes, since {writer.since}")
 
     def stops_writing(self, reason: object) -> None:
-        """It was, or wanted to be, the writer, and cannot be now."""
-        with self._guard:
-            is_news, self._failed = str(reason) != self._failed, str(reason)
-            self._said = ""  # whatever it is next is said
-        if is_news:
+        """Log that this replica cannot be the writer now."""
+        self._is_news("role", None)  # the next role is logged, whatever it is
+        if self._is_news("failure", str(reason)):
             _log.warning("stands by until the journal can be written again: %s", reason)
 
     def away(self, reason: Exception) -> None:
-        """The database does not answer, or what it answers cannot be followed; of a mistake of ours all is said."""
-        with self._guard:
-            is_news, self._away = type(reason) is not self._away, type(reason)
-        if not is_news:
+        """Log that the database does not answer, or cannot be followed; a mistake of ours with its traceback."""
+        if not self._is_news("away", type(reason)):
             return
         if isinstance(reason, WeventError):
             _log.warning("the database is away, and is asked again and again: %s", reason)
@@ -225,14 +216,15 @@ class RoleLog:
             _log.error("the journal cannot be followed, which is tried again and again", exc_info=reason)
 
     def answers(self) -> None:
-        """It does."""
-        with self._guard:
-            is_news, self._away = self._away is not None, None
-        if is_news:
+        """Log that the database answers again."""
+        if self._is_news("away", None):
             _log.info("the database answers again")
 
-    def _say(self, sentence: str) -> None:
-        with self._guard:
-            is_news, self._said = sentence != self._said, sentence
-        if is_news:
+    def _log_role(self, sentence: str) -> None:
+        if self._is_news("role", sentence):
             _log.info("%s", sentence)
+
+    def _is_news(self, topic: str, value: object) -> bool:
+        with self._guard:
+            before, self._last[topic] = self._last.get(topic), value
+        return value != before

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from anyio import open_file, to_thread
@@ -13,8 +13,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 
 from wevent.counting.cells import split_labels
-from wevent.journal import Journal
-from wevent.journal.contents import Head
+from wevent.journal import Journal, Record
 from wevent.outputs import ParquetOutput
 from wevent.outputs.lines import CSV_HEADER, csv_lines, ndjson_line, released_records
 from wevent.outputs.selection import Selection, parse_slots
@@ -29,130 +28,101 @@ _CHUNK = 1 << 16  # bytes
 _FILE_VALUES = 2_000_000  # slots × cells of one Parquet file, which is on disk while it is sent
 
 
-class Range(NamedTuple):
-    """What was asked for.
-
-    Attributes:
-        begin, end: slots or times, as they were written; None: not said.
-        cells: labels, separated by commas; None: all.
-        limit: how many slots at most.
-    """
-
-    begin: str | None
-    end: str | None
-    cells: str | None
-    limit: int
-
-    def slots(self, head: Head, committed: int) -> tuple[int, int, int]:
-        """The first and the last slot, and the last one that was asked for and is there."""
-        begin, end = parse_slots(head, self.begin, self.end)
-        last = committed if end is None else end
-        first = max(1, min(last, committed) - self.limit + 1) if begin is None else begin
-        first = max(first, head.first)
-        there = min(last, committed)
-        return first, min(there, first + self.limit - 1), there
-
-
 class ReleaseRange:
     """Releases of consecutive slots, as far as there are any.
 
     Args:
         context: of the service.
-        asked: what was asked for.
-        slots: the first and the last slot, and the last one that was asked for and is there.
-        cells: how many cells each has.
+        begin: first slot or time, as it was written; None: not said.
+        end: last slot or time.
+        cells: labels, separated by commas; None: all.
+        limit: maximum number of slots.
     """
 
-    def __init__(self, context: ServiceContext, asked: Range, slots: tuple[int, int, int], cells: int) -> None:
-        self._context, self._asked, self._cells = context, asked, cells
-        self._first, self._last, self._there = slots
-        self._labels = None if asked.cells is None else split_labels(asked.cells)
+    def __init__(
+        self, context: ServiceContext, begin: str | None, end: str | None, cells: str | None, limit: int
+    ) -> None:
+        self._context, self._begin, self._end, self._cells, self._limit = context, begin, end, cells, limit
+        self._labels = None if cells is None else split_labels(cells)
+        self._committed = context.feed.committed
+        self._first = self._last = self._there = self._width = 0
 
-    @classmethod
-    async def find(cls, context: ServiceContext, asked: Range) -> ReleaseRange:
-        """The range that was asked for.
+    async def response(self, kind: str) -> Response:
+        """Return the releases in a format; of a Parquet file as many slots as it may hold, and where to go on.
 
         Raises:
             InvalidOption: for slots that are none.
             InvalidSettings: for times that are none.
             InvalidCells: for cells that nobody declared.
         """
-        committed = context.feed.committed
-
-        def look(journal: Journal) -> tuple[tuple[int, int, int], int]:
-            head = journal.head()
-            cells = head.epoch.terms.number_of_cells
-            if asked.cells is not None:
-                labels = split_labels(asked.cells)
-                Selection(journal, None, labels)
-                cells = len(labels)
-            return asked.slots(head, committed), cells
-
-        return cls(context, asked, *await context.reader.ask(look))
-
-    @property
-    def next(self) -> int | None:
-        """The slot to go on from, None if there is none yet."""
-        return self._last + 1 if self._first <= self._last < self._there else None
-
-    async def response(self, kind: str) -> Response:
-        """All of it, in a format; of a Parquet file as many slots as it may hold, and where to go on."""
+        await self._context.reader.ask(self._find)
         if kind == PARQUET:
-            self._last = min(self._last, self._first + max(1, _FILE_VALUES // max(1, self._cells)) - 1)
+            self._last = min(self._last, self._first + max(1, _FILE_VALUES // max(1, self._width)) - 1)
         headers = {} if self.next is None else {"Link": f'<{self._next_address()}>; rel="next"'}
         if kind == PARQUET:
             return await self._parquet(headers)
         parts = {JSON: self._json, NDJSON: self._ndjson, CSV: self._csv}[kind]()
         return StreamingResponse(parts, media_type=kind, headers=headers)
 
+    def _find(self, journal: Journal) -> None:
+        """Find the first and the last slot, the last one that was asked for and is there, and the number of cells."""
+        head = journal.head()
+        self._width = head.epoch.terms.number_of_cells
+        if self._labels is not None:
+            Selection(journal, None, self._labels)  # checks the labels
+            self._width = len(self._labels)
+        begin, end = parse_slots(head, self._begin, self._end)
+        self._there = self._committed if end is None else min(end, self._committed)
+        self._first = max(head.first, self._there - self._limit + 1 if begin is None else begin)
+        self._last = min(self._there, self._first + self._limit - 1)
+
+    @property
+    def next(self) -> int | None:
+        """The slot to go on from; None if there is none yet."""
+        return self._last + 1 if self._first <= self._last < self._there else None
+
     async def _json(self) -> AsyncIterator[bytes]:
         yield b'{"releases":['
         begun = False
-        async for lines in self._lines():
+        async for lines in self._pieces(ndjson_line):
             if lines:
                 yield (b"," if begun else b"") + b",".join(line[:-1] for line in lines)
                 begun = True
         yield b'],"next":%s}\n' % (b"null" if self.next is None else b"%d" % self.next)
 
     async def _ndjson(self) -> AsyncIterator[bytes]:
-        async for lines in self._lines():
+        async for lines in self._pieces(ndjson_line):
             yield b"".join(lines)
 
     async def _csv(self) -> AsyncIterator[bytes]:
         yield CSV_HEADER
+        async for lines in self._pieces(csv_lines):
+            yield b"".join(lines)
+
+    async def _pieces(self, render: Callable[[Record], bytes]) -> AsyncIterator[list[bytes]]:
+        """Yield the text of a few slots at a time; the feed renders whole JSON lines once for all readers."""
         first = self._first
         while first <= self._last:
-            lines, through = await self._read(first, as_csv=True)
-            yield b"".join(lines)
+            last = min(self._last, first + _PIECE - 1)
+            if self._labels is None and render is ndjson_line:
+                piece = await self._context.feed.read(first, last)
+                lines, through = [one.line for one in piece.releases], piece.through
+            else:
+                lines, through = await self._context.reader.ask(functools.partial(self._read, first, last, render))
+            yield lines
             first = through + 1
 
-    async def _lines(self) -> AsyncIterator[list[bytes]]:
-        """The JSON lines of a few slots at a time; whole ones are rendered once for everybody."""
-        first = self._first
-        while first <= self._last:
-            if self._labels is None:
-                piece = await self._context.feed.read(first, min(self._last, first + _PIECE - 1))
-                yield [one.line for one in piece.releases]
-                first = piece.through + 1
-            else:
-                lines, through = await self._read(first, as_csv=False)
-                yield lines
-                first = through + 1
-
-    async def _read(self, first: int, *, as_csv: bool) -> tuple[list[bytes], int]:
-        """What some slots from one on say, and the last of them."""
-        last, render = min(self._last, first + _PIECE - 1), csv_lines if as_csv else ndjson_line
-
-        def rendered(journal: Journal) -> tuple[list[bytes], int]:
-            lines, size = [], 0
-            for record in released_records(Selection(journal, last, self._labels), first):
-                lines.append(render(record))
-                size += len(lines[-1])
-                if size >= _PIECE_BYTES:
-                    return lines, record.slot
-            return lines, last
-
-        return await self._context.reader.ask(rendered)
+    def _read(
+        self, first: int, last: int, render: Callable[[Record], bytes], journal: Journal
+    ) -> tuple[list[bytes], int]:
+        """Return the text of some slots, and the last of them."""
+        lines, size = [], 0
+        for record in released_records(Selection(journal, last, self._labels), first):
+            lines.append(render(record))
+            size += len(lines[-1])
+            if size >= _PIECE_BYTES:
+                return lines, record.slot
+        return lines, last
 
     async def _parquet(self, headers: dict[str, str]) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="wevent-")
@@ -182,7 +152,7 @@ class ReleaseRange:
         )
 
     def _next_address(self) -> str:
-        asked = {"from": self.next, "to": self._asked.end, "cells": self._asked.cells, "limit": self._asked.limit}
+        asked = {"from": self.next, "to": self._end, "cells": self._cells, "limit": self._limit}
         return "/v1/releases?" + urlencode({name: value for name, value in asked.items() if value is not None})
 
 

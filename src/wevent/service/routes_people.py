@@ -19,7 +19,7 @@ from wevent.schemas import (
     UserExport,
 )
 from wevent.service import enrolment
-from wevent.service.access import Caller, needs, needs_link
+from wevent.service.access import Caller, link_holder, needs
 from wevent.service.context import Context, ServiceContext, User, check_parameters, json_answer
 from wevent.service.openapi import described, reference
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
@@ -27,9 +27,8 @@ from wevent.service.tokens import Link, choosing_address
 from wevent.streams.clock import SECOND_US, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
-_person = needs_link()  # used twice, but it counts the request once
-own_router = APIRouter(tags=["me"], dependencies=[Depends(_person), Depends(check_parameters)])
-Person = Annotated[Caller, Depends(_person)]
+own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
+Person = Annotated[Caller, Depends(link_holder)]
 _LEVEL: dict[str, Any] = {JSON: {"schema": reference(LevelBody)}}
 _REQUIREMENT: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
 DryRun = Annotated[bool, Query(description="Only say what that means; nothing is stored.")]
@@ -185,5 +184,5 @@ async def _leave(context: ServiceContext, user: str, *, erased: bool) -> Respons
 
 
 def _link(me: Caller) -> Link:
-    assert me.link is not None, "`needs_link` lets nobody else through"
+    assert me.link is not None, "`link_holder` admits nobody else"
     return me.link

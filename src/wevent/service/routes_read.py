@@ -31,17 +31,16 @@ from wevent.schemas import (
     ReleasePage,
     StreamInfo,
 )
-from wevent.service.access import Caller, is_still_admitted, needs
+from wevent.service.access import Caller, any_caller, is_still_admitted, needs
 from wevent.service.context import Context, ServiceContext, check_parameters, json_answer
 from wevent.service.openapi import described, header, reference
 from wevent.service.problems import RequestError
 from wevent.service.prometheus import CONTENT_TYPE, metrics_text, overview_facts
-from wevent.service.release_range import PARQUET, Range, ReleaseRange, chosen_type
+from wevent.service.release_range import PARQUET, ReleaseRange, chosen_type
 from wevent.service.request_body import CSV, JSON, NDJSON
 from wevent.streams.clock import SECOND_US, utc_time
 
-_reader = needs("read", public_ok=True)  # used twice, but it counts the request once
-router = APIRouter(tags=["releases"], dependencies=[Depends(_reader), Depends(check_parameters)])
+router = APIRouter(tags=["releases"], dependencies=[Depends(any_caller), Depends(check_parameters)])
 operator_router = APIRouter(tags=["operator"])
 page_router = APIRouter(include_in_schema=False)
 Admin = Annotated[Caller, Depends(needs("admin"))]
@@ -129,9 +128,7 @@ async def releases(
 ) -> Response:
     """Releases of some slots, the last ones unless told: JSON, NDJSON, CSV or Parquet, as Accept says."""
     kind = chosen_type(request.headers.get("accept"), FORMATS)
-    asked = Range(begin, end, cells, limit)
-    found = await ReleaseRange.find(context, asked)
-    return await found.response(kind)
+    return await ReleaseRange(context, begin, end, cells, limit).response(kind)
 
 
 @router.get(
@@ -141,7 +138,7 @@ async def releases(
 async def stream(
     request: Request,
     context: Context,
-    caller: Annotated[Caller, Depends(_reader)],
+    caller: Annotated[Caller, Depends(any_caller)],
     after: Annotated[
         str | None, Query(description="The last slot that is known; the header wins.", pattern="^[0-9]{1,18}$")
     ] = None,

@@ -1,4 +1,4 @@
-"""The serving process: the publisher in a thread, HTTP in the main one, and an orderly end of both."""
+"""The process of the service: publisher thread, HTTP server in the main thread, shutdown of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
@@ -21,7 +21,6 @@ from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
-from wevent.publishing.importing import Difference
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import RunReport, Watch
@@ -44,36 +43,23 @@ _AGAIN_S = 0.5  # between attempts to read a journal that could not be read at t
 _log = logging.getLogger("wevent.service")
 
 
-@dataclass(frozen=True)
-class Announcing:
-    """Who is told how the service comes up.
-
-    Attributes:
-        imported: told what the requirements file changes, before the first slot.
-        told: told what the operator should know, a sentence each.
-        listening: told where the service listens, once it does.
-    """
-
-    imported: Callable[[Difference], None] = lambda difference: None
-    told: Callable[[str], None] = lambda sentence: None
-    listening: Callable[[str], None] = lambda address: None
-
-
 def serve(
     settings: Settings,
     service: ServiceSettings,
     options: RunOptions,
     read: Iterable[tuple[str, Path]],
-    announcing: Announcing | None = None,
+    watch: Watch,
+    listening: Callable[[str], None],
 ) -> RunReport:
     """Serve until SIGINT or SIGTERM comes; in the main thread.
 
     Args:
         settings: of the stream.
         service: of the service.
-        options: options of the run.
+        options: for this run alone.
         read: files that the settings were read from, and what each is.
-        announcing: who is told.
+        watch: callbacks for the operator.
+        listening: called with the address, once the service listens there.
 
     Raises:
         WeventError: as of `wevent.publishing.session.run`, and for a place where nothing can listen.
@@ -85,7 +71,7 @@ def serve(
         service = replace(service, listen=ListenPlace(host if service.listen.port == 0 else service.listen.host, port))
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
-        process = _Process(context, announcing or Announcing(), bound)
+        process = _Process(context, watch, listening, bound)
         with process.shutdown, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(settings, options, list(read)))
     finally:
@@ -102,19 +88,16 @@ class _Server(uvicorn.Server):
 
 
 class _Process:
-    """What runs in the main thread.
-
-    Args:
-        context: the parts of the service.
-        announcing: who is told.
-        bound: where to listen.
+    """Everything in the main thread.
 
     Attributes:
         shutdown: forced end, if the database does not answer.
     """
 
-    def __init__(self, context: ServiceContext, announcing: Announcing, bound: socket.socket) -> None:
-        self._context, self._announcing, self._bound = context, announcing, bound
+    def __init__(
+        self, context: ServiceContext, watch: Watch, listening: Callable[[str], None], bound: socket.socket
+    ) -> None:
+        self._context, self._watch, self._listening, self._bound = context, watch, listening, bound
         self._begun, self._over, self._stop, self._waits = (asyncio.Event() for _ in range(4))
         self._signals = 0
         self.shutdown = ForcedShutdown(context.journal)
@@ -129,9 +112,8 @@ class _Process:
             loop.call_soon_threadsafe(event.set)
 
         feed = self._context.feed
-        watch = Watch(
-            imported=self._announcing.imported,
-            told=self._announcing.told,
+        watch = replace(
+            self._watch,
             begun=lambda first, last: told(self._begun),
             progress=lambda slot, last: feed.wake(slot),
         )
@@ -171,8 +153,11 @@ class _Process:
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
         if server.started:
-            self._announcing.listening(f"http://{self._context.settings.listen}")
-        await self._until_over(publisher)
+            self._listening(f"http://{self._context.settings.listen}")
+        await _first(self._stop, self._over)
+        if not self._stop.is_set() and publisher.error is None:
+            self._watch.told("The last slot is published; releases can still be read.")
+            await self._stop.wait()
         feed.close()
         server.should_exit = True
         await serving
@@ -191,12 +176,6 @@ class _Process:
             except StorageFailed:
                 await asyncio.sleep(_AGAIN_S)
         await feed.follow()
-
-    async def _until_over(self, publisher: PublishingThread) -> None:
-        await _first(self._stop, self._over)
-        if not self._stop.is_set() and publisher.error is None:
-            self._announcing.told("The last slot is published; releases can still be read.")
-            await self._stop.wait()
 
     def _receive(self) -> None:
         self._signals += 1
@@ -237,12 +216,12 @@ def _config(context: ServiceContext) -> uvicorn.Config:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether it is more than a call that was ended with the service, which has waited long enough for it."""
+    """Return False for a call that was ended with the service after `GRACEFUL_S`."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _connections() -> int:
-    """How many connections there may be: as many files may be open as the system allows, and some are the process's own."""
+    """Return the limit of connections; the system limits open files, and the process needs some of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + MOST_REFUSED + _OWN_FILES
     if soft < wanted:
@@ -252,7 +231,7 @@ def _connections() -> int:
 
 
 def _bind(place: ListenPlace) -> socket.socket:
-    """A socket that nothing connects to yet.
+    """Return a bound socket that does not listen yet.
 
     Raises:
         InvalidSettings: if nothing can listen there.
