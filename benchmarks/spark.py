@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 import wevent
 import wevent.spark
 from benchmarks import report
-from wevent.spark.heartbeats import Closing, heartbeats
+from wevent.spark.event_plan import Closing, heartbeats
 
 EVENTS, USERS, CELLS, CLASSES, SLOTS = 4_000_000, 300_000, 100, 25, 10
 STREAMED, FILES = 2_000_000, 8

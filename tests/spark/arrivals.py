@@ -6,6 +6,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,13 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.streams import DAY, SECOND, Wall
 from wevent import Cells, Roster
-from wevent.spark.batch_source import SparkSource
-from wevent.spark.class_counts import ClassCounter
-from wevent.spark.ended_batch import EndedBatch, pause_in
+from wevent.spark.batch_source import SparkSource, ended_through, pause_in
+from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.event_plan import Closing
 from wevent.spark.folder_source import FolderSource
-from wevent.spark.heartbeats import Closing
-from wevent.spark.progress_totals import ProgressTotals
-from wevent.spark.roster_frame import RosterFrames
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.spool_source import SpoolSource
@@ -182,9 +180,8 @@ class Streamed:
         self._spark, self._folder = spark, folder
         chosen = settings(**changes)
         self.closing = Closing(chosen, CLOCK, LAST)
-        self.source = SparkSource(chosen, LAST)
-        self._counter = ClassCounter(len(chosen.cells), RosterFrames())
-        self.progress = ProgressTotals(self.source.uncounted, self.closing.ahead)
+        self.source = SparkSource(chosen, CLOCK, LAST)
+        self._counter = ClassCounter(len(chosen.cells))
         self.ended: list[int] = []
         self._write(arrivals)
 
@@ -215,18 +212,17 @@ class Streamed:
         writer = rows.writeStream.outputMode("append").foreachBatch(take)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(availableNow=True)
         query = writer.start()
-        self.progress.follow(query._jsq)
+        self.source.uncounted.follow(query._jsq)
         self.source.alive = lambda: bool(query.isActive)
         return query
 
     def _take(self, rows: Any, batch: int) -> None:
-        self.progress.look()
-        with EndedBatch(rows, self.closing.plan, self._counter) as ended:
-            self.source.take(ended, pause_in(rows.sparkSession))
+        self.source.uncounted.look()
+        with closing(FoldedSlots(rows, self.closing.plan, self._counter)) as folded:
+            self.source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
 
     def _look(self, rows: Any, batch: int) -> None:
-        with EndedBatch(rows, self.closing.plan, self._counter) as ended:
-            self.ended.append(ended.through())
+        self.ended.append(ended_through(rows))
 
 
 def count_all(source: Source, roster_of: Callable[[int], Roster], at_once: int = 1) -> Iterator[tuple[int, Any, Any]]:

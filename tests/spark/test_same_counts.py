@@ -103,7 +103,7 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
     query = streamed.start()
     assert plain(count_all(streamed.source, rosters)) == expected
     assert query.awaitTermination(PATIENCE_S)
-    streamed.progress.look()
+    streamed.source.uncounted.look()
     names = ("malformed", "no_offset", "before", "after", "unknown_user")
     assert reasons_of(streamed.source, *names) == reasons_of(spool, *names)
     if k == 1:

@@ -103,7 +103,7 @@ def _source_of(settings: Settings) -> SourceFactory:
     """
     if settings.engine != "spark" or settings.is_live:
         return open_source
-    from wevent.spark.requiring import require_java, require_pyspark
+    from wevent.spark.dependencies import require_java, require_pyspark
 
     require_pyspark()
     require_java()

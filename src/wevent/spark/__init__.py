@@ -8,10 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wevent.spark.requiring import require_pyspark
+from wevent.spark.dependencies import require_pyspark
 
 if TYPE_CHECKING:
-    from wevent.spark.frame_counts import count
+    from wevent.spark.class_counts import count
     from wevent.spark.starting import publish
     from wevent.spark.streaming_query import SparkPublication
 
@@ -19,7 +19,7 @@ __all__ = ["SparkPublication", "count", "publish"]
 
 _HOME_OF = {
     "SparkPublication": "wevent.spark.streaming_query",
-    "count": "wevent.spark.frame_counts",
+    "count": "wevent.spark.class_counts",
     "publish": "wevent.spark.starting",
 }
 

@@ -1,53 +1,59 @@
-"""Counts from micro-batches: what Spark hands over waits for the loop, and Spark waits until its slots are committed.
+"""Counts from micro-batches: Spark's thread hands over slots that have ended and waits until they are committed.
 
-Two threads meet here. Spark's own calls `take` with the rows of slots that have ended, and runs what is to be counted; the
-loop's calls `count`, as of any source. `take` returns when the slots of its batch are committed, so Spark calls no batch
-done before: after a crash it runs again, with the same rows, and finds committed what is.
+Two threads meet here. Spark's own calls `SparkSource.take` with a batch, and runs what is to be counted; the loop's calls
+`count`, as of any source. `take` returns when the slots of its batch are committed, so Spark calls no batch done before:
+after a crash it runs again, with the same rows, and its committed slots are skipped.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
-from wevent.spark.shared_totals import SharedTotals
+from wevent.spark.event_plan import OBSERVED, note_tally, slots_ahead
+from wevent.streams.clock import SlotClock
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
+from wevent.streams.uncounted import Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
+_PAUSE_MS = 20
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling sleep: java.lang.InterruptedException"
+"""By these words Spark knows that a query was stopped, and did not fail; it looks for them in what Python says."""
 
-
-class EndedSlots(Protocol):
-    """What a micro-batch says of slots that have ended."""
-
-    def through(self) -> int:
-        """The last slot that has ended by it; 0 if it says nothing."""
-        ...
-
-    def count(self, roster: Roster, first: int, last: int) -> Iterable[tuple[int, Counts]]:
-        """Count slots first to last, or as many of them as can be counted at once."""
-        ...
+Counting = Callable[[Roster, int, int], dict[int, Counts]]
+"""Counts slots of a batch, first to last, or as many of them as can be counted at once."""
 
 
 class SparkSource(Source):
     """Counts the slots that micro-batches bring.
 
     Args:
-        settings: the unit of times.
+        settings: the unit of times, and the grace.
+        clock: when slots begin.
         last: the last slot; None: no end.
 
     Attributes:
-        uncounted: why events were not counted; private.
+        uncounted: totals of events that were not counted; private.
         alive: whether the query goes on; asked now and then.
     """
 
-    def __init__(self, settings: StreamSettings, last: int | None) -> None:
+    def __init__(self, settings: StreamSettings, clock: SlotClock, last: int | None) -> None:
         super().__init__(settings, last)
+        self.settings, self.clock, self.last = settings, clock, last
         self._changed = threading.Condition()  # of everything below
         self._stopping = threading.Event()
         self._ended: BaseException | None = None
@@ -57,35 +63,36 @@ class SparkSource(Source):
         self._wanted: tuple[Roster, int, int] | None = None
         self._roster: Roster | None = None  # that slots were counted with
         self._counted: dict[int, Counts] = {}
-        self.uncounted = SharedTotals()
+        self.uncounted = QueryTotals(slots_ahead(settings, clock))
         self.alive: Callable[[], bool] = lambda: True
 
-    def take(self, batch: EndedSlots, pause: Callable[[], None]) -> None:
-        """Have the slots of a batch committed; in the thread that Spark gives.
+    def take(self, through: int, counting: Counting, pause: Callable[[], None]) -> None:
+        """Have the slots of a batch committed; in the thread of the query.
 
         Args:
-            batch: what Spark says.
+            through: the last slot that has ended by the batch.
+            counting: counts its slots.
             pause: waits a little in that thread, and raises if Spark wants it back.
 
         Raises:
             WeventError: what ended the loop.
         """
-        through = batch.through()
         with self._changed:
             self._closed = max(self._closed, through)
-        last = through if self._last is None else min(through, self._last)
+        last = through if self.last is None else min(through, self.last)
         while True:
-            asked = self._asked(last)
-            if asked is None:
-                return
-            if isinstance(asked, tuple):
-                roster, first, end = asked
-                counted = dict(batch.count(roster, first, min(end, last)))
-                with self._changed:
-                    self._roster, self._counted = roster, counted
-                    self._changed.notify_all()
-            else:
+            with self._changed:
+                if self._done >= last:
+                    return
+                wanted = self._wanted_up_to(last)
+            if wanted is None:
                 pause()
+                continue
+            roster, first, end = wanted
+            counted = counting(roster, first, min(end, last))
+            with self._changed:
+                self._roster, self._counted = roster, counted
+                self._changed.notify_all()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         """Count slots first, first + 1, … as batches bring them, at most `most`; ends with the batch, or after `stop`."""
@@ -136,15 +143,20 @@ class SparkSource(Source):
     def totals(self) -> dict[str, int]:
         return self.uncounted.totals()
 
-    def _asked(self, last: int) -> tuple[Roster, int, int] | bool | None:
-        """What the loop wants to have counted; False: nothing now; None: all slots up to the last are committed."""
-        with self._changed:
-            if self._done >= last:
-                return None
-            if self._is_over or self._stopping.is_set():
-                raise self._ended or _stopped()
-            wanted = self._wanted
-            return False if wanted is None or wanted[1] > last or self._has(*wanted[:2]) else wanted
+    def _wanted_up_to(self, last: int) -> tuple[Roster, int, int] | None:
+        """Return the roster and the slots that the loop waits for; None if it waits for none up to the last.
+
+        Raises:
+            WeventError: what ended the loop.
+        """
+        if self._is_over or self._stopping.is_set():
+            raise self._ended or ServiceStopping(
+                "a publisher that takes slots",
+                "one that has stopped",
+                "Start the query again: its slots are counted then.",
+            )
+        wanted = self._wanted
+        return None if wanted is None or wanted[1] > last or self._has(*wanted[:2]) else wanted
 
     def _has(self, roster: Roster, slot: int) -> bool:
         return self._roster is roster and slot in self._counted
@@ -168,7 +180,115 @@ class SparkSource(Source):
             return self._counted.pop(slot)
 
 
-def _stopped() -> ServiceStopping:
-    return ServiceStopping(
-        "a publisher that takes slots", "one that has stopped", "Start the query again: its slots are counted then."
-    )
+class QueryTotals:
+    """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
+
+    The query's thread, the loop's and whoever asks for totals share it: one of them at a time changes or reads it.
+
+    Args:
+        ahead: how many slots the first heartbeat of a batch lies ahead (`slots_ahead`).
+    """
+
+    def __init__(self, ahead: int) -> None:
+        self._ahead = ahead
+        self._uncounted = Uncounted()
+        self._lock = threading.RLock()  # a signal handler may ask in the thread that has it
+        self._query: Any = None
+        self._batch = -1
+        self._ended: int | None = None  # slots up to this one had ended for the batch before
+
+    @contextmanager
+    def changing(self) -> Iterator[Uncounted]:
+        """Give the sums to one thread at a time."""
+        with self._lock:
+            yield self._uncounted
+
+    def totals(self) -> dict[str, int]:
+        """Return the sums by name, as `Uncounted.totals` does."""
+        with self._lock:
+            return self._uncounted.totals()
+
+    def follow(self, query: Any) -> None:
+        """Set the query whose progress is read, as Java has it."""
+        self._query = query
+
+    def look(self) -> None:
+        """Add the batch that was done last, unless it was added."""
+        progress = None if self._query is None else self._query.lastProgress()
+        if progress is not None:
+            self.add(msgspec.json.decode(progress.json()))
+
+    def add(self, progress: dict[str, Any]) -> None:
+        """Add the progress of a batch, in Spark's JSON, unless it was added."""
+        with self._lock:  # whether it was is asked and answered by one thread at a time
+            if progress["batchId"] <= self._batch:
+                return
+            self._batch = progress["batchId"]
+            observed = progress.get("observedMetrics", {}).get(OBSERVED)
+            if observed:
+                note_tally(self._uncounted, observed)
+            times = progress.get("eventTime", {})
+            dropped = sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
+            if dropped and "max" in times:
+                beat = (
+                    _slot(times["max"]) - self._ahead - 1
+                )  # in a slot that has ended before it is no news, and dropped
+                dropped -= int(self._ended is None or beat <= self._ended)
+            self._uncounted.late += max(0, dropped)
+            self._ended = _slot(times["watermark"]) if "watermark" in times else None
+
+
+def _slot(time: str) -> int:
+    """Return the slot that Spark takes for a second."""
+    return int(datetime.fromisoformat(time).timestamp())
+
+
+def ended_through(rows: DataFrame) -> int:
+    """Return the last slot that has ended by a micro-batch, by its heartbeat; 0 if none came out.
+
+    Reading it is what makes Spark do the batch, also where nothing has ended.
+    """
+    beat = F.max(F.when(F.col("user").isNull(), F.col("slot")))
+    found = rows.agg(beat.alias("beat"), F.max("slot").alias("slot")).first()
+    assert found is not None, "a sum has a row"
+    through: int = max(found["beat"] or 0, 0)
+    assert (found["slot"] or 0) <= through, "no slot ends before its heartbeat says so"
+    return through
+
+
+@contextmanager
+def interruptible(alive: Callable[[], bool]) -> Iterator[None]:
+    """Do the work of a batch; if the query is stopped meanwhile, replace what Java says of it by few words.
+
+    Spark looks through what Python says with a search that takes a frame of its stack for every letter, and a stack trace of
+    Java, with Spark's own, has too many: its thread would die of that.
+
+    Args:
+        alive: whether the query goes on.
+
+    Raises:
+        InterruptedError: if it does not.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException):
+        if alive():
+            raise
+        raise InterruptedError(_INTERRUPTED) from None
+
+
+def pause_in(session: Any) -> Callable[[], None]:
+    """Return a function that waits a little in the thread of a query, where Spark can interrupt it.
+
+    Raises:
+        InterruptedError: if it does, in words that are short: Spark reads them.
+    """
+    sleep = session._jvm.java.lang.Thread.sleep
+
+    def pause() -> None:
+        try:
+            sleep(_PAUSE_MS)
+        except Py4JJavaError:
+            raise InterruptedError(_INTERRUPTED) from None
+
+    return pause

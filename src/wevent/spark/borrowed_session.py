@@ -9,7 +9,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from wevent.spark.own_session import PARTITIONS
+from wevent.spark.spark_session import PARTITIONS
 
 _GONE = (Py4JError, AttributeError)  # what calls raise when Java, or the context, was stopped meanwhile
 

@@ -233,19 +233,3 @@ def retention(slot_us: int) -> dict[str, str]:
         "spark.sql.streaming.stateStore.maintenanceInterval": f"{every_ms}ms",
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0.0",
     }
-
-
-@contextmanager
-def configured(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Settings of a session while a query is started, which takes a copy; afterwards the session has its own again."""
-    before = {name: session.conf.get(name, None) for name in values}
-    for name, value in values.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, earlier)

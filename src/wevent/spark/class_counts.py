@@ -1,54 +1,126 @@
-"""Each user's last cells of some slots, and a roster: the class × cell matrix of each slot. Only sums leave Spark."""
+"""Class × cell counts of folded events: only sums leave Spark. `wevent.spark.count` gives them as a DataFrame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from wevent.core.arrays import IntArray
+from wevent.core.requirements import Population, Requirement
+from wevent.counting.cells import Cells
 from wevent.counting.counts import Counts, Rejected
+from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
-from wevent.spark.roster_frame import RosterFrames
+from wevent.counting.spelling import Spelled
+from wevent.errors import InvalidInput, InvalidSettings
+from wevent.publishing.api import Moment, in_memory, people_of
+from wevent.publishing.configuration import Settings, load_settings
+from wevent.spark.event_plan import EventPlan
+from wevent.streams import declared_clock, read_requirements
 
 _SUMS = 1 << 22  # that the driver takes at once: slots × classes × cells
-_MOST_SLOTS = 4_096
+_MOST_SLOTS = 1_024  # of one job: users may change between slots, and then those that follow are counted again
 _PAGE = 1_000  # ids of strangers that the driver looks at beyond those that may count
+_BROADCAST = 200_000  # rosters of more ids are joined where the rows are, instead of being sent to every executor
+_CHUNK = 1 << 20  # ids of one Arrow chunk: their texts stay within 32-bit offsets
+
+
+def count(
+    events: DataFrame,
+    *,
+    requirements: Path | str | Mapping[Any, Requirement] | Any,
+    slot: str | timedelta | None = None,
+    start: Moment | None = None,
+    end: Moment | None = None,
+    cells: int | str | Path | Sequence[Any] | Cells | None = None,
+    config: Path | str | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Count users per slot, class and cell: the truth. **It is not private**: nothing is added, nothing is charged.
+
+    It is what every release is drawn from, for experiments and for checking a stream before it is published; show it to
+    nobody who may not see the events. A user counts in the cell of their last event of a slot (with `max_cells_per_user` k in
+    their last k cells; of equal times the cell declared last wins); rows that are no events, and events of people or cells
+    that are not declared, are left out.
+
+    Args:
+        events: with columns for time, user and cell (`time_column`, … name them); not streaming.
+        requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements.
+        slot: how long a slot is, such as "10min".
+        start: where slot 1 starts.
+        end: where the last slot ends.
+        cells: the declared cells: a number, labels, or a file of them.
+        config: a TOML file with settings.
+        **settings: other settings by key: timezone, time_unit, time_column, max_cells_per_user, …
+
+    Returns:
+        A frame slot, window, epsilon, cell, count, with a row for each count that is not 0; Spark computes it when asked.
+
+    Raises:
+        WeventError: one clear sentence.
+    """
+    if not isinstance(events, DataFrame) or events.isStreaming:
+        what = "a streaming one" if isinstance(events, DataFrame) else type(events).__name__
+        raise InvalidInput("a DataFrame of Spark", what, "A stream is for wevent.spark.publish.", path=None)
+    named = {"slot": slot, "start": start, "end": end, "cells": cells}
+    chosen = load_settings(config, {**settings, **named}, ("start", "end"), framed=True)
+    if chosen.start_auto:
+        raise InvalidSettings("a start", "'auto'", "Declare it: slots are numbered from there.", key="start")
+    clock, last = declared_clock(chosen)
+    plan = EventPlan(chosen, clock)
+    latest = plan.last_cells(plan.folded(plan.read(events, F.lit(last)))).where(F.col("place").isNotNull())
+    roster = _roster(requirements, chosen)
+    found = _with_classes(latest, _members(latest, roster), roster).where(F.col("class").isNotNull())
+    counted = found.groupBy("slot", "class", "place").agg(F.count(F.lit(1)).alias("count"))
+    return _named(counted, roster, chosen)
 
 
 class ClassCounter:
-    """Counts slots of a frame; of unregistered users it looks at no more than may count.
+    """Counts slots of folded events; of unregistered users it looks at no more than may count.
+
+    Spark keeps the roster in use for the next slots, until another one is used or `release` is called.
 
     Args:
-        cells: how many cells there are.
-        members: rosters as frames.
+        cells: the number of cells.
     """
 
-    def __init__(self, cells: int, members: RosterFrames) -> None:
-        self._cells, self._members = cells, members
+    def __init__(self, cells: int) -> None:
+        self._cells = cells
+        self._roster: Roster | None = None
+        self._members: DataFrame | None = None
 
     def stretch(self, roster: Roster) -> int:
-        """How many slots may be counted at once."""
+        """Return the number of slots that one job may count."""
         return max(1, min(_MOST_SLOTS, _SUMS // (len(roster.population) * self._cells)))
 
     def release(self) -> None:
-        """Let Spark forget who counts: nothing is counted any more."""
-        self._members.release()
+        """Let Spark drop the roster."""
+        if self._members is not None:
+            self._members.unpersist()
+        self._roster = self._members = None
 
     def count(self, latest: DataFrame, roster: Roster, first: int, last: int) -> Iterator[tuple[int, Counts]]:
-        """Every slot from first to last, empty ones too.
+        """Count every slot from first to last, empty ones too.
 
         Args:
             latest: slot, user, place (NULL: not among a user's last cells) and events; rows without a user are none.
-            roster: who counts.
-            first, last: which slots, at most `stretch`.
+            roster: the users who count.
+            first, last: the slots, at most `stretch`.
         """
         inside = latest.where(F.col("slot").between(first, last) & F.col("user").isNotNull())
-        found = self._members.with_classes(inside, roster)
+        if self._members is None or self._roster is not roster:
+            self.release()
+            self._members, self._roster = _members(latest, roster).persist(), roster
+        found = _with_classes(inside, self._members, roster)
         sums = _sums(found)
         slots = sums["slot"] - first
         classes, places = sums["class"], sums["place"]
@@ -75,6 +147,65 @@ class ClassCounter:
         matrix, here = counts.matrix.copy(), sums["place"] >= 0
         matrix[roster.unknown_row, sums["place"][here]] += sums["users"][here]
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(sums["events"].sum()))))
+
+
+class FoldedSlots:
+    """Folded events, which Spark keeps until `close` while their slots are counted.
+
+    Args:
+        folded: rows of `EventPlan.folded`, or of a micro-batch.
+        plan: the plan that folded them.
+        counter: counts them.
+    """
+
+    def __init__(self, folded: DataFrame, plan: EventPlan, counter: ClassCounter) -> None:
+        self._rows, self._counter = folded.persist(), counter  # spilled to disk, they are encrypted as shuffles are
+        self._latest = plan.last_cells(folded)
+
+    def count(self, roster: Roster, first: int, last: int) -> dict[int, Counts]:
+        """Count slots first to last, or as many of them as one job may."""
+        last = min(last, first + self._counter.stretch(roster) - 1)
+        return dict(self._counter.count(self._latest, roster, first, last))
+
+    def close(self) -> None:
+        """Let Spark drop the events."""
+        self._rows.unpersist()
+
+
+def _roster(requirements: Any, settings: Settings) -> Roster:
+    if in_memory(requirements):
+        people = people_of(requirements, settings)
+    else:
+        people = read_requirements(
+            requirements,
+            settings.levels,
+            slot_us=settings.slot_length_us,
+            columns=settings.requirements_columns,
+        )
+    sizes = {Requirement.from_nano(*key): size for key, size in people.keys.sizes().items()}
+    population = Population(sizes)
+    rows = np.array([population.index(requirement) for requirement in sizes], dtype=np.int64)
+    return Roster(people.users, rows[people.keys.codes], population)
+
+
+def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:
+    """Classes as requirements, places as the cells that were declared."""
+    held = list(roster.population.classes)
+    classes = pyarrow.table(
+        {
+            "class": pyarrow.array(range(len(held)), type=pyarrow.int32()),
+            "window": [requirement.window for requirement in held],
+            "epsilon": [float(requirement.epsilon) for requirement in held],
+        }
+    )
+    session = counted.sparkSession
+    named = counted.join(session.createDataFrame(classes).hint("broadcast"), "class")
+    if settings.cells.numbered:
+        return named.select("slot", "window", "epsilon", F.col("place").alias("cell"), "count")
+    labels = [str(label) for label in settings.cells]
+    cells = pyarrow.table({"place": range(len(labels)), "cell": labels})
+    named = named.join(session.createDataFrame(cells).hint("broadcast"), "place")
+    return named.select("slot", "window", "epsilon", "cell", "count")
 
 
 def _sums(found: DataFrame) -> dict[str, IntArray]:
@@ -108,3 +239,46 @@ def _strangers(unknown: DataFrame, roster: Roster) -> list[str]:
             break
         looked += page
     return chosen[: roster.unknown_limit]
+
+
+def _by_number(rows: DataFrame, roster: Roster) -> bool:
+    """Return whether users of both are numbers: otherwise ids are compared as text."""
+    return roster.numbered and isinstance(rows.schema["user"].dataType, T.LongType)
+
+
+def _members(rows: DataFrame, roster: Roster) -> DataFrame:
+    """Return a frame with columns `member` and `class`, one row per user of the roster, to be joined with such rows."""
+    classes = roster.classes.astype(np.int32)
+    if _by_number(rows, roster):
+        assert not isinstance(roster.ids, Spelled), "a numbered roster has numbers"
+        table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
+    else:
+        texts = pyarrow.chunked_array(_texts(roster.ids), type=pyarrow.string())
+        table = pyarrow.table({"member": texts, "class": classes})
+    frame = rows.sparkSession.createDataFrame(table)
+    return frame.repartition("member") if len(roster) > _BROADCAST else frame
+
+
+def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFrame:
+    """Return rows with the `class` of their user, NULL for unregistered users."""
+    if len(roster) <= _BROADCAST:
+        members = members.hint("broadcast")
+    user = rows["user"] if _by_number(rows, roster) else rows["user"].cast("string")
+    return rows.join(members, user == members["member"], "left").drop("member")
+
+
+def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
+    """Ids as Arrow text, without a Python string for each where they are in a buffer."""
+    if isinstance(ids, Spelled):
+        parts = (ids.where(slice(start, start + _CHUNK)).tight() for start in range(0, len(ids), _CHUNK))
+        return [_spelled(part) for part in parts]
+    if ids.dtype.kind in "iu":
+        return [pyarrow.array(ids).cast(pyarrow.string())]
+    return [pyarrow.array([str(value) for value in Labels.of(ids).values()], type=pyarrow.string())]
+
+
+def _spelled(texts: Spelled) -> pyarrow.Array:
+    offsets = np.concatenate(([0], np.cumsum(texts.sizes))).astype(np.int32)
+    return pyarrow.StringArray.from_buffers(
+        len(texts), pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(texts.data))
+    )

@@ -1,4 +1,4 @@
-"""From a DataFrame of events to each user's last cell of each slot: what batch and streaming have in common.
+"""From a DataFrame of events to each user's last cell of each slot, at rest (`EventPlan`) and streaming (`Closing`).
 
 Everything is Spark's own expressions: no row passes through Python, and none can end the query.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 from pyspark.sql.window import Window
 
 from wevent.counting.counts import Rejected
 from wevent.errors import InvalidSettings
-from wevent.spark.identities import CellPlaces, identities
-from wevent.spark.instants import instants, slot_number
+from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import require_columns
 from wevent.streams.stream_settings import StreamSettings
@@ -26,6 +25,8 @@ REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", 
 """Why an event does not count, in the names of `wevent.streams.uncounted`; reason i + 1 stands for the i-th of them."""
 WHY = {name: place for place, name in enumerate(REASONS, start=1)}
 """The number of each reason."""
+OBSERVED = "wevent"
+"""The name under which a query's progress says what became of its rows; private."""
 _MOST_MOMENTS = 1 << 62
 
 
@@ -42,7 +43,6 @@ class EventPlan:
 
     def __init__(self, settings: StreamSettings, clock: SlotClock) -> None:
         self._settings, self._clock = settings, clock
-        self._places = CellPlaces(settings.cells)
         self._limit = settings.max_cells_per_user
         if settings.slot_column is not None:
             raise InvalidSettings(
@@ -73,12 +73,13 @@ class EventPlan:
         clock, names = self._clock, self._settings.columns
         raw, kinds = _chosen(events, names, now_us)
         micros, unzoned = instants(F.col("raw_time"), kinds["time"], self._settings)
-        users = identities(F.col("raw_user"), kinds["user"], names["user"])
-        labels = identities(F.col("raw_cell"), kinds["cell"], names["cell"])
-        rows = self._places.found(raw.withColumns({"user": users.labels, "micros": micros}), labels)
-        slot = slot_number(F.col("micros"), clock.origin_us, clock.length_us)
+        users, _ = identities(F.col("raw_user"), kinds["user"], names["user"])
+        labels, numbered = identities(F.col("raw_cell"), kinds["cell"], names["cell"])
+        rows = raw.withColumns({"user": users, "micros": micros})
+        rows = with_places(rows, labels, numbered, self._settings.cells)
+        slot = slot_number(F.col("micros"), clock)
         no_time = F.when(unzoned, WHY["no_offset"]).otherwise(WHY["no_time"])
-        why = F.when(F.col("user").isNull(), WHY["no_user"]).when(labels.labels.isNull(), WHY["no_cell"])
+        why = F.when(F.col("user").isNull(), WHY["no_user"]).when(labels.isNull(), WHY["no_cell"])
         why = why.when(F.col("micros").isNull(), no_time).when(slot < 1, WHY["before"]).when(slot > last, WHY["after"])
         why = why.when(F.col("place").isNull(), WHY["unknown_cell"]).otherwise(COUNTS)
         since = F.pmod(F.col("micros") - F.lit(clock.origin_us), F.lit(clock.length_us))
@@ -100,6 +101,10 @@ class EventPlan:
         folded = [F.max("moment").alias("moment"), F.count(F.lit(1)).alias("events")]
         return rows.groupBy(*self.keys(slot)).agg(*folded)
 
+    def folded(self, read: DataFrame) -> DataFrame:
+        """Fold the rows of `read` that count."""
+        return self.fold(read.where(F.col("why") == COUNTS).withColumn("moment", self.moment()))
+
     def last_cells(self, folded: DataFrame) -> DataFrame:
         """slot, user, place and events, a row for each of a user's last k cells of a slot."""
         if self._limit == 1:
@@ -109,6 +114,87 @@ class EventPlan:
         ranked = folded.withColumn("rank_", F.row_number().over(newest))
         kept = F.when(F.col("rank_") <= self._limit, F.col("place"))  # the others' events count as events all the same
         return ranked.select("slot", "user", kept.alias("place"), "events")
+
+
+class Closing:
+    """A stream as rows that come out when their slot has ended: the wall clock closes slots, and no event can (spec 1).
+
+    Event time, as Spark sees it, is the number of the slot, as if slots were seconds. Two heartbeats come with every batch.
+    One lies so far ahead that no event which has begun can be later: with the batch's own moment it sets the watermark, so
+    that exactly the slots end whose end plus the grace has passed. The other lies in the last of these: its row comes out of
+    Spark together with everything up to that slot, and says so.
+
+    An event of a slot that has not begun at the batch's moment is rejected first; one of a slot that has ended is dropped by
+    Spark as late. A batch that is run again has the same moment.
+
+    Args:
+        settings: columns, times, cells, k and grace.
+        clock: when slots begin.
+        last: the last slot; None: no end.
+    """
+
+    def __init__(self, settings: StreamSettings, clock: SlotClock, last: int | None) -> None:
+        self.plan = EventPlan(settings, clock)
+        self._clock, self._last = clock, last
+        self._grace_us = settings.grace_us
+        self._ahead = slots_ahead(settings, clock)
+
+    def ended(self, events: DataFrame, beats: DataFrame, now_us: Column | None = None) -> DataFrame:
+        """slot, user, moment and events (with k > 1 also place), folded, of slots that have ended; heartbeats have no user.
+
+        Args:
+            events: a stream with the columns that the settings name.
+            beats: a stream with a row in every batch.
+            now_us: when a batch began, in columns of both; None: Spark knows.
+        """
+        now_us = batch_moment_us() if now_us is None else now_us
+        arriving = self._arriving(events, now_us)
+        columns = [column for column in arriving.columns if column not in ("seen", "moment")]
+        nothing = [F.lit(None).cast(arriving.schema[name].dataType).alias(name) for name in columns]
+        beating = self._beating(beats, now_us).select("seen", F.lit(0).cast("bigint").alias("moment"), *nothing)
+        both = arriving.unionByName(beating).withWatermark("seen", f"{self._ahead + 1} seconds")
+        folded = self.plan.fold(both, "seen")
+        return folded.withColumn("slot", F.unix_seconds("seen")).drop("seen")
+
+    def _arriving(self, events: DataFrame, now_us: Column) -> DataFrame:
+        """Events that may count: of slots that have begun."""
+        begun = slot_number(F.col("now_us"), self._clock)
+        last = begun if self._last is None else F.least(begun, F.lit(self._last))
+        read = self.plan.read(events, last, now_us)
+        counted = read.observe(OBSERVED, *tally()).where(F.col("why") == COUNTS)
+        keys = [name for name in self.plan.keys("slot") if name != "slot"]
+        return counted.select(F.timestamp_seconds("slot").alias("seen"), *keys, self.plan.moment().alias("moment"))
+
+    def _beating(self, beats: DataFrame, now_us: Column) -> DataFrame:
+        graced = slot_number(now_us - F.lit(self._grace_us), self._clock)
+        slots = F.array(graced + F.lit(self._ahead), graced - F.lit(1))
+        return beats.select(F.explode(slots).alias("slot")).select(F.timestamp_seconds("slot").alias("seen"))
+
+
+def heartbeats(session: SparkSession) -> DataFrame:
+    """Return a stream with a row per micro-batch."""
+    source = session.readStream.format("rate-micro-batch")
+    return source.option("rowsPerBatch", 1).option("numPartitions", 1).load()
+
+
+def slots_ahead(settings: StreamSettings, clock: SlotClock) -> int:
+    """Return the number of slots that a grace reaches over: so far ahead lies the first heartbeat of a batch."""
+    return -(-settings.grace_us // clock.length_us)
+
+
+def slot_number(micros: Column, clock: SlotClock) -> Column:
+    """Return the slot of a time, also before the first one; whole numbers all the way."""
+    since = micros - F.lit(clock.origin_us)
+    length = F.lit(clock.length_us)
+    return F.call_function("div", since - F.pmod(since, length), length) + F.lit(1)
+
+
+def batch_moment_us() -> Column:
+    """Return when the micro-batch began, by the driver's clock, in µs since 1970.
+
+    One moment for all rows of a batch; it is in the offset log, so a batch that is run again has the same one.
+    """
+    return F.unix_micros(F.current_timestamp())
 
 
 def tally() -> list[Column]:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import EventPlan
-from wevent.spark.instants import of_nanoseconds, shifted
 from wevent.spark.text_rows import text_rows
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile

@@ -15,25 +15,22 @@ from contextlib import suppress
 import pyarrow
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
 from wevent.spark.borrowed_session import BorrowedSession
-from wevent.spark.class_counts import ClassCounter
-from wevent.spark.event_plan import COUNTS, EventPlan, note_tally, tally
+from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.event_plan import EventPlan, note_tally, tally
 from wevent.spark.file_rows import FileRows
-from wevent.spark.own_session import session_for_files
-from wevent.spark.roster_frame import RosterFrames
+from wevent.spark.spark_session import session_for_files
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.readers import open_readers
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
 _CANCEL_S = 0.2
-_AT_ONCE = 1_024  # slots of one job: people may change between them, and then those that follow are counted again
 
 
 def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) -> FolderSource:
@@ -80,9 +77,8 @@ class FolderSource(Source):
                 self._rows = files.read(readers)
         except (PySparkException, pyarrow.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
-        self._counter = ClassCounter(len(settings.cells), RosterFrames())
-        self._latest: DataFrame | None = None
-        self._kept: DataFrame | None = None  # by Spark, for the slots that follow
+        self._counter = ClassCounter(len(settings.cells))
+        self._folded: FoldedSlots | None = None
         self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
         self._looked = self._working = False
         self._releasing = threading.Lock()
@@ -115,9 +111,9 @@ class FolderSource(Source):
         with self._releasing, suppress(PySparkException, Py4JError):  # Java may have been stopped, too
             self._held = None, {}
             self._counter.release()
-            if self._kept is not None:
-                self._kept.unpersist()
-            self._kept = self._latest = None
+            if self._folded is not None:
+                self._folded.close()
+            self._folded = None
 
     def _counts_of(self, roster: Roster, slot: int) -> Counts | None:
         """The counts of a slot, from the job that counted those before it if there was one; None after `stop`."""
@@ -143,18 +139,10 @@ class FolderSource(Source):
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
         """Slots from the first on, as many as go in one job."""
-        last = min(self._end, first + min(_AT_ONCE, self._counter.stretch(roster)) - 1)
-        return dict(self._counter.count(self._folded(first, last), roster, first, last))
-
-    def _folded(self, first: int, last: int) -> DataFrame:
-        """Each user's last cells, at least of these slots; kept where not all slots are counted in one go."""
-        if self._latest is None:
-            counting = self._rows.where(F.col("why") == COUNTS).withColumn("moment", self._plan.moment())
-            folded = self._plan.fold(counting)
-            if (first, last) != (1, self._end):
-                folded = self._kept = folded.repartitionByRange("slot").sortWithinPartitions("slot").persist()
-            self._latest = self._plan.last_cells(folded)
-        return self._latest
+        if self._folded is None:  # sorted: a job skips what Spark keeps of other slots
+            folded = self._plan.folded(self._rows).sortWithinPartitions("slot")
+            self._folded = FoldedSlots(folded, self._plan, self._counter)
+        return self._folded.count(roster, first, self._end)
 
     def _look(self) -> None:
         """Find out what is malformed or outside the clock."""

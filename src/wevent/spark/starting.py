@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,24 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.due import DueMoments
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files
-from wevent.spark.checkpoint import Checkpoint, CheckpointMark, configured, retention
-from wevent.spark.class_counts import ClassCounter
-from wevent.spark.encryption import ENCRYPTION, refuse_unencrypted
-from wevent.spark.ended_batch import EndedBatch, interruptible, pause_in
-from wevent.spark.heartbeats import Closing, heartbeats
-from wevent.spark.pacing import Pace
-from wevent.spark.progress_totals import ProgressTotals
-from wevent.spark.roster_frame import RosterFrames
+from wevent.spark.batch_source import SparkSource, ended_through, interruptible, pause_in
+from wevent.spark.checkpoint import Checkpoint, CheckpointMark, retention
+from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.event_plan import Closing, heartbeats
+from wevent.spark.spark_session import ENCRYPTION, configured, refuse_unencrypted
 from wevent.spark.streaming_query import LoopThread, SparkPublication
+from wevent.streams.clock import SECOND_US, SlotClock, parse_length
 
+AVAILABLE_NOW = "available now"
+"""The trigger that takes what is there, publishes the slots that are over, and ends."""
+
+_SHARE = 8  # of a slot, unless told
+_LEAST_US, _MOST_US = SECOND_US // 2, 10 * SECOND_US
+_LATE = 2  # triggers: one until a batch knows that the slot is over, one until the next brings it
+_STEPS = 4  # moments per slot for releases that missed their own: Spark waits for them, and must not miss the next
 _ENCRYPTED_OTHERWISE = (
     f"Start Spark with --conf {ENCRYPTION}=true (a running session cannot be changed), or say unencrypted=True if these "
     "disks are encrypted otherwise."
@@ -102,47 +109,104 @@ def publish(
     loop = LoopThread(
         pace.settled(chosen), options or RunOptions(), settings_files(config, cells), due_of=pace.due_moments
     )
-    loop.begin()
+    source = loop.begin()
     try:
-        return _Start(session, loop, kept).query(stream, pace)
+        assert chosen.journal is not None, "a publication has a journal"
+        with open_journal(chosen.journal) as opened:
+            mark = CheckpointMark.of(opened.identity, source.settings, source.clock)
+        return _Start(session, loop, source, kept).query(stream, pace, mark)
     except BaseException:
         loop.end()
         raise
 
 
+@dataclass(frozen=True)
+class Pace:
+    """When batches begin, and when releases go out: Spark closes a slot up to two triggers late.
+
+    Attributes:
+        every_us: the time between two batches; None: what is there now is taken, and no more.
+    """
+
+    every_us: int | None
+
+    @classmethod
+    def of(cls, trigger: str | timedelta | None, settings: Settings) -> Pace:
+        """The pace that is asked for: a duration, or `AVAILABLE_NOW`; None: an eighth of a slot, within bounds.
+
+        Raises:
+            InvalidSettings: for something else, or if releases are due before Spark can have closed their slot.
+        """
+        if trigger == AVAILABLE_NOW:
+            return cls(None)
+        every_us = min(_MOST_US, max(_LEAST_US, settings.slot_us // _SHARE))
+        if trigger is not None:
+            every_us = parse_length(trigger, "trigger")
+        if every_us <= 0:
+            raise InvalidSettings(
+                "a trigger of some time: every batch has a heartbeat, and without a pause there would be no end of them",
+                f"{trigger!r}",
+                "Write for example 5s.",
+                key="trigger",
+            )
+        least = settings.grace_us + _LATE * every_us
+        if settings.due_us is not None and settings.due_us < least:
+            raise InvalidSettings(
+                f"due to be at least the grace and {_LATE} triggers, {least / SECOND_US:g} s: so late may Spark close a slot",
+                f"{settings.due_us / SECOND_US:g} s",
+                "Make due longer, or the trigger shorter.",
+                key="due",
+            )
+        return cls(every_us)
+
+    @property
+    def spark(self) -> dict[str, Any]:
+        """As Spark's `trigger` takes it."""
+        if self.every_us is None:
+            return {"availableNow": True}
+        return {"processingTime": f"{max(1, self.every_us // 1_000)} milliseconds"}
+
+    def settled(self, settings: Settings) -> Settings:
+        """Settings in which releases are due when Spark has had the time: a trigger more than it may be late."""
+        if self.every_us is None or settings.due_us is not None:
+            return settings
+        return replace(settings, due_us=settings.grace_us + (_LATE + 1) * self.every_us)
+
+    def due_moments(self, settings: Settings, clock: SlotClock) -> DueMoments | None:
+        """When releases go out; None where the operator says when, by starting the query."""
+        if self.every_us is None or settings.due_us is None:
+            return None
+        return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))
+
+
 class _Start:
-    """What a query is made of, once the loop has begun.
+    """The parts of a query, once the loop has begun.
 
     Args:
         session: where it runs.
-        loop: takes its batches.
+        loop: publishes its slots.
+        source: takes its batches.
         checkpoint: its own.
     """
 
-    def __init__(self, session: SparkSession, loop: LoopThread, checkpoint: Checkpoint) -> None:
-        assert loop.source is not None, "a loop that has begun has a source"
-        assert loop.clock is not None, "and a clock"
-        assert loop.agreed is not None, "and settings"
-        self._session, self._settings, self._loop = session, loop.agreed, loop
-        self._source, self._clock = loop.source, loop.clock
-        self._closing = Closing(loop.agreed, loop.clock, loop.last)
-        self._counter = ClassCounter(len(loop.agreed.cells), RosterFrames())
-        self._progress = ProgressTotals(loop.source.uncounted, self._closing.ahead)
-        self._checkpoint = checkpoint
+    def __init__(self, session: SparkSession, loop: LoopThread, source: SparkSource, checkpoint: Checkpoint) -> None:
+        self._session, self._loop, self._source, self._checkpoint = session, loop, source, checkpoint
+        self._closing = Closing(source.settings, source.clock, source.last)
+        self._counter = ClassCounter(len(source.settings.cells))
         loop.afterwards = self._counter.release
 
-    def query(self, stream: DataFrame, pace: Pace) -> SparkPublication:
+    def query(self, stream: DataFrame, pace: Pace, mark: CheckpointMark) -> SparkPublication:
         """Start it."""
         ended = self._closing.ended(stream, heartbeats(self._session))
-        self._claim()
+        self._checkpoint.claim(mark)
         writer = ended.writeStream.outputMode("append").foreachBatch(self._take)
         writer = writer.option("checkpointLocation", self._checkpoint.place).trigger(**pace.spark)
-        with configured(self._session, retention(self._clock.length_us)):
+        with configured(self._session, retention(self._source.clock.length_us)):
             started = self._started(writer)
-        self._progress.follow(started._jsq)
+        self._source.uncounted.follow(started._jsq)
         self._source.alive = lambda: bool(started.isActive)
         self._loop.when_ended(lambda: self._finish(started))
-        return SparkPublication(started, self._loop, self._progress, self._checkpoint)
+        return SparkPublication(started, self._loop, self._checkpoint)
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start a query.
@@ -158,20 +222,14 @@ class _Start:
                 raise
             raise fault from None
 
-    def _claim(self) -> None:
-        assert self._settings.journal is not None, "a publication has a journal"
-        with open_journal(self._settings.journal) as journal:
-            identity = journal.identity
-        self._checkpoint.claim(CheckpointMark.of(identity, self._settings, self._clock))
-
     def _take(self, rows: DataFrame, batch: int) -> None:
-        """A micro-batch, in the thread of the query."""
-        self._progress.look()
+        """Take a micro-batch, in the thread of the query."""
+        self._source.uncounted.look()
         with (
             interruptible(self._source.alive),
-            EndedBatch(rows, self._closing.plan, self._counter) as ended,
+            closing(FoldedSlots(rows, self._closing.plan, self._counter)) as folded,
         ):
-            self._source.take(ended, pause_in(rows.sparkSession))
+            self._source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
 
     def _finish(self, started: StreamingQuery) -> None:
         """The last slot is out: no event is needed any more."""

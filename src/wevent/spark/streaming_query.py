@@ -16,7 +16,6 @@ from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import DueFactory, RunReport, Watch, run
 from wevent.spark.batch_source import SparkSource
 from wevent.spark.checkpoint import Checkpoint
-from wevent.spark.progress_totals import ProgressTotals
 from wevent.streams.clock import SlotClock
 
 
@@ -30,10 +29,7 @@ class LoopThread(threading.Thread):
         due_of: when releases go out.
 
     Attributes:
-        agreed: the settings with what was not said as the journal has it, once it has begun.
         source: where batches go, once it has begun.
-        clock: of the slots, once it has begun.
-        last: the last slot; None: no end.
         report: what the run came to, once it is over.
         error: what ended it, None if nothing did.
         afterwards: called when it is over, whatever ended it.
@@ -46,16 +42,13 @@ class LoopThread(threading.Thread):
         self._settings, self._options, self._read, self._due_of = settings, options, list(read), due_of
         self._ready = threading.Event()
         self._armed, self._then = threading.Event(), _nothing
-        self.agreed: Settings | None = None
         self.source: SparkSource | None = None
-        self.clock: SlotClock | None = None
-        self.last: int | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
         self.afterwards: Callable[[], None] = _nothing
 
-    def begin(self) -> None:
-        """Start it; returns when everything was checked and the first slot is waited for.
+    def begin(self) -> SparkSource:
+        """Start it; return where batches go when everything was checked and the first slot is waited for.
 
         Raises:
             WeventError: as of `wevent.publishing.session.run`.
@@ -64,6 +57,8 @@ class LoopThread(threading.Thread):
         self._ready.wait()
         if self.error is not None:
             raise self.error
+        assert self.source is not None, "a loop that has begun has a source"
+        return self.source
 
     def run(self) -> None:
         """Publish; what goes wrong is kept for who started this."""
@@ -90,7 +85,8 @@ class LoopThread(threading.Thread):
     @property
     def ended(self) -> bool:
         """Whether the last slot of a stream with an end is out."""
-        return self.report is not None and self.last is not None and self.report.summary.last >= self.last
+        last = None if self.source is None else self.source.last
+        return self.report is not None and last is not None and self.report.summary.last >= last
 
     def when_ended(self, then: Callable[[], None]) -> None:
         """What to do once the last slot is out, in this thread, also if it is out already."""
@@ -106,8 +102,7 @@ class LoopThread(threading.Thread):
             self.join()
 
     def _open(self, settings: Settings, clock: SlotClock, last: int | None) -> SparkSource:
-        self.agreed, self.clock, self.last = settings, clock, last
-        self.source = SparkSource(settings, last)
+        self.source = SparkSource(settings, clock, last)
         return self.source
 
 
@@ -123,11 +118,9 @@ class SparkPublication(StreamingQuery):
     slot.
     """
 
-    def __init__(
-        self, query: StreamingQuery, loop: LoopThread, progress: ProgressTotals, checkpoint: Checkpoint
-    ) -> None:
+    def __init__(self, query: StreamingQuery, loop: LoopThread, checkpoint: Checkpoint) -> None:
         super().__init__(query._jsq)
-        self._loop, self._progress, self._checkpoint = loop, progress, checkpoint
+        self._loop, self._checkpoint = loop, checkpoint
 
     def stop(self) -> None:
         """Stop the query, then the loop; the journal is closed when this returns. Open slots stay in the checkpoint.
@@ -176,5 +169,6 @@ class SparkPublication(StreamingQuery):
 
         As of the last batch that is done. Of late events, those of one user in one slot and batch are one.
         """
-        self._progress.look()
-        return {} if self._loop.source is None else self._loop.source.totals()
+        assert self._loop.source is not None, "a loop that has begun has a source"
+        self._loop.source.uncounted.look()
+        return self._loop.source.totals()

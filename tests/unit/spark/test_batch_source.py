@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.commands import PATIENCE_S, wait_for
-from tests.support.streams import roster, settings
+from tests.support.streams import DAY, SECOND, roster, settings
 from wevent import Counts, InvalidInput, InvalidSettings, Roster, ServiceStopping, StorageFailed
 from wevent.spark.batch_source import SparkSource
+from wevent.streams.clock import SlotClock
 
 PEOPLE = roster()
 
@@ -22,17 +22,13 @@ class Ended:
     """A batch that says how far slots have ended, and counts them as told."""
 
     def __init__(self, through: int, at_once: int = 9) -> None:
-        self._through, self._at_once = through, at_once
+        self.through, self._at_once = through, at_once
         self.counted: list[tuple[Roster, int, int]] = []
 
-    def through(self) -> int:
-        return self._through
-
-    def count(self, people: Roster, first: int, last: int) -> Iterator[tuple[int, Counts]]:
+    def count(self, people: Roster, first: int, last: int) -> dict[int, Counts]:
         last = min(last, first + self._at_once - 1)
         self.counted.append((people, first, last))
-        for slot in range(first, last + 1):
-            yield slot, Counts(np.full((2, 4), slot))
+        return {slot: Counts(np.full((2, 4), slot)) for slot in range(first, last + 1)}
 
 
 class Taking(threading.Thread):
@@ -46,7 +42,7 @@ class Taking(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._source.take(self._batch, lambda: time.sleep(0.005))
+            self._source.take(self._batch.through, self._batch.count, lambda: time.sleep(0.005))
         except BaseException as error:  # noqa: BLE001
             self.error = error
 
@@ -62,7 +58,7 @@ class Taking(threading.Thread):
 
 
 def source(last: int | None = None) -> SparkSource:
-    return SparkSource(settings(), last)
+    return SparkSource(settings(), SlotClock(DAY, 60 * SECOND), last)
 
 
 def slots(counted: Any) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 
 from wevent import InvalidSettings
 from wevent.publishing.configuration import Settings, load_settings
-from wevent.spark.pacing import AVAILABLE_NOW, Pace
+from wevent.spark.starting import AVAILABLE_NOW, Pace
 from wevent.streams.clock import SECOND_US, SlotClock
 
 

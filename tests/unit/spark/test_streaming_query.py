@@ -7,9 +7,13 @@ from typing import Any, cast
 import pytest
 
 from tests.support.commands import PATIENCE_S
+from tests.support.streams import DAY, SECOND
+from tests.support.streams import settings as stream_settings
 from wevent.publishing.resolve import RunOptions
 from wevent.spark import streaming_query
+from wevent.spark.batch_source import SparkSource
 from wevent.spark.streaming_query import LoopThread, SparkPublication
+from wevent.streams.clock import SlotClock
 
 
 class Stuck(Exception):
@@ -37,7 +41,7 @@ class Loop:
 
 def test_a_query_that_does_not_stop_leaves_no_loop_behind() -> None:
     loop = Loop()
-    publication = SparkPublication(cast(Any, Query()), cast(Any, loop), cast(Any, None), cast(Any, None))
+    publication = SparkPublication(cast(Any, Query()), cast(Any, loop), cast(Any, None))
     with pytest.raises(Stuck):
         publication.stop()
     assert loop.ended, "the journal would stay locked"
@@ -61,7 +65,7 @@ def test_nor_does_one_that_does_not_stop_after_the_last_slot_leave_people_with_s
 ) -> None:
     monkeypatch.setattr(streaming_query, "run", lambda *_, **__: Report())
     loop = LoopThread(cast(Any, Settings()), RunOptions(), (), due_of=lambda *_: None)
-    loop.last = 3
+    loop.source = SparkSource(stream_settings(), SlotClock(DAY, 60 * SECOND), 3)
     released: list[str] = []
     loop.afterwards = lambda: released.append("roster")
     loop.when_ended(Query().stop)

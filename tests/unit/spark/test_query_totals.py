@@ -7,10 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from tests.support.commands import PATIENCE_S
-from wevent.spark.event_plan import REASONS
-from wevent.spark.heartbeats import OBSERVED
-from wevent.spark.progress_totals import ProgressTotals
-from wevent.spark.shared_totals import SharedTotals
+from wevent.spark.batch_source import QueryTotals
+from wevent.spark.event_plan import OBSERVED, REASONS
 
 
 def progress(batch: int, ended: int, latest: int, dropped: int, **observed: int) -> dict[str, Any]:
@@ -22,24 +20,21 @@ def progress(batch: int, ended: int, latest: int, dropped: int, **observed: int)
 
 
 def test_heartbeats_are_not_late_events() -> None:
-    shared = SharedTotals()
-    totals = ProgressTotals(shared, ahead=1)
+    totals = QueryTotals(ahead=1)
     totals.add(progress(0, ended=0, latest=5, dropped=1))
-    assert shared.totals()["late"] == 0, "nobody knows what ended before: the heartbeat's own row may be it"
+    assert totals.totals()["late"] == 0, "nobody knows what ended before: the heartbeat's own row may be it"
     totals.add(progress(1, ended=3, latest=5, dropped=2))
-    assert shared.totals()["late"] == 2, "slot 3 had not ended for the batch before: the heartbeat is news"
+    assert totals.totals()["late"] == 2, "slot 3 had not ended for the batch before: the heartbeat is news"
     totals.add(progress(2, ended=3, latest=5, dropped=3))
-    assert shared.totals()["late"] == 4, "now it is none"
+    assert totals.totals()["late"] == 4, "now it is none"
     totals.add(progress(2, ended=3, latest=5, dropped=3))
-    assert shared.totals()["late"] == 4, "each batch once"
+    assert totals.totals()["late"] == 4, "each batch once"
 
 
 def test_reasons() -> None:
-    shared = SharedTotals()
-    ProgressTotals(shared, ahead=0).add(
-        progress(0, 0, 1, 0, rows=20, no_user=1, no_time=2, no_offset=3, before=4, after=5, unknown_cell=1)
-    )
-    found = {name: number for name, number in shared.totals().items() if number}
+    totals = QueryTotals(ahead=0)
+    totals.add(progress(0, 0, 1, 0, rows=20, no_user=1, no_time=2, no_offset=3, before=4, after=5, unknown_cell=1))
+    found = {name: number for name, number in totals.totals().items() if number}
     assert found == {
         "events": 14,
         "rejected": 10,
@@ -51,9 +46,9 @@ def test_reasons() -> None:
         "after": 5,
         "unknown_cell": 1,
     }
-    shared = SharedTotals()
-    ProgressTotals(shared, ahead=0).look()
-    assert shared.totals()["events"] == 0
+    totals = QueryTotals(ahead=0)
+    totals.look()
+    assert totals.totals()["events"] == 0
 
 
 class Meeting(dict[str, Any]):
@@ -71,12 +66,11 @@ class Meeting(dict[str, Any]):
 
 
 def test_a_batch_that_two_threads_look_at_counts_once() -> None:
-    shared = SharedTotals()
-    totals = ProgressTotals(shared, ahead=0)
+    totals = QueryTotals(ahead=0)
     said = Meeting(progress(0, 0, 1, 0, rows=20, no_user=1))
     threads = [threading.Thread(target=totals.add, args=(said,), daemon=True) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_S)
-    assert (shared.totals()["events"], shared.totals()["malformed"]) == (19, 1)
+    assert (totals.totals()["events"], totals.totals()["malformed"]) == (19, 1)

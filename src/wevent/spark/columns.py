@@ -1,19 +1,22 @@
-"""A column of times, whatever its type, as microseconds since 1970; read as Parquet files are (`streams.files`).
+"""Columns of times, ids and cell labels, of any type, read as input files are (`streams.files`).
 
-What is no time becomes NULL: no record may end a query or hold it up, so nothing here can fail or take long. Spark's own
-casts and sums fail by default, and its decimals compute 10⁹ digits for "1e-999999999". A time beyond any clock stays within
-±`FAR_US`, where no sum overflows.
+A value that is no time, id or label becomes NULL. No record may end a query or delay it, so no expression here can fail or
+take long: Spark's own casts and sums fail by default, and its decimals compute 10⁹ digits for "1e-999999999". A time beyond
+any clock stays within ±`FAR_US`, where no sum overflows.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from pyspark.sql import Column
+import pyarrow
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from wevent.core.limits import MAX_LABEL_BYTES
+from wevent.counting.cells import Cells
+from wevent.counting.lookup import Labels
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.clock import SECOND_US
 from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES, UNITS
@@ -33,22 +36,61 @@ _YEARS: dict[type[T.DataType], tuple[str, str]] = {  # that can be written, of n
     T.TimestampNTZType: ("timestamp_ntz'0001-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'"),
     T.DateType: ("date'0001-01-01'", "date'9999-12-31'"),
 }
+_CANONICAL = r"^(0|[1-9][0-9]{0,17})\z"
 
 
-class Instants(NamedTuple):
-    """A column of times.
+def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, bool]:
+    """Return the ids or labels of a column of this type, NULL for values that can be none.
 
-    Attributes:
-        micros: µs since 1970, NULL for what is no time.
-        unzoned: whether such a one would be a time if an offset were declared.
+    They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.lookup`).
+
+    Raises:
+        InvalidInput: for a type that is neither numbers nor text.
     """
+    if isinstance(kind, _WHOLE):
+        return column.cast("bigint"), True
+    if isinstance(kind, (T.FloatType, T.DoubleType)):  # a frame column with gaps
+        number = column.cast("double")
+        whole = ~F.isnan(number) & (number == F.rint(number)) & (F.abs(number) < F.lit(9e15))  # floor fails at infinity
+        return F.when(whole, number.try_cast("bigint")), True
+    if isinstance(kind, T.StringType):
+        text = column.cast("string")  # in the binary collation, whatever it had
+        legal = F.octet_length(text).between(1, MAX_LABEL_BYTES) & F.is_valid_utf8(text)
+        return F.when(legal & ~F.contains(text, F.expr("chr(0)")), text), False
+    if isinstance(kind, (T.BooleanType, T.DecimalType)):
+        return column.cast("string"), False
+    raise InvalidInput(
+        f"a column {name!r} of ids or labels: numbers or text",
+        f"the type {kind.simpleString()[:40]}",
+        "Convert the column (binary as of Kafka: cast it to string), or name another one.",
+        path=None,
+        column=name,
+    )
 
-    micros: Column
-    unzoned: Column
+
+def with_places(rows: DataFrame, labels: Column, numbered: bool, cells: Cells) -> DataFrame:
+    """Return the rows with one more column, `place`: BIGINT, NULL for an undeclared cell.
+
+    Args:
+        rows: the rows.
+        labels: their cell labels, as `identities` returns them.
+        numbered: `True` for labels that are BIGINT.
+        cells: the declared cells.
+    """
+    if cells.numbered:
+        number = labels if numbered else F.when(labels.rlike(_CANONICAL), labels.try_cast("bigint"))
+        return rows.withColumn("place", F.when(number.between(0, len(cells) - 1), number))
+    declared = [str(label) for label in Labels.of(list(cells)).values()]  # 2.0 is "2", as everywhere
+    table = pyarrow.table({"declared_": declared, "place": range(len(declared))})
+    places = rows.sparkSession.createDataFrame(table).hint("broadcast")
+    named = rows.withColumn("label_", labels.cast("string"))
+    return named.join(places, named["label_"] == places["declared_"], "left").drop("label_", "declared_")
 
 
-def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> Instants:
-    """Times from a column of this type.
+def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> tuple[Column, Column]:
+    """Return the times of a column of this type: µs since 1970, NULL for values that are none.
+
+    The second column is true for a value that would be a time if an offset were declared.
 
     Raises:
         InvalidInput: for a type that is no time.
@@ -56,21 +98,27 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> Inst
     """
     never = F.lit(False)
     if isinstance(kind, T.TimestampType):
-        return Instants(_of_whole(F.unix_micros(column), 1), never)
+        return _of_whole(F.unix_micros(column), 1), never
     if isinstance(kind, tuple(_YEARS)):
-        _refuse_naive(settings)
-        return Instants(_of_naive(column, kind, settings.timezone_us or 0), never)
+        if settings.timezone_us is None:
+            raise InvalidEvents(
+                "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
+                f"a column {settings.columns['time']!r} of times without one",
+                "If they are UTC, declare timezone='UTC'; local times repeat an hour when summer time ends: write their "
+                "offset.",
+            )
+        return _of_naive(column, kind, settings.timezone_us), never
     unit = UNITS[settings.time_unit]
     if isinstance(kind, _WHOLE):
-        return Instants(_of_whole(column.cast("bigint"), unit), never)
+        return _of_whole(column.cast("bigint"), unit), never
     if isinstance(kind, (T.FloatType, T.DoubleType)):
-        return Instants(_of_float(column.cast("double"), unit), never)
+        return _of_float(column.cast("double"), unit), never
     if isinstance(kind, T.DecimalType):
-        return Instants(_of_decimal(column, unit), never)
+        return _of_decimal(column, unit), never
     if isinstance(kind, T.StringType):
         text = column.cast("string")  # in the binary collation, whatever it had
         naive = text.rlike(_NAIVE) & _clock(text).isNotNull() if settings.timezone_us is None else never
-        return Instants(_of_text(text, unit, settings.timezone_us), F.coalesce(naive, never))
+        return _of_text(text, unit, settings.timezone_us), F.coalesce(naive, never)
     raise InvalidInput(
         f"a column {settings.columns['time']!r} of times",
         f"the type {kind.simpleString()[:40]}",
@@ -89,16 +137,6 @@ def of_nanoseconds(column: Column, offset_us: int) -> Column:
 def shifted(column: Column, offset_us: int) -> Column:
     """Instants that were taken for UTC and are in some offset."""
     return F.timestamp_micros(_of_whole(F.unix_micros(column), 1) - F.lit(offset_us))
-
-
-def _refuse_naive(settings: StreamSettings) -> None:
-    if settings.timezone_us is None:
-        raise InvalidEvents(
-            "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
-            f"a column {settings.columns['time']!r} of times without one",
-            "If they are UTC, declare timezone='UTC'; local times repeat an hour when summer time ends: write their "
-            "offset.",
-        )
 
 
 def _of_naive(column: Column, kind: T.DataType, offset_us: int) -> Column:
@@ -162,17 +200,3 @@ def _of_digits(text: Column, unit: int) -> Column:
 
 def _zoned(text: Column) -> Column:
     return F.unix_micros(text.try_cast("timestamp"))
-
-
-def slot_number(micros: Column, origin_us: int, length_us: int) -> Column:
-    """The slot of a time, also before the first one; whole numbers all the way."""
-    since = micros - F.lit(origin_us)
-    return F.call_function("div", since - F.pmod(since, F.lit(length_us)), F.lit(length_us)) + F.lit(1)
-
-
-def batch_moment_us() -> Column:
-    """When the micro-batch began, by the driver's clock, in microseconds since 1970.
-
-    One moment for all rows of a batch; it is in the offset log, so a batch that is run again has the same one.
-    """
-    return F.unix_micros(F.current_timestamp())

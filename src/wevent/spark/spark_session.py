@@ -1,0 +1,113 @@
+"""Sessions of Spark: the one that a command starts for itself, encryption, and settings for a while."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from wevent.errors import InvalidSettings
+
+ENCRYPTION = "spark.io.encryption.enabled"
+"""Makes Spark encrypt shuffles and spills, under keys that end with the application; read once, when that starts."""
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Into how many parts Spark divides what it sorts by key: 200 unless told, whatever the machine."""
+
+
+def session_for_files() -> SparkSession:
+    """Return the session of this process, as it is, or a new one.
+
+    Raises:
+        InvalidSettings: if there is one already, which does not encrypt what it writes.
+    """
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # of libraries that are not used here
+    running = SparkSession.getActiveSession()
+    session = _new_application() if running is None else running
+    # Also for a new one: another thread may have been quicker.
+    refuse_unencrypted(session, f"Stop it first, or start it with --conf {ENCRYPTION}=true.")
+    context = session.sparkContext
+    is_local = (context.master or "").startswith("local")
+    if running is None and is_local and not context.getConf().contains(PARTITIONS):
+        session.conf.set(PARTITIONS, str(context.defaultParallelism))
+    return session
+
+
+def refuse_unencrypted(session: SparkSession, remedy: str) -> None:
+    """Refuse an application that writes shuffles and spills as they are: disks outlive it, and events are in them.
+
+    The application's own configuration counts: a setting of the session changes nothing.
+
+    Raises:
+        InvalidSettings: if it does.
+    """
+    if session.sparkContext.getConf().get(ENCRYPTION, "false").strip().lower() != "true":
+        raise InvalidSettings(
+            f"{ENCRYPTION}=true: shuffles and spills hold people's events, and stay on disk for a while",
+            "a session that was started without it",
+            remedy,
+            key="unencrypted",
+        )
+
+
+@contextmanager
+def configured(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Give a session these settings for a while; afterwards it has its own again."""
+    before = {name: session.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, earlier)
+
+
+def _new_application() -> SparkSession:
+    """Start an application that is quiet and encrypted, as wide as the machine, and leaves Ctrl-C alone."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers decode with what is installed here
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    chosen = {
+        ENCRYPTION: "true",
+        "spark.app.name": "wevent",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with _signals_later():
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(chosen.items())))
+        return SparkSession.builder.config(map={**chosen}).getOrCreate()
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let signals wait until Java has answered, and keep their handlers.
+
+    An answer that nobody waits for any more would be told in many lines, after the end. Spark takes SIGINT over when it
+    starts, in the main thread, and makes an error of it.
+    """
+    came: list[int] = []
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {
+            number: signal.signal(number, lambda number, frame: came.append(number))
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
