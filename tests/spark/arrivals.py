@@ -22,7 +22,7 @@ from wevent import Cells, Roster
 from wevent.spark.batch_source import SparkSource, ended_through, pause_in
 from wevent.spark.class_counts import ClassCounter, FoldedSlots
 from wevent.spark.event_plan import Closing
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.spool_source import SpoolSource

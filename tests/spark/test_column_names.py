@@ -22,7 +22,7 @@ from tests.support.streams import DAY, SECOND, plain, roster, settings
 from wevent import InvalidInput, Requirement
 from wevent.spark import event_plan
 from wevent.spark.event_plan import Closing, EventPlan
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.commands import CLOCK, PEOPLE, Done, call, slots_of, write_stream
 from wevent import audit
-from wevent.spark import file_rows
+from wevent.spark import input_files
 from wevent.spark.class_counts import ClassCounter
 
 
@@ -66,10 +66,10 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
     assert publish(tmp_path, "torn.parquet", 2, "--engine", "spark").code == 2
 
-    def gone(file: file_rows.InputFile) -> str:
+    def gone(file: input_files.InputFile) -> str:
         return f"file://{tmp_path}/gone.csv"
 
-    monkeypatch.setattr(file_rows, "_address", gone)
+    monkeypatch.setattr(input_files, "_address", gone)
     done = publish(tmp_path, "events.csv", 2, "--engine", "spark")
     assert done.code == 2
     assert "Traceback" not in done.err

@@ -17,7 +17,7 @@ import wevent.spark
 from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
 from wevent import InvalidEvents, InvalidInput, InvalidSettings, Requirement
 from wevent.spark.event_plan import WHY, EventPlan
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 from wevent.streams import SlotClock
 from wevent.streams.files.file_source import FileSource
 

@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from tests.support.commands import CLOCK as TOLD
 from tests.support.commands import PEOPLE, call, slots_of, write_stream
 from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
-from wevent.spark.borrowed_session import BorrowedSession
 from wevent.spark.event_plan import EventPlan
-from wevent.spark.file_rows import FileRows
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import READING, FolderSource, read_files
+from wevent.spark.spark_session import configured
 from wevent.streams import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.files.parquet_files import ParquetReader
@@ -88,10 +87,9 @@ def test_units_are_told_apart_by_the_files(spark: SparkSession, tmp_path: Path) 
     chosen = settings([fine, coarse])
     one, other = open_readers(chosen)
     assert isinstance(one, ParquetReader)
-    borrowed = BorrowedSession(spark)
-    rows = FileRows(borrowed.session, EventPlan(chosen, CLOCK), chosen, (CLOCK, 3))
-    read = rows.read([replace(one, files=(*one.files, *other.files))])
-    slots = sorted(row["slot"] for row in read.collect())
+    with configured(spark, READING):
+        read = read_files(spark, EventPlan(chosen, CLOCK), [replace(one, files=(*one.files, *other.files))], 3)
+        slots = sorted(row["slot"] for row in read.collect())
     assert slots == sorted(2 * [CLOCK.slot_of(moment // 1000) for moment in MOMENTS])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.spark.arrivals import (
     LAST,
     PEOPLE,
     Arrival,
+    Raw,
     Streamed,
     by_files,
     by_spark_files,
@@ -26,15 +28,16 @@ from tests.spark.arrivals import (
     settings,
     time_us,
     timely,
+    write_parquet,
 )
 from tests.support.commands import PATIENCE_S
 from tests.support.streams import slow_count
 from wevent import Population, Requirement, Roster
 from wevent.counting.spelling import Spelled
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 from wevent.streams.files.file_source import FileSource
+from wevent.streams.files.inputs import within_folders
 from wevent.streams.source import Source
-from wevent.streams.uncounted import MALFORMED
 
 HALF, ONE, QUARTER = Requirement(6, 0.5), Requirement(4, 1), Requirement(6, 0.25)
 STRANGERS = 2
@@ -65,7 +68,7 @@ class Rosters:
 
 
 def plain(counted: Any) -> list[Any]:
-    """Slot, matrix, and whose events did not count; which cells are unknown is known before slots are."""
+    """Slot, matrix, and whose events did not count; of a stream, which cells are unknown is known before slots are."""
     return [(slot, matrix, reasons._replace(unknown_cell=0)) for slot, matrix, reasons in counted]
 
 
@@ -92,12 +95,12 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
     if not strangers:
         assert [matrix for _, matrix, _ in expected] == by_the_book(arrivals, rosters, k)
     at_rest = by_spark_files(spark, tmp_path, arrivals, max_cells_per_user=k)
-    assert plain(count_all(at_rest, rosters)) == expected
+    counted = list(count_all(at_rest, rosters))
+    assert plain(counted) == expected
     for engine in ("numpy",) if strangers else ("numpy", "duckdb"):  # DuckDB leaves strangers to numpy
         files = by_files(tmp_path, arrivals, engine, max_cells_per_user=k)
-        assert plain(count_all(files, rosters)) == expected, engine
-        names = (*MALFORMED, "before", "after", "unknown_cell", "unknown_user")
-        assert reasons_of(at_rest, *names) == reasons_of(files, *names)
+        assert list(count_all(files, rosters)) == counted, engine
+        assert at_rest.totals() == files.totals()
 
     streamed = Streamed(spark, tmp_path, arrivals, max_cells_per_user=k)
     query = streamed.start()
@@ -110,16 +113,50 @@ def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: in
         assert streamed.source.totals()["late"] == late(arrivals) > 5
 
 
-def test_text_files_are_read_as_everywhere(spark: SparkSession, tmp_path: Path) -> None:
-    events = timely(script(seed=5))
-    (tmp_path / "a.ndjson").write_text(
-        "".join(json.dumps(event._asdict()) + "\n" for event in events[:100]) + "no record\n"
-    )
-    rows = [",".join(part or "" for part in event) for event in events[100:] if "\0" not in (event.user or "")]
-    (tmp_path / "b.csv").write_text("time,user,cell\n" + "\n".join(rows) + '\ntime,"user\n')
-    paths = (str(tmp_path / "a.ndjson"), str(tmp_path / "b.csv"))
-    rosters = Rosters(strangers=True)
-    chosen = settings(inputs=paths, max_cells_per_user=2)
-    elsewhere, here = FileSource(chosen, CLOCK, LAST), FolderSource(spark, chosen, CLOCK, LAST)
-    assert list(plain(count_all(here, rosters, 3))) == list(plain(count_all(elsewhere, rosters, 3)))
-    assert here.totals()["malformed"] == elsewhere.totals()["malformed"] > 5
+def as_ndjson(folder: Path, events: list[Raw]) -> str:
+    lines = [json.dumps(event._asdict()).encode() for event in events]
+    lines[3] = lines[3] + b"\r"
+    lines[20:20] = [b"no record", b"", b"[]", b'{"time": 1', b'{"user": "anna"}', b"\xff\xfe", b'{"user": "a\0"}']
+    (folder / "a.ndjson").write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
+    return str(folder / "a.ndjson")
+
+
+def as_csv(folder: Path, events: list[Raw]) -> str:
+    rows = [",".join(part or "" for part in event).encode() for event in events]
+    rows[20:20] = [b'time,"user', b"", b"2026-01-01T00:00:01Z,anna", b"2026-01-01T00:00:01Z,anna,north,1", b"\xff,1,1"]
+    (folder / "b.csv").write_bytes(b"\r\n".join([b"time,user,cell", *rows]) + b"\r\n")
+    return str(folder / "b.csv")
+
+
+def as_parquet(folder: Path, events: list[Raw]) -> str:
+    """A folder, as programs write many parts at once."""
+    (folder / "parts").mkdir()
+    for part in range(2):
+        write_parquet(folder / "parts" / f"{part}.parquet", events[part::2])
+    (folder / "parts" / "_SUCCESS").touch()
+    return str(folder / "parts")
+
+
+@pytest.mark.parametrize(
+    ("write", "k", "strangers"), [(as_ndjson, 1, True), (as_csv, 2, False), (as_parquet, 1, False)]
+)
+def test_messy_files_are_counted_and_rejected_as_by_the_default_engine(
+    spark: SparkSession, tmp_path: Path, write: Callable[[Path, list[Raw]], str], k: int, strangers: bool
+) -> None:
+    """Wrong lines, unknown cells and users, events outside the clock; from the first slot on, and resumed."""
+    given = write(tmp_path, [event for arrival in script(seed=5) for event in arrival.events])
+    inputs = tuple(within_folders([given]))
+    rosters, chosen = Rosters(strangers=strangers), settings(inputs=inputs, max_cells_per_user=k)
+    default, here = FileSource(chosen, CLOCK, LAST), FolderSource(spark, chosen, CLOCK, LAST)
+    assert list(count_all(here, rosters, 3)) == list(count_all(default, rosters, 3))
+    totals = here.totals()
+    assert totals == default.totals()
+    assert all(totals[name] for name in ("unknown_user", "unknown_cell", "before", "after", "no_user", "no_time"))
+    assert bool(totals["no_record"]) == (write is not as_parquet)
+    resumed = []
+    for source in (FileSource(chosen, CLOCK, LAST), FolderSource(spark, chosen, CLOCK, LAST)):
+        source.resume({"slot": 2, "time_unit": "s", "files": len(inputs)})
+        counted = [(one.slot, one.counts.matrix.tolist()) for one in source.count(rosters(3), 3, 2)]
+        resumed.append((counted, source.totals()))
+    assert resumed[0] == resumed[1]
+    assert resumed[0][1]["events"] < totals["events"], "of the slots that were counted"

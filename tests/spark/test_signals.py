@@ -19,7 +19,7 @@ from tests.spark.arrivals import LAST, Raw, settings, write_parquet
 from tests.spark.test_frames import roster
 from tests.support.commands import CLOCK, PATIENCE_S, PEOPLE, slots_of, start, wait_for, write_stream
 from wevent.spark.class_counts import ClassCounter
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 
 
 def has_java(parent: int) -> bool:

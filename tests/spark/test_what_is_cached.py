@@ -17,7 +17,7 @@ from tests.support.streams import settings as file_settings
 from wevent import InvalidEvents, InvalidInput
 from wevent.publishing.registrations import Asked, register
 from wevent.spark.class_counts import ClassCounter
-from wevent.spark.folder_source import FolderSource
+from wevent.spark.input_files import FolderSource
 
 
 def cached(spark: SparkSession) -> int:
@@ -127,7 +127,7 @@ class TestFiles:
             raise OSError
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("wevent.spark.file_rows._type_of", gone)  # after the text was read
+            patch.setattr("wevent.spark.input_files._type_of", gone)  # after the text was read
             with pytest.raises(InvalidInput, match="readable input files"):
                 FolderSource(spark, chosen, CLOCK, 3)
         assert is_as_before(spark, before)

@@ -111,7 +111,7 @@ def _source_of(settings: Settings) -> SourceFactory:
 
 
 def _open_folder(settings: Settings, clock: SlotClock, last: int | None) -> Source:
-    from wevent.spark.folder_source import open_folder
+    from wevent.spark.input_files import open_folder
 
     return open_folder(settings, clock, last)
 

@@ -20,14 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from wevent.counting.counts import Counts
+from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
-from wevent.spark.event_plan import OBSERVED, note_tally, slots_ahead
+from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.uncounted import MALFORMED, Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
 _PAUSE_MS = 20
@@ -48,7 +48,7 @@ class SparkSource(Source):
 
     Attributes:
         uncounted: totals of events that were not counted; private.
-        alive: whether the query goes on; asked now and then.
+        alive: `True` while the query runs.
     """
 
     def __init__(self, settings: StreamSettings, clock: SlotClock, last: int | None) -> None:
@@ -106,7 +106,7 @@ class SparkSource(Source):
             yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
-        """The last slot that has ended, by the batch in hand."""
+        """Return the last slot that has ended, by the batch in hand."""
         with self._changed:
             return max(self._closed, self._done)
 
@@ -115,7 +115,7 @@ class SparkSource(Source):
         return self._stopping.wait(wait_s) or not self.alive()
 
     def forget(self, through: int) -> None:
-        """Slots up to this one are committed: their batch may be done."""
+        """Let the batch of slots up to this one, which are committed, be done."""
         with self._changed:
             self._done = max(self._done, through)
             self._counted = {slot: counts for slot, counts in self._counted.items() if slot > through}
@@ -135,7 +135,7 @@ class SparkSource(Source):
         self._stopping.set()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """The loop is over: `take` must not wait for it any more."""
+        """Make `take` wait for the loop no longer, which is over."""
         with self._changed:
             self._is_over, self._ended = True, error
             self._changed.notify_all()
@@ -162,7 +162,7 @@ class SparkSource(Source):
         return self._roster is roster and slot in self._counted
 
     def _wait_for(self, roster: Roster, slot: int, end: int, *, beginning: bool) -> Counts | None:
-        """The counts of a slot; None after `stop`, or where the slot is not in the batch that others were in."""
+        """Return the counts of a slot; None after `stop`, or if the batch that had others does not have this slot."""
         looked = time.monotonic()
         with self._changed:
             self._done = max(self._done, slot - 1) if beginning else self._done
@@ -183,7 +183,7 @@ class SparkSource(Source):
 class QueryTotals:
     """Totals of events of a stream that were not counted, from the progress of its query and from the loop.
 
-    The query's thread, the loop's and whoever asks for totals share it: one of them at a time changes or reads it.
+    The query's thread, the loop's and the caller's share it: one of them at a time changes or reads it.
 
     Args:
         ahead: how many slots the first heartbeat of a batch lies ahead (`slots_ahead`).
@@ -226,7 +226,11 @@ class QueryTotals:
             self._batch = progress["batchId"]
             observed = progress.get("observedMetrics", {}).get(OBSERVED)
             if observed:
-                note_tally(self._uncounted, observed)
+                malformed = [observed[name] for name in MALFORMED]
+                self._uncounted.events += observed["rows"] - sum(malformed)
+                self._uncounted.malform(malformed)
+                self._uncounted.outside(observed["before"], observed["after"])
+                self._uncounted.reject(Rejected(unknown_cell=observed["unknown_cell"]))
             times = progress.get("eventTime", {})
             dropped = sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
             if dropped and "max" in times:
@@ -260,8 +264,8 @@ def ended_through(rows: DataFrame) -> int:
 def interruptible(alive: Callable[[], bool]) -> Iterator[None]:
     """Do the work of a batch; if the query is stopped meanwhile, replace what Java says of it by few words.
 
-    Spark looks through what Python says with a search that takes a frame of its stack for every letter, and a stack trace of
-    Java, with Spark's own, has too many: its thread would die of that.
+    Spark searches Python's message with a stack frame for every letter. A stack trace of Java has too many letters: the
+    thread of the query would die.
 
     Args:
         alive: whether the query goes on.

@@ -28,7 +28,7 @@ _MAINTENANCE_MS = 1_000, 30_000  # between two clean-ups of the state: the least
 
 
 class CheckpointMark(msgspec.Struct, frozen=True):
-    """What is written into a checkpoint.
+    """The mark that is written into a checkpoint.
 
     Attributes:
         journal: the journal's own id.
@@ -40,13 +40,13 @@ class CheckpointMark(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, journal: str, settings: StreamSettings, clock: SlotClock) -> Self:
-        """The mark of a journal and of what numbers in the state stand for."""
+        """Return the mark of a journal and of the meaning of numbers in the state."""
         parts = [clock.origin_us, clock.length_us, settings.cells.declaration(), settings.max_cells_per_user]
         return cls(journal, hashlib.sha256(msgspec.json.encode(parts, enc_hook=str)).hexdigest())
 
 
 _TORN = CheckpointMark("", "")
-"""What stands for a mark that cannot be read: nobody's."""
+"""A mark that cannot be read: it belongs to no journal."""
 _JAVA_ERRORS = (Py4JJavaError, PySparkException)
 _FAULT = re.compile("HDFSMetadataLog|StreamMetadata|CheckpointFileManager|CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT")
 """Names of the parts of Spark that read and write a checkpoint: what they say of one that is damaged takes pages."""
@@ -89,13 +89,13 @@ class Checkpoint:
             self._write(msgspec.json.encode(mark))
 
     def belongs_to(self, journal: str) -> bool:
-        """Whether it was begun with this journal."""
+        """Return whether it was begun with this journal."""
         with self._reaching():
             found = self._read()
         return found is not None and found.journal == journal
 
     def remove(self) -> None:
-        """Remove it with all that is in it: the stream has come to its end.
+        """Remove it with all that is in it, at the end of the stream.
 
         Raises:
             StorageFailed: if something is left.
@@ -136,21 +136,21 @@ class Checkpoint:
         )
 
     def is_there(self) -> bool:
-        """Whether the folder is still there, with its mark, for all that can be seen."""
+        """Return whether the folder is still there, with its mark."""
         try:
             return bool(self._files.exists(self._inside(_MARK)))
         except _JAVA_ERRORS:
             return False
 
     def _others(self) -> bool:
-        """Whether there is anything but a mark, or the beginning of one: a crash may have left it."""
+        """Return whether there is anything but a mark, or the beginning of one that a crash left."""
         if not self._files.exists(self._path):
             return False
         names = {str(status.getPath().getName()) for status in self._files.listStatus(self._path)}
         return bool(names - {_MARK, _DRAFT})
 
     def _read(self) -> CheckpointMark | None:
-        """The mark; None if there is none, `_TORN` if it says nothing."""
+        """Return the mark; None if there is none, `_TORN` if it cannot be read."""
         path = self._inside(_MARK)
         if not self._files.exists(path):
             return None
@@ -167,7 +167,7 @@ class Checkpoint:
             stream.close()
 
     def _write(self, text: bytes) -> None:
-        """Whole or not at all, as far as the file system can."""
+        """Write the mark as a whole or not at all, as far as the file system can."""
         draft, path = self._inside(_DRAFT), self._inside(_MARK)
         stream = self._files.create(draft, True)
         try:
@@ -180,7 +180,7 @@ class Checkpoint:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """What Java says of a folder that it cannot read or write takes a page: one sentence instead."""
+        """Replace Java's page about a folder that it cannot read or write by one sentence."""
         try:
             yield
         except _JAVA_ERRORS as error:
@@ -216,7 +216,7 @@ class Checkpoint:
 
 
 def _java_name(error: Exception) -> str:
-    """What Java calls an error; its words are many, and may have a path of somebody's in them."""
+    """Return the class of an error of Java; its message is long and may have a path in it."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getClass().getSimpleName())
     return type(error).__name__

@@ -29,7 +29,7 @@ from wevent.streams import declared_clock, read_requirements
 
 _SUMS = 1 << 22  # that the driver takes at once: slots × classes × cells
 _MOST_SLOTS = 1_024  # of one job: users may change between slots, and then those that follow are counted again
-_PAGE = 1_000  # ids of strangers that the driver looks at beyond those that may count
+_PAGE = 1_000  # ids of unregistered users that the driver reads beyond those that may count
 _BROADCAST = 200_000  # rosters of more ids are joined where the rows are, instead of being sent to every executor
 _CHUNK = 1 << 20  # ids of one Arrow chunk: their texts stay within 32-bit offsets
 
@@ -103,10 +103,10 @@ class ClassCounter:
         return max(1, min(_MOST_SLOTS, _SUMS // (len(roster.population) * self._cells)))
 
     def release(self) -> None:
-        """Let Spark drop the roster."""
-        if self._members is not None:
-            self._members.unpersist()
-        self._roster = self._members = None
+        """Drop the roster from Spark."""
+        members, self._members, self._roster = self._members, None, None
+        if members is not None:
+            members.unpersist()
 
     def count(self, latest: DataFrame, roster: Roster, first: int, last: int) -> Iterator[tuple[int, Counts]]:
         """Count every slot from first to last, empty ones too.
@@ -133,7 +133,7 @@ class ClassCounter:
             yield first + index, self._with_strangers(counts, found, roster, first + index)
 
     def _with_strangers(self, counts: Counts, found: DataFrame, roster: Roster, slot: int) -> Counts:
-        """Unregistered users too, as `Roster.count_rows` does: the smallest ids of those that the registry admits."""
+        """Add unregistered users, as `Roster.count_rows` does: the smallest ids of those that the registry admits."""
         if roster.unknown_row is None or not counts.reasons.unknown_user:
             return counts
         unknown = found.where((F.col("slot") == slot) & F.col("class").isNull())
@@ -143,7 +143,7 @@ class ClassCounter:
             return counts
         names = unknown.sparkSession.createDataFrame(pyarrow.table({"chosen": chosen}))
         kept = unknown.join(names.hint("broadcast"), F.col("name") == F.col("chosen"), "left_semi")
-        sums = _columns(kept.groupBy("place").agg(F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")))
+        sums = int_columns(kept.groupBy("place").agg(F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")))
         matrix, here = counts.matrix.copy(), sums["place"] >= 0
         matrix[roster.unknown_row, sums["place"][here]] += sums["users"][here]
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(sums["events"].sum()))))
@@ -168,7 +168,7 @@ class FoldedSlots:
         return dict(self._counter.count(self._latest, roster, first, last))
 
     def close(self) -> None:
-        """Let Spark drop the events."""
+        """Drop the events from Spark."""
         self._rows.unpersist()
 
 
@@ -189,7 +189,7 @@ def _roster(requirements: Any, settings: Settings) -> Roster:
 
 
 def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:
-    """Classes as requirements, places as the cells that were declared."""
+    """Replace classes by requirements, and places by the cells that were declared."""
     held = list(roster.population.classes)
     classes = pyarrow.table(
         {
@@ -209,14 +209,14 @@ def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:
 
 
 def _sums(found: DataFrame) -> dict[str, IntArray]:
-    """How many users of each class are in each cell, slot by slot; of those who do not count, how many events."""
+    """Return the users of each class in each cell, slot by slot; of users who do not count, their events."""
     place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
     users, events = F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
-    return _columns(found.groupBy("slot", "class", place).agg(users, events))
+    return int_columns(found.groupBy("slot", "class", place).agg(users, events))
 
 
-def _columns(sums: DataFrame) -> dict[str, IntArray]:
-    """Columns of whole numbers as arrays, NULLs as -1."""
+def int_columns(sums: DataFrame) -> dict[str, IntArray]:
+    """Return columns of whole numbers as arrays, NULL as -1."""
     table: Any = sums.toArrow()
     return {
         name: table[name].cast(pyarrow.int64()).fill_null(-1).to_numpy().astype(np.int64) for name in table.column_names
@@ -224,7 +224,7 @@ def _columns(sums: DataFrame) -> dict[str, IntArray]:
 
 
 def _strangers(unknown: DataFrame, roster: Roster) -> list[str]:
-    """The ids that count, the smallest ones first; looked at in pages, since some of them may be barred.
+    """Return the ids that count, the smallest ones first; read in pages, since some of them may be excluded.
 
     Pages go by number: an id in the question would be in Spark's plan, which its event log keeps.
     """
@@ -268,7 +268,7 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
 
 
 def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
-    """Ids as Arrow text, without a Python string for each where they are in a buffer."""
+    """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
     if isinstance(ids, Spelled):
         parts = (ids.where(slice(start, start + _CHUNK)).tight() for start in range(0, len(ids), _CHUNK))
         return [_spelled(part) for part in parts]

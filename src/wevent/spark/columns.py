@@ -129,18 +129,18 @@ def instants(column: Column, kind: T.DataType, settings: StreamSettings) -> tupl
 
 
 def of_nanoseconds(column: Column, offset_us: int) -> Column:
-    """Whole nanoseconds since 1970, in some offset, as instants; what is finer than a microsecond is cut off."""
+    """Return whole nanoseconds since 1970, in some offset, as instants, cut off to microseconds."""
     micros = F.call_function("div", column, F.lit(1000)) - F.when(column % F.lit(1000) < 0, 1).otherwise(0)
     return F.when(~column.isin(-_INFINITE_NS, _INFINITE_NS), F.timestamp_micros(micros - F.lit(offset_us)))
 
 
 def shifted(column: Column, offset_us: int) -> Column:
-    """Instants that were taken for UTC and are in some offset."""
+    """Return instants that were read as UTC and are in some offset."""
     return F.timestamp_micros(_of_whole(F.unix_micros(column), 1) - F.lit(offset_us))
 
 
 def _of_naive(column: Column, kind: T.DataType, offset_us: int) -> Column:
-    """By way of text: Spark's differences of such times skip an hour where the session's time zone does."""
+    """Read a naive time by way of text: Spark's differences of such times skip an hour where the session's time zone does."""
     first, last = _YEARS[type(kind)]
     rest = "T00:00:00Z" if isinstance(kind, T.DateType) else "Z"
     since = _zoned(F.concat(column.cast("string"), F.lit(rest)))
@@ -148,7 +148,7 @@ def _of_naive(column: Column, kind: T.DataType, offset_us: int) -> Column:
 
 
 def _of_whole(number: Column, unit: int) -> Column:
-    """Beyond any clock is beyond any clock: no product can overflow."""
+    """Clamp a time beyond any clock, so that no product overflows."""
     most = FAR_US // unit
     return F.when(number.isNotNull(), F.least(F.greatest(number, F.lit(-most)), F.lit(most)) * F.lit(unit))
 
@@ -161,12 +161,12 @@ def _of_float(number: Column, unit: int) -> Column:
 
 
 def _of_decimal(number: Column, unit: int) -> Column:
-    """Of 18 digits at most: below 10¹⁸ µs, far from where sums overflow."""
+    """Read a time of 18 digits at most: below 10¹⁸ µs no sum overflows."""
     return F.round(number.try_cast("decimal(24,6)") * F.lit(unit), 0).try_cast("decimal(18,0)").cast("bigint")
 
 
 def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
-    """What `TimeReader` of `wevent.streams.records.times` makes of a text."""
+    """Read a text as `TimeReader` of `wevent.streams.records.times` does."""
     short = F.octet_length(text) <= MAX_TIME_BYTES  # reading a number of a million digits takes minutes
     written = F.regexp_extract(text, _OFFSET, 0)
     read = F.when(~short, F.lit(None).cast("bigint"))
@@ -180,20 +180,20 @@ def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
 
 
 def _clock(text: Column) -> Column:
-    """A text of date and time as if in UTC; Spark wants a T and the seconds."""
+    """Read a text of date and time as if in UTC; Spark needs a T and the seconds."""
     seconds = F.when(F.length(text) == F.lit(_TO_THE_MINUTE), F.lit(":00Z")).otherwise(F.lit("Z"))
     return _zoned(F.concat(text.substr(1, 10), F.lit("T"), text.substr(12, MAX_TIME_BYTES), seconds))
 
 
 def _offset(written: Column) -> Column:
-    """An offset such as +02, +0200 or -02:00, in µs; of any size: Spark knows none beyond 18 hours."""
+    """Return an offset such as +02, +0200 or -02:00 in µs; Spark itself reads none beyond 18 hours."""
     digits = F.rpad(F.regexp_replace(written, "[+:-]", ""), 4, "0")
     minutes = digits.substr(1, 2).try_cast("bigint") * 60 + digits.substr(3, 2).try_cast("bigint")
     return F.when(written.startswith("-"), -minutes).otherwise(minutes) * F.lit(60 * SECOND_US)
 
 
 def _of_digits(text: Column, unit: int) -> Column:
-    """A text of digits; one that no 64 bits hold is beyond any clock."""
+    """Read a text of digits; a number of more than 64 bits is beyond any clock."""
     beyond = F.when(text.startswith("-"), F.lit(-FAR_US)).otherwise(F.lit(FAR_US))
     return _of_whole(F.coalesce(text.try_cast("bigint"), beyond), unit)
 

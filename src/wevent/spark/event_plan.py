@@ -12,13 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 from pyspark.sql.window import Window
 
-from wevent.counting.counts import Rejected
 from wevent.errors import InvalidSettings
 from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import require_columns
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.uncounted import MALFORMED, Uncounted
 
 COUNTS = 0
 REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", "after", "unknown_cell")
@@ -31,7 +29,7 @@ _MOST_MOMENTS = 1 << 62
 
 
 class EventPlan:
-    """How events are read and folded.
+    """The plan by which events are read and folded.
 
     Args:
         settings: columns, times, cells and k.
@@ -42,7 +40,7 @@ class EventPlan:
     """
 
     def __init__(self, settings: StreamSettings, clock: SlotClock) -> None:
-        self._settings, self._clock = settings, clock
+        self.settings, self.clock = settings, clock
         self._limit = settings.max_cells_per_user
         if settings.slot_column is not None:
             raise InvalidSettings(
@@ -60,7 +58,7 @@ class EventPlan:
             )
 
     def read(self, events: DataFrame, last: Column, now_us: Column | None = None) -> DataFrame:
-        """Every event as user, slot, since (µs into its slot), place, and why it does not count (0: it does).
+        """Return every event as user, slot, since (µs into its slot), place, and why it does not count (0: it does).
 
         Args:
             events: with the columns that the settings name.
@@ -70,13 +68,13 @@ class EventPlan:
         Raises:
             InvalidInput, InvalidEvents: for columns that are missing or of other types.
         """
-        clock, names = self._clock, self._settings.columns
+        clock, names = self.clock, self.settings.columns
         raw, kinds = _chosen(events, names, now_us)
-        micros, unzoned = instants(F.col("raw_time"), kinds["time"], self._settings)
+        micros, unzoned = instants(F.col("raw_time"), kinds["time"], self.settings)
         users, _ = identities(F.col("raw_user"), kinds["user"], names["user"])
         labels, numbered = identities(F.col("raw_cell"), kinds["cell"], names["cell"])
         rows = raw.withColumns({"user": users, "micros": micros})
-        rows = with_places(rows, labels, numbered, self._settings.cells)
+        rows = with_places(rows, labels, numbered, self.settings.cells)
         slot = slot_number(F.col("micros"), clock)
         no_time = F.when(unzoned, WHY["no_offset"]).otherwise(WHY["no_time"])
         why = F.when(F.col("user").isNull(), WHY["no_user"]).when(labels.isNull(), WHY["no_cell"])
@@ -87,17 +85,17 @@ class EventPlan:
         return rows.select("user", slot.alias("slot"), since.alias("since"), "place", why.alias("why"), *kept)
 
     def moment(self) -> Column:
-        """What is largest of a user's last event: its time with one cell; with several the time in each of them."""
+        """Return what is largest of a user's last event: with k = 1 its time and cell, otherwise the time in a cell."""
         if self._limit == 1:  # of equal times the cell declared last wins, as live
-            return F.col("since") * F.lit(len(self._settings.cells)) + F.col("place")
+            return F.col("since") * F.lit(len(self.settings.cells)) + F.col("place")
         return F.col("since")
 
     def keys(self, slot: str) -> list[str]:
-        """What is folded into one row."""
+        """Return the columns whose equal rows are folded into one."""
         return [slot, "user"] if self._limit == 1 else [slot, "user", "place"]
 
     def fold(self, rows: DataFrame, slot: str = "slot") -> DataFrame:
-        """Rows with a moment, folded: the last one of each of `keys`, and how many events there were."""
+        """Fold rows with a moment: the last one of each of `keys`, and the number of events."""
         folded = [F.max("moment").alias("moment"), F.count(F.lit(1)).alias("events")]
         return rows.groupBy(*self.keys(slot)).agg(*folded)
 
@@ -106,9 +104,9 @@ class EventPlan:
         return self.fold(read.where(F.col("why") == COUNTS).withColumn("moment", self.moment()))
 
     def last_cells(self, folded: DataFrame) -> DataFrame:
-        """slot, user, place and events, a row for each of a user's last k cells of a slot."""
+        """Return slot, user, place and events, a row for each of a user's last k cells of a slot."""
         if self._limit == 1:
-            place = F.pmod(F.col("moment"), F.lit(len(self._settings.cells)))
+            place = F.pmod(F.col("moment"), F.lit(len(self.settings.cells)))
             return folded.select("slot", "user", place.alias("place"), "events")
         newest = Window.partitionBy("slot", "user").orderBy(F.desc("moment"), F.desc("place"))
         ranked = folded.withColumn("rank_", F.row_number().over(newest))
@@ -140,7 +138,7 @@ class Closing:
         self._ahead = slots_ahead(settings, clock)
 
     def ended(self, events: DataFrame, beats: DataFrame, now_us: Column | None = None) -> DataFrame:
-        """slot, user, moment and events (with k > 1 also place), folded, of slots that have ended; heartbeats have no user.
+        """Return slot, user, moment and events (with k > 1 also place), folded, of ended slots; heartbeats have no user.
 
         Args:
             events: a stream with the columns that the settings name.
@@ -157,7 +155,7 @@ class Closing:
         return folded.withColumn("slot", F.unix_seconds("seen")).drop("seen")
 
     def _arriving(self, events: DataFrame, now_us: Column) -> DataFrame:
-        """Events that may count: of slots that have begun."""
+        """Return the events that may count: of slots that have begun."""
         begun = slot_number(F.col("now_us"), self._clock)
         last = begun if self._last is None else F.least(begun, F.lit(self._last))
         read = self.plan.read(events, last, now_us)
@@ -198,24 +196,15 @@ def batch_moment_us() -> Column:
 
 
 def tally() -> list[Column]:
-    """How many rows there are, and how many of them do not count for each of `REASONS`; of rows that were `read`."""
+    """Return sums over rows of `read`: all rows, and those that do not count for each of `REASONS`."""
     reasons = [F.count_if(F.col("why") == place).alias(name) for name, place in WHY.items()]
     return [F.count(F.lit(1)).alias("rows"), *reasons]
-
-
-def note_tally(uncounted: Uncounted, found: Mapping[str, int]) -> None:
-    """Add what `tally` says to the operator's totals."""
-    malformed = [found[name] for name in MALFORMED]
-    uncounted.events += found["rows"] - sum(malformed)
-    uncounted.malform(malformed)
-    uncounted.outside(found["before"], found["after"])
-    uncounted.reject(Rejected(unknown_cell=found["unknown_cell"]))
 
 
 def _chosen(
     events: DataFrame, names: Mapping[str, str], now_us: Column | None
 ) -> tuple[DataFrame, dict[str, DataType]]:
-    """The columns that the settings name, and nothing else, as raw_time, …; and their types.
+    """Return the columns that the settings name, and no other, as raw_time, …; and their types.
 
     By place: names of a frame are the user's. They may have dots and backticks in them, differ by case alone, or be what
     columns are called in here.

@@ -8,10 +8,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ from wevent.errors import InvalidSettings
 ENCRYPTION = "spark.io.encryption.enabled"
 """Makes Spark encrypt shuffles and spills, under keys that end with the application; read once, when that starts."""
 PARTITIONS = "spark.sql.shuffle.partitions"
-"""Into how many parts Spark divides what it sorts by key: 200 unless told, whatever the machine."""
+"""Number of parts into which Spark divides rows by key; its default is 200 on any machine."""
 
 
 def session_for_files() -> SparkSession:
@@ -59,19 +60,33 @@ def refuse_unencrypted(session: SparkSession, remedy: str) -> None:
 
 
 @contextmanager
-def configured(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Give a session these settings for a while; afterwards it has its own again."""
+def configured(session: SparkSession, values: dict[str, str], tag: str | None = None) -> Iterator[None]:
+    """Give a session these settings, and the jobs of this thread a tag, for a while; afterwards both are as before.
+
+    They are not after a signal that tore a call of Java: in this thread answers are mixed up then.
+    """
     before = {name: session.conf.get(name, None) for name in values}
+    if tag is not None:
+        session.sparkContext.addJobTag(tag)
     for name, value in values.items():
         session.conf.set(name, value)
     try:
         yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
+    except Exception:
+        _restore(session, before, tag)
+        raise
+    _restore(session, before, tag)
+
+
+def _restore(session: SparkSession, before: dict[str, str | None], tag: str | None) -> None:
+    with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
+        if tag is not None:
+            session.sparkContext.removeJobTag(tag)
+        for name, value in before.items():
+            if value is None:
                 session.conf.unset(name)
             else:
-                session.conf.set(name, earlier)
+                session.conf.set(name, value)
 
 
 def _new_application() -> SparkSession:
@@ -92,10 +107,10 @@ def _new_application() -> SparkSession:
 
 @contextmanager
 def _signals_later() -> Iterator[None]:
-    """Let signals wait until Java has answered, and keep their handlers.
+    """Delay signals until Java has answered, and restore their handlers.
 
-    An answer that nobody waits for any more would be told in many lines, after the end. Spark takes SIGINT over when it
-    starts, in the main thread, and makes an error of it.
+    Spark reports an answer without a reader in many lines, after the end. It also takes SIGINT over when it starts, in the
+    main thread, and makes an error of it.
     """
     came: list[int] = []
     before: dict[int, Any] = {}

@@ -35,7 +35,7 @@ from wevent.streams.clock import SECOND_US, SlotClock, parse_length
 AVAILABLE_NOW = "available now"
 """The trigger that takes what is there, publishes the slots that are over, and ends."""
 
-_SHARE = 8  # of a slot, unless told
+_SHARE = 8  # of a slot, by default
 _LEAST_US, _MOST_US = SECOND_US // 2, 10 * SECOND_US
 _LATE = 2  # triggers: one until a batch knows that the slot is over, one until the next brings it
 _STEPS = 4  # moments per slot for releases that missed their own: Spark waits for them, and must not miss the next
@@ -132,7 +132,7 @@ class Pace:
 
     @classmethod
     def of(cls, trigger: str | timedelta | None, settings: Settings) -> Pace:
-        """The pace that is asked for: a duration, or `AVAILABLE_NOW`; None: an eighth of a slot, within bounds.
+        """Return the pace for a trigger: a duration, or `AVAILABLE_NOW`; by default an eighth of a slot, within bounds.
 
         Raises:
             InvalidSettings: for something else, or if releases are due before Spark can have closed their slot.
@@ -161,19 +161,19 @@ class Pace:
 
     @property
     def spark(self) -> dict[str, Any]:
-        """As Spark's `trigger` takes it."""
+        """The arguments of Spark's `trigger`."""
         if self.every_us is None:
             return {"availableNow": True}
         return {"processingTime": f"{max(1, self.every_us // 1_000)} milliseconds"}
 
     def settled(self, settings: Settings) -> Settings:
-        """Settings in which releases are due when Spark has had the time: a trigger more than it may be late."""
+        """Return settings in which releases are due a trigger later than Spark may be late."""
         if self.every_us is None or settings.due_us is not None:
             return settings
         return replace(settings, due_us=settings.grace_us + (_LATE + 1) * self.every_us)
 
     def due_moments(self, settings: Settings, clock: SlotClock) -> DueMoments | None:
-        """When releases go out; None where the operator says when, by starting the query."""
+        """Return when releases go out; None where the operator decides, by starting the query."""
         if self.every_us is None or settings.due_us is None:
             return None
         return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))
@@ -232,13 +232,13 @@ class _Start:
             self._source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
 
     def _finish(self, started: StreamingQuery) -> None:
-        """The last slot is out: no event is needed any more."""
+        """Stop the query and remove its checkpoint: the last slot is out."""
         started.stop()
         self._checkpoint.remove()
 
 
 def _settings(config: Path | str | None, given: dict[str, Any], requirements: Any) -> Settings:
-    """The settings of a stream whose events Spark reads.
+    """Return the settings of a stream whose events Spark reads.
 
     Raises:
         InvalidSettings: for what such a stream cannot have.
@@ -263,7 +263,7 @@ def _settings(config: Path | str | None, given: dict[str, Any], requirements: An
 
 
 def _going_on(settings: Settings, checkpoint: Checkpoint) -> Settings:
-    """The settings, with the start of a run that ended before its first slot was out: its events are in the checkpoint."""
+    """Restore the start of a run that ended before its first slot was out: its events are in the checkpoint."""
     if settings.journal is None or settings.start_us is not None or not is_begun(settings.journal):
         return settings
     with open_journal(settings.journal) as journal:
@@ -274,7 +274,7 @@ def _going_on(settings: Settings, checkpoint: Checkpoint) -> Settings:
 
 
 def _session_of(stream: Any) -> SparkSession:
-    """The session of a streaming DataFrame of this process.
+    """Return the session of a streaming DataFrame of this process.
 
     Raises:
         InvalidInput: for anything else.
@@ -309,7 +309,7 @@ def _refuse_watermark(stream: Any) -> None:
 
 
 def _has_watermark(plan: Any) -> bool:
-    """Whether a plan, as Java has it, has a watermark somewhere."""
+    """Return whether a plan, as Java has it, has a watermark somewhere."""
     children = plan.children()
     return plan.nodeName() == "EventTimeWatermark" or any(
         _has_watermark(children.apply(place)) for place in range(children.size())

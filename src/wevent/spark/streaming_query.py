@@ -61,7 +61,7 @@ class LoopThread(threading.Thread):
         return self.source
 
     def run(self) -> None:
-        """Publish; what goes wrong is kept for who started this."""
+        """Publish; an error is kept for the caller of `begin`."""
         output = KeptOutput() if self._settings.out is None else None
         watch = Watch(begun=lambda first, last: self._ready.set())
         try:
@@ -84,12 +84,12 @@ class LoopThread(threading.Thread):
 
     @property
     def ended(self) -> bool:
-        """Whether the last slot of a stream with an end is out."""
+        """`True` once the last slot of a stream with an end is out."""
         last = None if self.source is None else self.source.last
         return self.report is not None and last is not None and self.report.summary.last >= last
 
     def when_ended(self, then: Callable[[], None]) -> None:
-        """What to do once the last slot is out, in this thread, also if it is out already."""
+        """Set what to do once the last slot is out, in this thread, also if it is out already."""
         self._then = then
         self._armed.set()
 
@@ -107,7 +107,7 @@ class LoopThread(threading.Thread):
 
 
 def _nothing() -> None:
-    """What is done at the end before anybody said what."""
+    """Do nothing, by default."""
 
 
 class SparkPublication(StreamingQuery):
