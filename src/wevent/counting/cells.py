@@ -119,6 +119,9 @@ class Cells(Sequence[Any]):
         """What `of` was given: a number or the labels."""
         return len(self) if self.numbered else list(self._labels)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cells.of, (self.declaration(),)  # without the index, whose hashes hold for one process
+
     def __len__(self) -> int:
         return len(self._labels)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -86,3 +89,12 @@ def test_numpy_labels_become_plain_ones() -> None:
     restored = Publisher.restore(publisher.state())
     assert list(restored.cells) == [5, 6]
     assert restored.cells == publisher.cells
+
+
+def test_another_process_finds_the_same_cells() -> None:
+    cells = Cells.of(["north", "south", "0"])
+    assert cells.find(["south", "0", "west"]).tolist() == [1, 2, -1]
+    program = "import pickle, sys; print(pickle.load(sys.stdin.buffer).find(['south', '0', 'west']).tolist())"
+    done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(cells), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[1, 2, -1]"
+    assert pickle.loads(pickle.dumps(Cells.of(3))) == Cells.of(3)
