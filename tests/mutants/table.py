@@ -899,7 +899,7 @@ MUTANTS = [
     ),
     Mutant(
         "database: keys of older writers stay",
-        "journal/overwriting.py",
+        "file_io.py",
         "            file.write(bytes(size))\n",
         "            pass\n",
         OUTSIDE,
@@ -992,7 +992,7 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a destroyed key is removed, not overwritten",
-        "journal/overwriting.py",
+        "file_io.py",
         "            file.write(bytes(size))\n",
         "            pass\n",
         KEYS,

@@ -14,8 +14,8 @@ from wevent.cli.screen import remarks
 from wevent.counting.cells import split_labels
 from wevent.drawing.released import Released, of_table
 from wevent.drawing.released_page import heatmap_page, lines_page
+from wevent.file_io import atomic_write
 from wevent.journal import JournalPlace
-from wevent.journal.whole_file import made_whole
 from wevent.outputs import refuse_same_file
 from wevent.outputs.release_table import read_releases
 
@@ -79,5 +79,5 @@ def _draw(released: Released, path: Path, *, as_lines: bool) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with made_whole(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

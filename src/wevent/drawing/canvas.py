@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from wevent.drawing.looks import GREY, INK
-from wevent.journal.whole_file import made_whole
+from wevent.file_io import atomic_write
 
 _HOUSE: Any = {
     "axes.edgecolor": GREY,
@@ -67,5 +67,5 @@ def picture(
         yield drawn, drawn.subplots(rows, columns, squeeze=False, **grid)
         path.parent.mkdir(parents=True, exist_ok=True)
         ending = path.suffix.lower()
-        with made_whole(path) as unfinished:
+        with atomic_write(path) as unfinished:
             drawn.savefig(unfinished, dpi=dpi, format=ending[1:], metadata=_UNDATED.get(ending))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
-from wevent.journal.whole_file import made_whole
 from wevent.outputs.errors import ahead, clear_errors, dropped, not_ours, refuse_special, unwritable
 from wevent.outputs.lines import CSV_HEADER, FORMAT, csv_lines, released_records
 
@@ -97,7 +97,7 @@ class ParquetOutput:
         """
         if self._journal is None:
             return
-        with clear_errors(self.path), made_whole(self.path) as made:
+        with clear_errors(self.path), atomic_write(self.path) as made:
             table = made.with_suffix(".csv")
             with table.open("wb") as file:
                 file.write(CSV_HEADER)

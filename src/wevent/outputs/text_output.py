@@ -34,10 +34,10 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from wevent.errors import InvalidOutput, ReaderGone, StorageFailed, may_pass
+from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
-from wevent.journal.whole_file import made_whole
 from wevent.outputs.errors import ahead, changed, clear_errors, dropped, not_ours, refuse_special
 from wevent.outputs.lines import (
     CSV_HEADER,
@@ -254,7 +254,7 @@ class FileOutput:
     def _rewrite(self, journal: Emitted, after: int) -> int:
         """Replace the file by the releases after a slot; return their number."""
         target, sent = Path(os.path.realpath(self.path)), 0
-        with clear_errors(self.path), made_whole(target) as made:
+        with clear_errors(self.path), atomic_write(target) as made:
             with made.open("wb") as file:
                 file.write(self._form.header)
                 for record in released_records(journal, after + 1):

@@ -21,8 +21,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from wevent.errors import StorageFailed, WeventError, may_pass
+from wevent.file_io import sync_path
 from wevent.journal.place import JournalPlace, file_beside
-from wevent.journal.whole_file import sync_path
 
 try:
     import fcntl

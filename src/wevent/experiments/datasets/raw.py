@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidOption
-from wevent.experiments.appearing import appearing_whole
 from wevent.experiments.datasets.recorded import Recorded
+from wevent.file_io import atomic_write
 from wevent.streams.files.sql import file_list, literal
 
 Positions = tuple[IntArray, IntArray, IntArray]
@@ -85,17 +85,20 @@ def cached(folder: Path, files: Sequence[Path], recipe: str, parse: Callable[[],
 
 
 def write_parquet(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Columns to a Parquet file that appears whole or not at all."""
-    with appearing_whole(path) as unfinished, duckdb.connect() as connection:
-        connection.register("columns_to_write", dict(columns))
-        connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} (FORMAT parquet)")
+    """Write columns to a Parquet file that appears whole or not at all."""
+    _write(path, columns, "FORMAT parquet")
 
 
 def write_csv(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Columns to a CSV file with a header that appears whole or not at all."""
-    with appearing_whole(path) as unfinished, duckdb.connect() as connection:
+    """Write columns to a CSV file with a header that appears whole or not at all."""
+    _write(path, columns, "FORMAT csv, HEADER")
+
+
+def _write(path: Path, columns: Mapping[str, npt.NDArray[Any]], form: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as unfinished, duckdb.connect() as connection:
         connection.register("columns_to_write", dict(columns))
-        connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} (FORMAT csv, HEADER)")
+        connection.execute(f"COPY (SELECT * FROM columns_to_write) TO {literal(str(unfinished))} ({form})")
 
 
 def by_user_and_slot(slot: Any, user: Any, cell: Any) -> Positions:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from wevent.errors import InvalidOption
-from wevent.experiments.appearing import write_text
 from wevent.experiments.reproduce.campaign import FIGURES, Figure
 from wevent.experiments.reproduce.claims import Judged, judge
 from wevent.experiments.reproduce.results import Results
 from wevent.experiments.reproduce.store import Store
+from wevent.file_io import atomic_write_text
 
 
 def write_report(store: Store, figures: Sequence[str], absent: Mapping[str, str], command: str) -> Path:
@@ -77,9 +77,9 @@ def _write_pages(
         draw_figure(figure, rows, path, settings)
         pictures.append((figure, path))
     names = [figure.name for figure in tables]
-    write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, names))
+    atomic_write_text(store.folder / "README.md", _markdown(judged, settings, absent, command, names))
     page = store.folder / "report.html"
-    write_text(page, _page(judged, settings, absent, command, pictures))
+    atomic_write_text(page, _page(judged, settings, absent, command, pictures))
     return page
 
 
@@ -96,7 +96,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], settings: Mapping[
     writer = csv.DictWriter(buffer, [*rows[0], *origin], lineterminator="\n")
     writer.writeheader()
     writer.writerows({**row, **origin} for row in rows)
-    write_text(path, buffer.getvalue())
+    atomic_write_text(path, buffer.getvalue())
 
 
 def _facts(settings: Mapping[str, Any]) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from wevent import __version__
 from wevent.errors import InvalidOption
-from wevent.experiments.appearing import write_text
 from wevent.experiments.reproduce.campaign import Campaign
+from wevent.file_io import atomic_write_text
 
 _SETTINGS = "settings.json"
 
@@ -44,7 +44,7 @@ class Store:
                     value=str(self.folder),
                 )
             return
-        write_text(path, json.dumps({**wanted, "commit": commit_of_source()}, indent=2) + "\n")
+        atomic_write_text(path, json.dumps({**wanted, "commit": commit_of_source()}, indent=2) + "\n")
 
     def settings(self) -> dict[str, Any]:
         """Seed, settings, version and commit of the run."""
@@ -57,7 +57,7 @@ class Store:
 
     def put(self, task: str, result: Mapping[str, Any]) -> None:
         """Keep a finished task's result."""
-        write_text(self._path(task), json.dumps(result))
+        atomic_write_text(self._path(task), json.dumps(result))
 
     def results(self) -> Iterator[dict[str, Any]]:
         """Everything that is finished, in a stable order."""

@@ -20,11 +20,10 @@ from typing import Literal
 import msgspec
 
 from wevent.errors import InvalidJournal, StorageFailed
-from wevent.journal.overwriting import destroy_file
+from wevent.file_io import create_private, destroy_file, sync_path, write_at
 from wevent.journal.place import PostgresPlace
 from wevent.journal.tables.draft import Draft, decode_draft, encode_draft
-from wevent.journal.tables.mark_file import failed_side
-from wevent.journal.whole_file import sync_path
+from wevent.journal.tables.mark_file import side_errors
 
 _HEAD = struct.Struct("<8sQ32s")  # name, length, digest
 _NAME = b"draft1\0\0"
@@ -56,11 +55,9 @@ class DraftFiles:
             StorageFailed: if it cannot be made.
         """
         self._fence, self._path = fence, self._of(fence)
-        try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with side_errors(self._path):
+            self._file = create_private(self._path)
             sync_path(self._path.parent)
-        except OSError as error:
-            raise failed_side(self._path, error) from None
 
     def take_room(self, cells: int) -> None:
         """Have room for a slot of so many cells, which is not drawn yet.
@@ -70,10 +67,8 @@ class DraftFiles:
         """
         if self._path is None:
             return
-        try:
+        with side_errors(self._path):
             self._take_room(_PER_CELL * cells)
-        except OSError as error:
-            raise failed_side(self._path, error) from None
 
     def found(self) -> list[Draft]:
         """What writers before wrote down, the newest first; those that are not whole say nothing.
@@ -102,10 +97,11 @@ class DraftFiles:
         data = encode_draft(draft)
         self._state, self._length = "written", _HEAD.size + len(data)
         try:
-            self._overwrite(_HEAD.pack(_NAME, len(data), hashlib.sha256(data).digest()) + data)
-        except OSError as error:
+            with side_errors(self._path):
+                self._overwrite(_HEAD.pack(_NAME, len(data), hashlib.sha256(data).digest()) + data)
+        except StorageFailed:
             self.unsent()
-            raise failed_side(self._path, error) from None
+            raise
 
     def unsent(self) -> None:
         """Nothing of what was written down last was sent, nor will be: it is no draw of anything."""
@@ -130,25 +126,19 @@ class DraftFiles:
             return
         assert self._path is not None
         self._state = "nothing"
-        try:
+        with side_errors(self._path):
             if forget:
                 self._clear()
             self._take_room(2 * self._length)
-        except OSError as error:
-            raise failed_side(self._path, error) from None
 
     def drop_older(self) -> None:
         """Overwrite and remove what writers before wrote down: it is stored, or was settled otherwise."""
         for fence in self.fences():
             path = self._of(fence)
-            if fence >= self._fence or not path.exists():
+            if fence >= self._fence:
                 continue
-            try:
+            with side_errors(path), suppress(FileNotFoundError):  # whoever wrote it may have just removed it
                 destroy_file(path, 0, path.stat().st_size)
-            except FileNotFoundError:  # whoever wrote it has just removed it
-                continue
-            except OSError as error:
-                raise failed_side(path, error) from None
 
     def close(self) -> None:
         """Close the own file; it goes if it says nothing that is not known elsewhere."""
@@ -171,22 +161,19 @@ class DraftFiles:
         self._overwrite(bytes(os.fstat(self._file).st_size))
 
     def _overwrite(self, data: bytes) -> None:
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self._file, data[done:], done)
+        write_at(self._file, data, 0)
         os.fsync(self._file)
 
     def _read(self, fence: int) -> Draft | None:
         path = self._of(fence)
-        try:
-            with path.open("rb") as file:
-                head = file.read(_HEAD.size)
-                name, length, digest = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
-                data = file.read(length) if name == _NAME else b""
-        except FileNotFoundError:  # whoever wrote it has just removed it
-            return None
-        except OSError as error:
-            raise failed_side(path, error) from None
+        with side_errors(path):
+            try:
+                with path.open("rb") as file:
+                    head = file.read(_HEAD.size)
+                    name, length, digest = _HEAD.unpack(head.ljust(_HEAD.size, b"\0"))
+                    data = file.read(length) if name == _NAME else b""
+            except FileNotFoundError:  # whoever wrote it has just removed it
+                return None
         if len(head) < _HEAD.size or not head.strip(b"\0"):
             return None
         if name == _NAME and hashlib.sha256(data).digest() != digest:
@@ -213,10 +200,8 @@ class DraftFiles:
             StorageFailed: if it cannot be read.
         """
         folder = self._place.side_folder
-        try:
+        with side_errors(folder):
             found = [self._name.fullmatch(name) for name in os.listdir(folder)]
-        except OSError as error:
-            raise failed_side(folder, error) from None
         return [int(name[1]) for name in found if name is not None]
 
     def _of(self, fence: int) -> Path:

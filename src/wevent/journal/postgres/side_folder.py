@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from wevent.errors import StorageFailed, may_pass
-from wevent.journal.overwriting import destroy_file
+from wevent.errors import StorageFailed
+from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.lease import Lease
-from wevent.journal.tables.mark_file import MarkFile, failed_side
+from wevent.journal.tables.mark_file import MarkFile, side_errors
 from wevent.journal.tables.sealed import KEYS_AT, KEYS_SIZE
 from wevent.journal.tables.side_mark import Mark, read_mark
-from wevent.journal.whole_file import sync_path
 
 _LOOKS = 5
 _PAUSE_S = 0.02
@@ -121,18 +121,19 @@ class SideFolder:
             StorageFailed: if it cannot be made, or is there already: another database shares the folder.
         """
         known, older, path = self.seen(), self.files(), self._path(lease.fence)
-        try:
-            _make(path, older[-1].read_bytes() if older else b"")
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+        with side_errors(path):
+            try:
+                link_whole(path, older[-1].read_bytes() if older else b"", unfinished)
+            except FileExistsError:
+                raise StorageFailed(
+                    f"a side folder that only this journal uses ({self._folder})",
+                    f"{path.name}, which another writer made",
+                    "Two databases with journals of the same name share the folder: give each its own.",
+                    path=str(path),
+                ) from None
+            sync_path(self._folder)
             file = os.open(path, os.O_RDWR)
-        except FileExistsError:
-            raise StorageFailed(
-                f"a side folder that only this journal uses ({self._folder})",
-                f"{path.name}, which another writer made",
-                "Two databases with journals of the same name share the folder: give each its own.",
-                path=str(path),
-            ) from None
-        except OSError as error:
-            raise failed_side(path, error) from None
         self._lease, self.side = lease, MarkFile(path, file, known)
         self.side.name_writer(lease.writer)
         made = os.fstat(file)
@@ -148,12 +149,9 @@ class SideFolder:
         if self._lease is None or self.side is None:
             return
         self._lease.check()
-        try:
+        found = None
+        with side_errors(self.side.path), suppress(FileNotFoundError):  # another error does not tell that it is gone
             found = os.stat(self.side.path)
-        except FileNotFoundError:
-            found = None
-        except OSError as error:  # nothing tells that it is gone
-            raise failed_side(self.side.path, error) from None
         if found is not None and (found.st_dev, found.st_ino) == self._begun[:2]:
             return
         if any(fence > self._lease.fence for fence in self.fences()):  # whoever came later removed it
@@ -188,38 +186,17 @@ class SideFolder:
         self.side.release()
 
     def _names(self) -> list[str]:
-        try:
+        remedy = (
+            "Let this user read it. Who only reads the journal may leave side= out of the address: then slots are shown "
+            "that are known to have gone out."
+        )
+        with storage_errors(f"to read the side folder {self._folder}", remedy, self._folder):
             return os.listdir(self._folder)
-        except OSError as error:
-            raise StorageFailed(
-                f"to read the side folder {self._folder}",
-                error.strerror or "an error",
-                "Let this user read it. Who only reads the journal may leave side= out of the address: then slots are shown "
-                "that are known to have gone out.",
-                path=str(self._folder),
-                passing=may_pass(error),
-            ) from None
 
     def _path(self, fence: int) -> Path:
         return self._folder / f"{self._place.schema}.{fence}.side"
 
 
-def _make(path: Path, content: bytes) -> None:
-    """A file that is there whole, on disk and for its owner only, or not at all; never in place of another one."""
-    file, made = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    try:
-        with open(file, "wb") as partial:
-            partial.write(content)
-            partial.flush()
-            os.fsync(partial.fileno())
-        os.link(made, path)
-    finally:
-        os.unlink(made)
-    sync_path(path.parent)
-
-
 def _destroy(path: Path) -> None:
-    try:
+    with side_errors(path):
         destroy_file(path, KEYS_AT, KEYS_SIZE)
-    except OSError as error:
-        raise failed_side(path, error) from None

@@ -12,14 +12,12 @@ import os
 import re
 import secrets
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from wevent.errors import StorageFailed, may_pass
-from wevent.journal.overwriting import destroy_file
+from wevent.file_io import destroy_file, link_whole, probe_write, storage_errors, sync_path
 from wevent.journal.place import PostgresPlace
 from wevent.journal.sealing import KEY_BYTES
-from wevent.journal.whole_file import sync_path
 
 _FOLDER = "keys"
 
@@ -42,11 +40,9 @@ class SlotKeys:
         self._name = re.compile(re.escape(self._start) + r"([0-9]{1,19})\.(?:key|[0-9a-f]{16}\.new)")
         self._known: dict[int, bytes] = {}
         self._lock = threading.Lock()
-        try:
+        with _key_errors(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise _failed(self.folder, error) from None
-        _sync(side)
+            sync_path(side)
 
     def get(self, slot: int) -> bytes | None:
         """The key of a slot, on disk on return; None if there is none."""
@@ -75,12 +71,9 @@ class SlotKeys:
         path = self.folder / f"{self._start}folder"
         if make and not path.exists():
             self._write(path, secrets.token_hex(16).encode())
-        try:
+        with _key_errors(path), suppress(FileNotFoundError):
             return hashlib.blake2b(path.read_bytes(), digest_size=16, person=b"wevent folder").digest()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise _failed(path, error) from None
+        return b""
 
     def probe(self) -> None:
         """Check that a key could be stored: a file of that size can be made and forced to disk.
@@ -89,16 +82,8 @@ class SlotKeys:
             StorageFailed: if it cannot.
         """
         path = self.folder / f"{self._start}{secrets.token_hex(8)}.probe"
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                path.unlink()  # first: a crash leaves nothing
-                os.write(file, bytes(KEY_BYTES))
-                os.fsync(file)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise _failed(path, error) from None
+        with _key_errors(path):
+            probe_write(path, KEY_BYTES)
 
     def slots(self) -> list[int]:
         """The slots that have a key, the latest last."""
@@ -116,53 +101,41 @@ class SlotKeys:
             self._known = {slot: key for slot, key in self._known.items() if slot > through}
             gone = [name for slot, name in self._files() if slot <= through]
             for name in gone:
-                _destroy(self.folder / name)
+                with _key_errors(self.folder / name):
+                    destroy_file(self.folder / name, 0, KEY_BYTES)
             if gone:
-                _sync(self.folder)
+                self._sync()
 
     def _get(self, slot: int) -> bytes | None:
         if slot in self._known:
             return self._known[slot]
         path = self._path(slot)
-        try:
-            with path.open("rb") as file:
-                key = file.read(KEY_BYTES + 1)
-                os.fsync(file.fileno())
-        except FileNotFoundError:
+        key = b""
+        with _key_errors(path), suppress(FileNotFoundError), path.open("rb") as file:
+            key = file.read(KEY_BYTES + 1)
+            os.fsync(file.fileno())
+        if len(key) != KEY_BYTES or not key.strip(b"\0"):  # there is none, or it is being destroyed
             return None
-        except OSError as error:
-            raise _failed(path, error) from None
-        if len(key) != KEY_BYTES or not key.strip(b"\0"):  # it is being destroyed
-            return None
-        _sync(self.folder)  # whoever made it may not have come so far
+        self._sync()  # whoever made it may not have come so far
         self._known[slot] = key
         return key
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write a whole file under a name of its own, then give it the name that all look for, unless that is taken."""
-        draft = path.with_name(f"{path.stem}.{secrets.token_hex(8)}.new")
-        try:
-            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(file, data)
-                os.fsync(file)
-            finally:
-                os.close(file)
-            with suppress(FileExistsError):
-                os.link(draft, path)
-            draft.unlink(missing_ok=True)
-        except OSError as error:
-            raise _failed(path, error) from None
-        _sync(self.folder)
+        with _key_errors(path), suppress(FileExistsError):
+            link_whole(path, data, path.with_name(f"{path.stem}.{secrets.token_hex(8)}.new"))
+        self._sync()
+
+    def _sync(self) -> None:
+        with _key_errors(self.folder):
+            sync_path(self.folder)
 
     def _path(self, slot: int) -> Path:
         return self.folder / f"{self._start}{slot}.key"
 
     def _files(self) -> list[tuple[int, str]]:
-        try:
+        with _key_errors(self.folder):
             names = os.listdir(self.folder)
-        except OSError as error:
-            raise _failed(self.folder, error) from None
         matches = ((self._name.fullmatch(name), name) for name in names)
         return [(int(match[1]), name) for match, name in matches if match is not None]
 
@@ -190,26 +163,6 @@ class KeyRing:
             return self._keys[store]
 
 
-def _destroy(path: Path) -> None:
-    """Overwrite a key, also under names that a crash left it, and remove it; another replica may be faster."""
-    try:
-        destroy_file(path, 0, KEY_BYTES)
-    except OSError as error:
-        raise _failed(path, error) from None
-
-
-def _sync(folder: Path) -> None:
-    try:
-        sync_path(folder)
-    except OSError as error:
-        raise _failed(folder, error) from None
-
-
-def _failed(path: Path, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"to keep the keys of open slots in {path.parent}",
-        error.strerror or "an error",
-        "Make room and make the folder writable; what was acknowledged is not lost.",
-        path=str(path),
-        passing=may_pass(error),
-    )
+def _key_errors(path: Path) -> AbstractContextManager[None]:
+    remedy = "Make room and make the folder writable; what was acknowledged is not lost."
+    return storage_errors(f"to keep the keys of open slots in {path.parent}", remedy, path)

@@ -8,30 +8,29 @@ from pathlib import Path
 
 import apsw
 
-from wevent.errors import InvalidOutput, StorageFailed, may_pass
+from wevent.errors import InvalidOutput, StorageFailed
+from wevent.file_io import atomic_write, create_private, storage_errors
 from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, only_number
-from wevent.journal.whole_file import made_whole
 
 
 def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, replace: bool) -> int:
     """Copy a journal; see `SqliteJournal.backup`. What is at the target stays until the copy is whole."""
     _refuse(journal, target, replace=replace)
-    try:
-        with made_whole(target) as partial:
-            slot = _copy(database, journal, partial)
-            _refuse(journal, target, replace=replace)
-        return slot
-    except (apsw.FullError, apsw.IOError):
-        raise _failed(target, OSError(0, "a full or failing disk")) from None
-    except OSError as error:
-        raise _failed(target, error) from None
+    with storage_errors(f"to write {target}", "Make room and make the folder writable; nothing was replaced.", target):
+        try:
+            with atomic_write(target) as partial:
+                slot = _copy(database, journal, partial)
+                _refuse(journal, target, replace=replace)
+            return slot
+        except (apsw.FullError, apsw.IOError):
+            raise OSError(0, "a full or failing disk") from None
 
 
 def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
     with clear_errors(journal):
         database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
-    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # ids of users are in it
+    os.close(create_private(partial))  # ids of users are in it
     copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         with copy.backup("main", database, "main") as steps:
@@ -89,13 +88,3 @@ def _special_kind(path: Path) -> str | None:
         stat.S_IFSOCK: "a socket",
     }
     return None if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
-
-
-def _failed(target: Path, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"to write {target}",
-        error.strerror or "an error",
-        "Make room and make the folder writable; nothing was replaced.",
-        path=str(target),
-        passing=may_pass(error),
-    )

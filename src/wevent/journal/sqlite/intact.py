@@ -14,9 +14,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wevent.errors import StorageFailed, may_pass
+from wevent.errors import StorageFailed
+from wevent.file_io import read_at, storage_errors
 from wevent.journal.sqlite.lock import has_second_name
-from wevent.journal.tables.places import read_at
 
 LOG_LIMIT = 1 << 26
 """The size that SQLite may cut a write-ahead log to, in bytes; every connection is told."""
@@ -58,17 +58,10 @@ class Place:
         Raises:
             StorageFailed: before anything more is stored or goes out.
         """
-        try:
+        remedy = "Nothing more went out, and nothing is lost: run the same command again when that is over."
+        with storage_errors(f"to look at the files of the journal {self._path}", remedy, self._path):
             if self.is_intact():
                 return
-        except OSError as error:
-            raise StorageFailed(
-                f"to look at the files of the journal {self._path}",
-                error.strerror or "an error",
-                "Nothing more went out, and nothing is lost: run the same command again when that is over.",
-                path=str(self._path),
-                passing=may_pass(error),
-            ) from None
         raise StorageFailed(
             f"the journal {self._path} to stay in its place while it is published into",
             "one that was removed, replaced, cut, or given a second name (it, or a file beside it)",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.contents import Writer
-from wevent.journal.tables.mark_file import MarkFile, failed_side
+from wevent.journal.tables.mark_file import MarkFile, side_errors
 from wevent.journal.tables.side_mark import Mark, read_mark
 
 try:
@@ -111,10 +111,8 @@ def has_second_name(path: Path) -> bool:
 def _take(path: Path, journal: Path) -> int:
     """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
     while True:
-        try:
+        with side_errors(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise failed_side(path, error) from None
         if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
             os.close(file)
             raise _held(journal, read_mark(path))

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import apsw
 
-from wevent.errors import InvalidInput, InvalidJournal, StorageFailed, may_pass
+from wevent.errors import InvalidInput, InvalidJournal
+from wevent.file_io import create_private, storage_errors, sync_path
 from wevent.journal.sqlite.lock import is_own_file
 from wevent.journal.sqlite.storage import clear_errors, connect
-from wevent.journal.whole_file import sync_path
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
+_AGAIN = "Make room and make the folder writable, and run the same command again."
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:
@@ -30,12 +31,10 @@ def copy_backup(backup: Path, journal: Path) -> Path:
     """
     _refuse_source(backup, journal)
     copy = partial_path(journal)
-    try:
+    with storage_errors(f"to copy {backup} to {copy}", _AGAIN, copy):
         remove_partial(journal)
-        with backup.open("rb") as source, open(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as to:
+        with backup.open("rb") as source, open(create_private(copy), "wb") as to:
             shutil.copyfileobj(source, to, 1 << 20)
-    except OSError as error:
-        raise _failed(f"to copy {backup} to {copy}", error) from None
     try:
         connect(copy, create=False)[0].close()  # foreign, cut or newer: before a byte of it is changed
         with clear_errors(copy):
@@ -49,11 +48,8 @@ def settle_copy_mode(copy: Path) -> None:
     """One file again, after it was opened for writing, and forced to disk."""
     with clear_errors(copy):
         _run_once(copy)
-    try:
-        with copy.open("rb+") as file:
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise _failed(f"to write {copy}", error) from None
+    with storage_errors(f"to write {copy}", _AGAIN, copy):
+        sync_path(copy)
 
 
 def put_aside(journal: Path) -> list[Path]:
@@ -69,7 +65,7 @@ def put_aside(journal: Path) -> list[Path]:
     while any(os.path.lexists(f"{journal}.replaced-{number}{ending}") for ending in ("", *_BESIDE)):
         number += 1
     moved = []
-    try:
+    with storage_errors(f"to rename {journal}", _AGAIN, journal):
         for ending in present:
             target = Path(f"{journal}.replaced-{number}{ending}")
             os.rename(f"{journal}{ending}", target)
@@ -77,8 +73,6 @@ def put_aside(journal: Path) -> list[Path]:
                 target.chmod(0o600)
             moved.append(target)
         sync_path(journal.parent)
-    except OSError as error:
-        raise _failed(f"to rename {journal}", error) from None
     return moved
 
 
@@ -88,11 +82,9 @@ def move_in(copy: Path, journal: Path) -> None:
     Raises:
         StorageFailed: if it cannot be renamed.
     """
-    try:
+    with storage_errors(f"to put the copy in place of {journal}", _AGAIN, journal):
         os.replace(copy, journal)
         sync_path(journal.parent)
-    except OSError as error:
-        raise _failed(f"to put the copy in place of {journal}", error) from None
 
 
 def partial_path(journal: Path) -> Path:
@@ -154,14 +146,4 @@ def _about(error: InvalidJournal, copy: Path, backup: Path) -> InvalidJournal:
         error.received.replace(str(copy), str(backup)),
         "Take an older backup; nothing was changed." if damaged else "Nothing was changed. " + error.remedy,
         path=str(backup),
-    )
-
-
-def _failed(what: str, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        what,
-        error.strerror or "an error",
-        "Make room and make the folder writable, and run the same command again.",
-        path=str(error.filename or ""),
-        passing=may_pass(error),
     )

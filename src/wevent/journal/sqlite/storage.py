@@ -10,7 +10,8 @@ from typing import Any
 
 import apsw
 
-from wevent.errors import InvalidJournal, StorageFailed, may_pass
+from wevent.errors import InvalidJournal, StorageFailed
+from wevent.file_io import storage_errors
 from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import LOG_LIMIT
 from wevent.journal.sqlite.reading import BUSY_TIMEOUT_MS, open_for_reading
@@ -169,16 +170,8 @@ def _open_for_writing(path: Path) -> apsw.Connection:
 
 
 def _make_private(path: Path) -> None:
-    try:
+    with storage_errors(f"to write {path}", "Make room and make the folder writable.", path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise StorageFailed(
-            f"to write {path}",
-            error.strerror or "an error",
-            "Make room and make the folder writable.",
-            path=str(path),
-            passing=may_pass(error),
-        ) from None
 
 
 def _identity(connection: apsw.Connection) -> tuple[int, int, int]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from wevent.errors import StorageFailed, may_pass
+from wevent.file_io import read_at, storage_errors, write_at
 from wevent.journal.contents import Writer
-from wevent.journal.tables.places import read_at, write_at
 from wevent.journal.tables.side_mark import MARK_SIZE, Earlier, Mark
 
 
@@ -81,10 +81,8 @@ class MarkFile:
         Raises:
             StorageFailed: if that fails.
         """
-        try:
+        with side_errors(self.path):
             os.fsync(self.file)
-        except OSError as error:
-            raise failed_side(self.path, error) from None
 
     def read(self, number: int, place: int) -> bytes:
         """Bytes of it."""
@@ -97,10 +95,8 @@ class MarkFile:
             StorageFailed: if it cannot be written.
         """
         self.writes += 1
-        try:
+        with side_errors(self.path):
             write_at(self.file, data, place)
-        except OSError as error:
-            raise failed_side(self.path, error) from None
 
     def release(self) -> None:
         """Close it."""
@@ -116,12 +112,6 @@ class MarkFile:
         self.overwrite(text.ljust(MARK_SIZE), 0)
 
 
-def failed_side(path: Path, error: OSError) -> StorageFailed:
-    """What is said when a side file cannot be written."""
-    return StorageFailed(
-        f"to write {path}",
-        error.strerror or "an error",
-        "Make room and make the folder writable; nothing was lost.",
-        path=str(path),
-        passing=may_pass(error),
-    )
+def side_errors(path: Path) -> AbstractContextManager[None]:
+    """Raise `StorageFailed` if a side file cannot be written."""
+    return storage_errors(f"to write {path}", "Make room and make the folder writable; nothing was lost.", path)

@@ -12,14 +12,14 @@ records stay in memory until a sync has succeeded. After a failure they are writ
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
+import secrets
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -28,7 +28,8 @@ import msgspec
 
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
-from wevent.errors import StorageFailed, may_pass
+from wevent.errors import StorageFailed
+from wevent.file_io import probe_write, storage_errors, storage_failed, sync_path
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import Spooled, decoded, encoded
 
@@ -38,7 +39,8 @@ _FRAME = Struct("<II")  # length and checksum of what follows
 _NAME = re.compile(r"slot-([1-9][0-9]{0,18})\.events")
 _KEPT_OPEN = 16  # files: those of the slots that batches come for
 _MOST_UNFORCED = 32  # records: a file with one stays open, and a process may have so many files open only
-_PROBE = bytes(1 << 14)
+_PROBE_BYTES = 1 << 14
+_REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
 
 
 def spool_folder(journal: Path) -> Path:
@@ -81,10 +83,8 @@ class Spool:
         self._failing = False  # the last sync failed
         self._refused: StorageFailed | None = None  # what was not durable when the files were closed
         self._removed = False  # a name is gone, which is not known to be forced to disk
-        try:
+        with _spool_errors(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise _failed(folder, error) from None
         _sync(folder.parent)  # the folder's own name is there after a power failure, too
 
     def load(self, after: int) -> Iterator[tuple[int, Spooled]]:
@@ -151,18 +151,9 @@ class Spool:
         Raises:
             StorageFailed: if it cannot.
         """
-        path = self.folder / "probe"
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                path.unlink(missing_ok=True)  # first: a crash leaves nothing
-                if os.write(file, _PROBE) < len(_PROBE):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(file)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise _failed(path, error) from None
+        path = self.folder / f"{secrets.token_hex(8)}.probe"
+        with _spool_errors(path):
+            probe_write(path, _PROBE_BYTES)
 
     def forget(self, through: int) -> None:
         """Remove the files of slots up to this one: they are committed.
@@ -412,37 +403,25 @@ def _records(path: Path, place: int = 0) -> Iterator[tuple[int, bytes | None]]:
 
 def _found(folder: Path) -> list[tuple[int, Path]]:
     """The files of slots in a folder."""
-    try:
+    with _spool_errors(folder):
         names = os.listdir(folder)
-    except OSError as error:
-        raise _failed(folder, error) from None
     matches = ((_NAME.fullmatch(name), name) for name in names)
     return [(int(match[1]), folder / name) for match, name in matches if match is not None]
 
 
 def _sync(folder: Path) -> None:
-    try:
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-    except OSError as error:
-        raise _failed(folder, error) from None
+    with _spool_errors(folder):
+        sync_path(folder)
 
 
 def _remove(path: Path) -> None:
-    try:
+    with _spool_errors(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise _failed(path, error) from None
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"to keep events in {path}",
-        error.strerror or "an error",
-        "Make room and make the folder writable; what was acknowledged is not lost.",
-        path=str(path),
-        passing=may_pass(error),
-    )
+    return storage_failed(f"to keep events in {path}", error, _REMEDY, path)
+
+
+def _spool_errors(path: Path) -> AbstractContextManager[None]:
+    return storage_errors(f"to keep events in {path}", _REMEDY, path)
