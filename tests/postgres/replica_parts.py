@@ -82,11 +82,10 @@ def cut_off(place: PostgresPlace, connection: psycopg.Connection[Any]) -> None:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.info.backend_pid,))
 
 
-def partitions(place: PostgresPlace) -> list[int]:
-    """The slots that have one."""
-    text = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass('events')"
+def stored_slots(place: PostgresPlace) -> list[int]:
+    """The slots that have events."""
     with asked(place) as connection:
-        return sorted(int(row[0].rpartition("_")[2]) for row in connection.execute(text))
+        return [slot for (slot,) in connection.execute("SELECT DISTINCT slot FROM events ORDER BY slot")]
 
 
 def key_slots(place: PostgresPlace) -> list[int]:

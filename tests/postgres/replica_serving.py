@@ -5,7 +5,7 @@ Told by the environment, besides WEVENT_WITNESS:
 WEVENT_SENTENCE     a file: from when it says `STEP:N`, SIGKILL at the N-th time that this labelled step is reached; with
                     `STEP:N:stop` SIGSTOP, once. Steps of the loop and of the journal's commit; and of events: "locked" (the
                     intake lock is shared, nothing is added), "stored" (durable, not acknowledged), "closed" (a slot, not
-                    read), "read", "destroyed" (its key), "dropped" (its partition).
+                    read), "read", "destroyed" (its key), "dropped" (its events).
 WEVENT_DRAWS        a file: a line for every draw, with what would go out, and for every commit.
 
 A writer may be silent for as long as a test takes: it is not taken for dead because the machine is busy.

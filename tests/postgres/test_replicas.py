@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.journal_parts import silence
-from tests.postgres.replica_parts import key_slots, partitions
+from tests.postgres.replica_parts import key_slots, stored_slots
 from tests.postgres.replica_services import Load, Replicas, freeze_soon
 from tests.support.commands import wait_for
 from tests.support.postgres_server import shared_url
@@ -82,7 +82,7 @@ def test_the_writer_is_killed_under_load(replicas: Replicas) -> None:
             "seconds": round(time.time() - begun, 1),
             "python": platform.python_version(),
             "outcome": "no acknowledged event or choice lost, no event counted twice, every slot once, as its writer drew it,"
-            " keys and partitions of committed slots gone, audit clean",
+            " keys and events of committed slots gone, audit clean",
         }
         Path(RESULT).write_text(json.dumps(result, indent=2) + "\n")
 
@@ -132,7 +132,7 @@ def _check_nothing_is_left(replicas: Replicas) -> None:
     """Of slots that everybody can see."""
     committed = replicas.committed()
     wait_for(lambda: min([*key_slots(replicas.place), 1 << 62]) > committed, "the keys of committed slots to go")
-    wait_for(lambda: min([*partitions(replicas.place), 1 << 62]) > committed, "their partitions to go")
+    wait_for(lambda: min([*stored_slots(replicas.place), 1 << 62]) > committed, "their events to go")
 
 
 def test_a_release_is_shown_by_nobody_before_its_key_is_gone(replicas: Replicas) -> None:

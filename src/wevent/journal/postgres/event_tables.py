@@ -1,4 +1,4 @@
-"""The tables of events of open slots: `events` with a partition for each slot, `intake` (one row), and what cells mean.
+"""The tables of events of open slots: `events`, `intake` (one row), and what cells mean.
 
 `probe`: one row that is written again and again, to see whether there is room.
 `intake`: the id of this store, the mark of its side folder, the last closed slot, and the fencing number of a writer that is
@@ -8,7 +8,7 @@ no service (-1: none), while which nothing is taken in.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from psycopg import errors, sql
@@ -20,7 +20,7 @@ Row = tuple[bytes, bytes]
 """The keyed digest of a batch's name, and its sealed record."""
 
 _PROBE = bytes(1 << 14)
-_DROP_MS = 200  # that dropping a partition may wait, and make others wait
+_TRUNCATE_MS = 200  # that emptying `probe` may wait, and make others wait
 _TABLES = """
 CREATE TABLE IF NOT EXISTS intake (
   "only" bigint PRIMARY KEY CHECK ("only" = 1), store text NOT NULL, folder bytea NOT NULL, closed bigint NOT NULL,
@@ -31,18 +31,10 @@ ALTER TABLE probe ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE IF NOT EXISTS meanings (digest bytea PRIMARY KEY, meaning bytea NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
   slot bigint NOT NULL, key bytea NOT NULL, sealed bytea NOT NULL, PRIMARY KEY (slot, key)
-) PARTITION BY LIST (slot);
+);
 ALTER TABLE events ALTER COLUMN sealed SET STORAGE EXTERNAL;
 INSERT INTO intake SELECT 1, {store}, '', 0, fence FROM writer ON CONFLICT DO NOTHING
 """  # paused until a service that writes lets events in: another command may be at work
-_PARTITION = """
-DO $$ BEGIN
-  IF to_regclass({name}) IS NULL AND (SELECT closed FROM intake) < {slot} THEN
-    CREATE TABLE {table} (LIKE events INCLUDING ALL);
-    ALTER TABLE events ATTACH PARTITION {table} FOR VALUES IN ({slot});
-  END IF;
-END $$
-"""  # attached: whoever reads the other partitions, a backup for example, is not in the way
 _FIND = """
 SELECT found.key, found.sealed FROM unnest(%s::bigint[], %s::bytea[]) AS wanted (slot, key)
 CROSS JOIN LATERAL (SELECT key, sealed FROM events WHERE slot = wanted.slot AND key = wanted.key) AS found
@@ -77,57 +69,36 @@ def change_folder_mark(connection: Connection, before: bytes, after: bytes) -> N
     connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (after, before))
 
 
-def make_partitions(connection: Connection, layout: IntakeLock, slots: Iterable[int]) -> None:
-    """Partitions of these slots, of those that are not closed."""
-    texts = [sql.SQL(_PARTITION).format(name=_name(slot), table=_partition(slot), slot=slot) for slot in sorted(slots)]
-    layout.alone(connection, sql.SQL("; ").join(texts))
-
-
-def drop_partitions(connection: Connection, through: int) -> None:
-    """Drop the partitions of slots up to one. Nobody adds to them, but a backup may be reading: then the next time.
-
-    What is left till then is ciphertext whose key is gone.
-    """
-    text = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = to_regclass('events')"
-    slots = (int(row[0].rpartition("_")[2]) for row in connection.execute(text).fetchall())
-    for slot in sorted(slot for slot in slots if slot <= through):
-        dropping = sql.SQL("SET LOCAL lock_timeout TO {}; DROP TABLE IF EXISTS {}").format(_DROP_MS, _partition(slot))
-        try:
-            connection.execute(dropping).close()
-        except errors.LockNotAvailable:
-            return
+def delete_rows(connection: Connection, through: int) -> None:
+    """Delete the rows of slots up to one. What stays in the database's files is ciphertext whose key is gone."""
+    connection.execute("DELETE FROM events WHERE slot <= %s", (through,)).close()
 
 
 def copy_in(connection: Connection, rows: Mapping[int, Sequence[Row]]) -> None:
-    """Add rows to the partitions of their slots; inside a transaction."""
-    with connection.cursor() as cursor:
+    """Add rows to their slots; inside a transaction."""
+    with connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(("int8", "bytea", "bytea"))
         for slot in sorted(rows):
-            text = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(_partition(slot))
-            with cursor.copy(text) as copy:
-                copy.set_types(("int8", "bytea", "bytea"))
-                for digest, sealed in rows[slot]:
-                    copy.write_row((slot, digest, sealed))
+            for digest, sealed in rows[slot]:
+                copy.write_row((slot, digest, sealed))
 
 
 def copy_out(connection: Connection, slot: int) -> Iterator[bytes]:
     """The sealed records of a slot."""
-    text = sql.SQL("COPY {} (sealed) TO STDOUT (FORMAT BINARY)").format(_partition(slot))
-    with connection.cursor() as cursor:
-        if cursor.execute("SELECT to_regclass(%s)", (_name(slot),)).fetchall()[0][0] is None:
-            return
-        with cursor.copy(text) as copy:
-            copy.set_types(("bytea",))
-            for (sealed,) in copy.rows():
-                yield bytes(sealed)
+    text = sql.SQL("COPY (SELECT sealed FROM events WHERE slot = {}) TO STDOUT (FORMAT BINARY)").format(slot)
+    with connection.cursor() as cursor, cursor.copy(text) as copy:
+        copy.set_types(("bytea",))
+        for (sealed,) in copy.rows():
+            yield bytes(sealed)
 
 
 def take_room(connection: Connection) -> None:
-    """Commit a row in a new file of the database, as the partition of a new slot is; the row before goes.
+    """Commit a row that takes room of its own; the row before goes.
 
     While a backup reads the table it only grows, by one row each time.
     """
     with suppress(errors.LockNotAvailable):
-        connection.execute(f"SET LOCAL lock_timeout TO {_DROP_MS}; TRUNCATE probe").close()
+        connection.execute(f"SET LOCAL lock_timeout TO {_TRUNCATE_MS}; TRUNCATE probe").close()
     connection.execute("INSERT INTO probe VALUES (%s)", (_PROBE,)).close()
 
 
@@ -140,11 +111,3 @@ def find_rows(connection: Connection, slots: Sequence[int], digests: Sequence[by
     if rows:
         connection.execute("SELECT pg_logical_emit_message(true, 'wevent', '')").close()
     return [(bytes(digest), bytes(sealed)) for digest, sealed in rows]
-
-
-def _name(slot: int) -> str:
-    return f"events_{slot}"
-
-
-def _partition(slot: int) -> sql.Identifier:
-    return sql.Identifier(_name(slot))

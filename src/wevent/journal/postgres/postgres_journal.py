@@ -283,7 +283,7 @@ class PostgresJournal(TableJournal):
         query = (
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
             " WHERE relnamespace = to_regnamespace(?)::oid AND relkind IN ('r', 'm')"
-            " AND NOT relispartition"
+            " AND relname <> 'events'"
         )
         return int(only_row(self._tables, query, (self.place.schema,))[0])
 

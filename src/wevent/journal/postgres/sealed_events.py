@@ -1,4 +1,4 @@
-"""The events of open slots in the database: a partition for each slot, encrypted, dropped with the slot's commit.
+"""The events of open slots in the database: encrypted, and deleted with the slot's commit.
 
 Every replica adds to it. Slots are closed by one of them, and what makes that exact is the intake lock: whoever adds holds
 it shared from before they look which slot was closed last until they have committed; whoever closes a slot holds it alone.
@@ -29,11 +29,10 @@ from wevent.journal.postgres.event_tables import (
     closed_slot,
     copy_in,
     copy_out,
-    drop_partitions,
+    delete_rows,
     find_rows,
     folder_mark,
     lay_out,
-    make_partitions,
     take_room,
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
@@ -43,11 +42,10 @@ from wevent.journal.postgres.slot_keys import KeyRing, SlotKeys
 
 _log = logging.getLogger("wevent.journal.postgres.sealed_events")
 _LOOKED_AT = 64  # slots that a batch is looked for in, the latest
-_AHEAD = 2  # partitions that are made before they are needed
 _SETTING = (
     "SET idle_in_transaction_session_timeout TO 3000"  # a replica that stands still in a transaction delays everybody
 )
-_UNDERSTOOD = (errors.UndefinedTable, errors.UniqueViolation, errors.LockNotAvailable)
+_UNDERSTOOD = (errors.UniqueViolation, errors.LockNotAvailable)
 
 Result = TypeVar("Result")
 
@@ -81,7 +79,6 @@ class SealedEvents:
         self.session = Session(place, purpose, setting=_SETTING, understood=_UNDERSTOOD, patience_s=patience_s)
         self._lock, self._layout = IntakeLock(place), IntakeLock(place, "layout")
         self._keys: SlotKeys | None = None
-        self._made: set[int] = set()  # partitions that are there, unless their slot is closed
         self._closed = 0
 
     @property
@@ -144,13 +141,9 @@ class SealedEvents:
             rows[slot].append((batch_digest(key, name), sealed_record(key, record)))
         if not rows:
             return True, self._closed
-        self._make_partitions(rows)
         try:
             kept = self.session.once(lambda connection: self._copied(connection, rows))
         except errors.UniqueViolation:
-            kept = False
-        except errors.UndefinedTable:  # dropped with its slot, or with the schema
-            self._made.clear()
             kept = False
         return kept, self._closed
 
@@ -192,8 +185,7 @@ class SealedEvents:
     def forget(self, through: int) -> None:
         """See `EventStore.forget`."""
         self.destroy(through)
-        self._repeat(lambda connection: drop_partitions(connection, through))
-        self._made = {slot for slot in self._made if slot > through}
+        self._repeat(lambda connection: delete_rows(connection, through))
 
     def announce(self) -> None:
         """Tell whoever follows the journal that a slot is committed; who is not told finds out all the same."""
@@ -295,15 +287,6 @@ class SealedEvents:
                 return False
             copy_in(connection, rows)
         return True
-
-    def _make_partitions(self, slots: Iterable[int]) -> None:
-        """Partitions of these slots, and of some after them, so that nobody waits for them then."""
-        if self._made.issuperset(slots):
-            return
-        last = max(slots) + _AHEAD
-        wanted = {slot for slot in (*slots, *range(last - _AHEAD, last + 1)) if slot not in self._made}
-        self._repeat(lambda connection: make_partitions(connection, self._layout, wanted))
-        self._made = {slot for slot in self._made if slot > self._closed} | wanted
 
 
 def _records(connection: Connection, slot: int, key: bytes | None) -> Iterator[bytes]:

@@ -212,14 +212,15 @@ class Session:
         return limit
 
     def regain(self, lost: JournalUnreachable, limit: RetryLimit) -> None:
-        """Have a connection again that is outside of any transaction.
+        """Have another connection; the work may have left the one before inside a transaction or a COPY.
 
         Raises:
             JournalUnreachable: when the limit is reached, or the session was closed.
         """
         if self._is_closed:
             raise lost
-        self.roll_back()
+        if self._connection is not None:
+            self._connection.close()
         while True:
             limit.wait(_plain(lost))
             try:
