@@ -23,8 +23,8 @@ from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJou
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import lock_path
 from wevent.outputs import open_output
-from wevent.outputs.errors import unwritable
 from wevent.outputs.lines import csv_lines, ndjson_line
+from wevent.outputs.output import unwritable
 from wevent.outputs.text_output import FileOutput
 from wevent.publishing import loop
 from wevent.publishing.due import DueMoments

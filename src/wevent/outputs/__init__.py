@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from wevent.errors import InvalidOption, InvalidOutput
-from wevent.journal.contract import Emitted
-from wevent.journal.record import Record
+from wevent.outputs.output import Output
 from wevent.outputs.parquet_output import ParquetOutput
 from wevent.outputs.text_output import CSV, NDJSON, FileOutput, StreamOutput
 
@@ -28,48 +27,8 @@ __all__ = [
 ]
 
 
-class Output(Protocol):
-    """A receiver of releases."""
-
-    def check(self, journal: Emitted, committed: int) -> None:
-        """Refuse a file that is not this journal's, before anything is written.
-
-        Args:
-            journal: source of the releases; not read when nothing is committed.
-            committed: its last committed slot, or a later one that is about to be stored as released elsewhere.
-        """
-
-    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Bring the output up to the last committed slot; return the number of releases sent (again)."""
-
-    def emit(self, records: Iterable[Record]) -> None:
-        """Send committed releases, in slot order."""
-
-    def close(self) -> None:
-        """Finish the output."""
-
-    def abandon(self) -> None:
-        """Release open files after a failure. The next run sends missing releases."""
-
-
-class KeptOutput:
+class KeptOutput(Output):
     """No output: releases stay in the journal."""
-
-    def check(self, journal: Emitted, committed: int) -> None:
-        """Do nothing."""
-
-    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Return 0: nothing is missing."""
-        return 0
-
-    def emit(self, records: Iterable[Record]) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def abandon(self) -> None:
-        """Do nothing."""
 
 
 def open_output(target: str | None, first: int = 1) -> Output:

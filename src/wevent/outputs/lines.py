@@ -23,8 +23,22 @@ from wevent.journal.terms import Terms
 FORMAT = 2
 """Version of the formats."""
 
-COLUMNS = ("slot", "start", "end", "cell", "value", "low", "high", "std_error", "outcome", "measured", "mechanism")
-"""Columns of CSV and Parquet."""
+COLUMNS = {
+    "slot": "BIGINT",
+    "start": "TIMESTAMPTZ",
+    "end": "TIMESTAMPTZ",
+    "cell": "VARCHAR",
+    "value": "DOUBLE",
+    "low": "DOUBLE",
+    "high": "DOUBLE",
+    "std_error": "DOUBLE",
+    "outcome": "VARCHAR",
+    "measured": "BIGINT",
+    "mechanism": "VARCHAR",
+}
+"""Columns of CSV and Parquet with their types."""
+
+Numbers = tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]
 
 CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
@@ -35,6 +49,13 @@ _TRANSLATION = str.maketrans(_ESCAPES)
 def released_records(journal: Emitted, first: int = 1) -> Iterator[Record]:
     """Yield the slots from `first` on, without those that another copy of the journal released."""
     return (record for record in journal.releases(first) if record.shown is not None)
+
+
+def released_numbers(record: Record) -> Numbers:
+    """Return value, low, high and standard error per cell; None where nothing is known."""
+    assert record.shown is not None, "a slot released elsewhere is never emitted"
+    low, high = record.interval() or (None, None)
+    return None if record.is_empty else record.shown.values, low, high, record.shown.std_error
 
 
 def cell_labels(cells: int | list[Any]) -> Iterable[Any]:
@@ -96,20 +117,14 @@ def label_of(field: str) -> str:
 
 def _json_part(record: Record) -> bytes:
     """Cells, values and errors: made once for all slots that show the same."""
-    shown, bounds = record.shown, record.interval()
-    assert shown is not None, "a slot released elsewhere is never emitted"
-    key = _kept_as("json", record, bounds)
-    if key not in shown.text:
-        low, high = (None, None) if bounds is None else bounds
-        fields = {
-            "cells": record.epoch.terms.cells,
-            "histogram": None if record.is_empty else _plain(shown.values),
-            "std_error": _maybe_plain(shown.std_error),
-            "low": _maybe_plain(low),
-            "high": _maybe_plain(high),
-        }
-        shown.text[key] = msgspec.json.encode(fields, enc_hook=str)[1:-1]
-    return shown.text[key]
+    numbers = released_numbers(record)
+    text, key = _kept("json", record, numbers)
+    if key not in text:
+        value, low, high, std_error = map(_maybe_plain, numbers)
+        cells = record.epoch.terms.cells
+        fields = {"cells": cells, "histogram": value, "std_error": std_error, "low": low, "high": high}
+        text[key] = msgspec.json.encode(fields, enc_hook=str)[1:-1]
+    return text[key]
 
 
 def _json_classes(group: Group) -> bytes:
@@ -121,26 +136,22 @@ def _json_classes(group: Group) -> bytes:
 
 def _csv_part(record: Record) -> bytes:
     """cell,value,low,high,std_error of every cell: made once for all slots that show the same."""
-    shown, bounds = record.shown, record.interval()
-    assert shown is not None, "a slot released elsewhere is never emitted"
-    key = _kept_as("csv", record, bounds)
-    if key not in shown.text:
-        number = len(shown.values)
-        low, high = (None, None) if bounds is None else bounds
-        values = None if record.is_empty else shown.values
-        columns = (_maybe_plain(column) or [""] * number for column in (values, low, high, shown.std_error))
-        labels = (_quoted(cell) for cell in cell_labels(record.epoch.terms.cells))
+    numbers = released_numbers(record)
+    text, key = _kept("csv", record, numbers)
+    if key not in text:
+        labels = [_quoted(cell) for cell in cell_labels(record.epoch.terms.cells)]
+        columns = (_maybe_plain(column) or [""] * len(labels) for column in numbers)
         rows = zip(labels, *columns, strict=True)
         lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
-        shown.text[key] = "\n".join(lines).encode()
-    return shown.text[key]
+        text[key] = "\n".join(lines).encode()
+    return text[key]
 
 
-def _kept_as(kind: str, record: Record, bounds: object) -> str:
-    """Under which name a rendered part is kept: slots that show the same may differ in whether an interval is honest."""
-    if record.is_empty:
-        return f"{kind} before the first measurement"
-    return kind if bounds is None else f"{kind} with an interval"
+def _kept(kind: str, record: Record, numbers: Numbers) -> tuple[dict[str, bytes], str]:
+    """Return where a rendered part is kept: slots that show the same may differ in whether an interval is valid."""
+    assert record.shown is not None
+    value, low, _, _ = numbers
+    return record.shown.text, f"{kind}, {'no ' if value is None else ''}values, {'no ' if low is None else ''}interval"
 
 
 def _numbers(nanos: IntArray) -> bytes:

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
-from wevent.journal.record import Record
-from wevent.outputs.errors import ahead, clear_errors, dropped, not_ours, refuse_special, unwritable
-from wevent.outputs.lines import CSV_HEADER, FORMAT, csv_lines, released_records
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, csv_lines, released_numbers, released_records
+from wevent.outputs.output import Output, ahead, clear_errors, dropped, not_ours, refuse_special, unwritable
 
-TYPES = {
-    "slot": "BIGINT",
-    "start": "TIMESTAMPTZ",
-    "end": "TIMESTAMPTZ",
-    "cell": "VARCHAR",
-    "value": "DOUBLE",
-    "low": "DOUBLE",
-    "high": "DOUBLE",
-    "std_error": "DOUBLE",
-    "outcome": "VARCHAR",
-    "measured": "BIGINT",
-    "mechanism": "VARCHAR",
-}
 _LABEL = (  # as `lines.label_of`
     r"array_to_string(list_transform(string_split(cell, '\\'),"
     r" lambda part: replace(replace(part, '\n', chr(10)), '\r', chr(13))), '\')"
@@ -34,7 +19,7 @@ FORMAT_KEY = "wevent_format"
 """Key of the format's version in the file's own metadata."""
 
 
-class ParquetOutput:
+class ParquetOutput(Output):
     """A Parquet file with one row per slot and cell.
 
     Args:
@@ -61,7 +46,7 @@ class ParquetOutput:
         if not self.path.exists() or not self.path.stat().st_size:
             return
         names = [row[0] for row in self._rows("SELECT * FROM (DESCRIBE SELECT * FROM read_parquet(?))")]
-        if names != list(TYPES):
+        if names != list(COLUMNS):
             raise not_ours(self.path)
         first, last = self._rows("SELECT coalesce(min(slot), 0), coalesce(max(slot), 0) FROM read_parquet(?)")[0]
         if not last:
@@ -72,7 +57,8 @@ class ParquetOutput:
             record = next(released_records(journal, slot), None)
             if record is not None and record.slot == slot:
                 values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
-                if [row[0] for row in values] != _values(record):
+                expected = released_numbers(record)[0]
+                if [row[0] for row in values] != ([None] * len(values) if expected is None else expected.tolist()):
                     raise not_ours(self.path, slot)
         if last > committed:
             raise ahead(self.path, last, committed)
@@ -85,9 +71,6 @@ class ParquetOutput:
         self.check(journal, committed)
         self._journal = journal
         return 0
-
-    def emit(self, records: Iterable[Record]) -> None:
-        """Do nothing: the journal has the releases."""
 
     def close(self) -> None:
         """Write all releases of the journal to a new file and put it in place.
@@ -103,7 +86,7 @@ class ParquetOutput:
                 file.write(CSV_HEADER)
                 for record in released_records(self._journal, self._first):
                     file.write(csv_lines(record))
-            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in TYPES.items())
+            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
             target = str(made).replace("'", "''")
             self._write(
                 f"COPY (SELECT * REPLACE ({_LABEL} AS cell) FROM read_csv(?, header = true, columns = {{{columns}}},"
@@ -113,14 +96,11 @@ class ParquetOutput:
             )
         self._journal = None
 
-    def abandon(self) -> None:
-        """Do nothing: the old file stays."""
-
     def _write(self, statement: str, table: Path) -> None:
-        import duckdb
+        import duckdb  # only where a Parquet file is used: other outputs start quicker without it
 
         try:
-            _connect().execute(statement, [glob.escape(str(table))])
+            duckdb.connect().execute(statement, [glob.escape(str(table))])
         except duckdb.Error as error:
             kind = str(error).partition(":")[0]  # the engine's own wording follows, with paths of temporary files
             is_io = isinstance(error, duckdb.IOException)
@@ -130,18 +110,6 @@ class ParquetOutput:
         import duckdb
 
         try:
-            return list(_connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
+            return list(duckdb.connect().execute(query, [glob.escape(str(self.path)), *values]).fetchall())
         except duckdb.Error:
             raise not_ours(self.path) from None
-
-
-def _values(record: Record) -> list[float | None]:
-    """Return the column `value` of a slot."""
-    assert record.shown is not None
-    return [None] * len(record.shown.values) if record.is_empty else list(record.shown.values.tolist())
-
-
-def _connect() -> Any:
-    import duckdb  # only where a Parquet file is used: other outputs start quicker without it
-
-    return duckdb.connect()

@@ -16,7 +16,7 @@ import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
 from wevent.journal import JournalPlace, PostgresPlace, Record, journal_place, open_journal
-from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, cell_labels, label_of, released_records
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, cell_labels, label_of, released_numbers, released_records
 from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES
 from wevent.schemas import ReleasedSlot
@@ -60,25 +60,25 @@ class ReleaseTable:
     def to_pandas(self) -> pd.DataFrame:
         """A pandas.DataFrame; times with their zone, `measured` as Int64, which knows what is missing."""
         pandas = _library("pandas")
-        kinds = {"slot": "int64", "measured": "Int64", **dict.fromkeys(_NUMBERS, "float64")}
-        kinds |= dict.fromkeys(("start", "end"), "datetime64[us, UTC]")
-        frame = {name: pandas.Series(column, dtype=kinds.get(name, "str")) for name, column in self.columns.items()}
+        kinds = {"BIGINT": "Int64", "DOUBLE": "float64", "TIMESTAMPTZ": "datetime64[us, UTC]", "VARCHAR": "str"}
+        types = {name: kinds[kind] for name, kind in COLUMNS.items()} | {"slot": "int64"}
+        frame = {name: pandas.Series(column, dtype=types[name]) for name, column in self.columns.items()}
         return cast("pd.DataFrame", pandas.DataFrame(frame))
 
     def to_polars(self) -> pl.DataFrame:
         """A polars.DataFrame."""
         polars = _library("polars")
-        kinds = {"slot": polars.Int64, "measured": polars.Int64, **dict.fromkeys(_NUMBERS, polars.Float64)}
-        kinds |= dict.fromkeys(("start", "end"), polars.Datetime("us", "UTC"))
-        schema = {name: kinds.get(name, polars.String) for name in COLUMNS}
+        kinds = {"BIGINT": polars.Int64, "DOUBLE": polars.Float64, "VARCHAR": polars.String}
+        kinds["TIMESTAMPTZ"] = polars.Datetime("us", "UTC")
+        schema = {name: kinds[kind] for name, kind in COLUMNS.items()}
         return cast("pl.DataFrame", polars.DataFrame(self.columns, schema=schema))
 
     def to_arrow(self) -> pa.Table:
         """A pyarrow.Table."""
         arrow = _library("pyarrow")
-        kinds = {"slot": arrow.int64(), "measured": arrow.int64(), **dict.fromkeys(_NUMBERS, arrow.float64())}
-        kinds |= dict.fromkeys(("start", "end"), arrow.timestamp("us", "UTC"))
-        schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in COLUMNS])
+        kinds = {"BIGINT": arrow.int64(), "DOUBLE": arrow.float64(), "VARCHAR": arrow.string()}
+        kinds["TIMESTAMPTZ"] = arrow.timestamp("us", "UTC")
+        schema = arrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
         return arrow.table(self.columns, schema=schema)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -172,12 +172,9 @@ def _is_span(start: datetime | None, end: datetime | None) -> bool:
 
 
 def _of_record(record: Record) -> _Slot:
-    terms, shown, bounds = record.epoch.terms, record.shown, record.interval()
-    assert shown is not None
+    terms = record.epoch.terms
     start, end = (None if text is None else datetime.fromisoformat(text) for text in terms.slot_span(record.slot))
-    low, high = (None, None) if bounds is None else bounds
-    arrays = (None if record.is_empty else shown.values, low, high, shown.std_error)
-    numbers = [None if array is None else array.tolist() for array in arrays]
+    numbers = [None if array is None else array.tolist() for array in released_numbers(record)]
     cells = list(map(str, cell_labels(terms.cells)))
     return _Slot(record.slot, start, end, cells, numbers, record.outcome, record.measured, terms.mechanism)
 

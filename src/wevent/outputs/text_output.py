@@ -38,7 +38,6 @@ from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
 from wevent.journal.terms import Terms
-from wevent.outputs.errors import ahead, changed, clear_errors, dropped, not_ours, refuse_special
 from wevent.outputs.lines import (
     CSV_HEADER,
     FORMAT,
@@ -48,6 +47,7 @@ from wevent.outputs.lines import (
     ndjson_opening,
     released_records,
 )
+from wevent.outputs.output import Output, ahead, changed, clear_errors, dropped, not_ours, refuse_special
 
 _log = logging.getLogger("wevent.outputs.text_output")
 _LONGEST = 1 << 27  # a line of more bytes is no release
@@ -110,7 +110,7 @@ class _Content(NamedTuple):
     differs: bool = False
 
 
-class FileOutput:
+class FileOutput(Output):
     """A text file of releases.
 
     Args:
@@ -392,14 +392,14 @@ class FileOutput:
         return int(found[1])
 
 
-class StreamOutput:
-    """Standard output. After a crash the last releases may come again, the same bytes; readers drop repeated slots."""
+class StreamOutput(Output):
+    """Standard output. After a crash the last releases may come again, the same bytes; readers drop repeated slots.
+
+    The stream stays open: the process owns it.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-
-    def check(self, journal: Emitted, committed: int) -> None:
-        """Do nothing: earlier output cannot be read."""
 
     def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
         """Send every committed release that is not known to be emitted."""
@@ -421,12 +421,6 @@ class StreamOutput:
                 path="-",
                 passing=may_pass(error) if isinstance(error, OSError) else error.passing,
             ) from None
-
-    def close(self) -> None:
-        """Leave the stream open: the process owns it."""
-
-    def abandon(self) -> None:
-        """Leave the stream open: the process owns it."""
 
 
 def _read_note(journal: Emitted, path: Path) -> Note | None:

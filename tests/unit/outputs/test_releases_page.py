@@ -11,7 +11,7 @@ from tests.unit.publisher.test_confidence import ALIKE, MIXED, publish
 from wevent import mechanisms
 from wevent.core.registry import BUILT_IN
 from wevent.outputs.lines import COLUMNS, FORMAT
-from wevent.outputs.parquet_output import FORMAT_KEY, TYPES
+from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/releases.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def names(heading: str) -> list[str]:
 
 def test_every_column_and_field_is_described() -> None:
     assert names("A row") == list(COLUMNS)
-    assert {row[0].strip("` "): row[1] for row in rows("A row")} == TYPES
+    assert {row[0].strip("` "): row[1] for row in rows("A row")} == COLUMNS
     assert names("A line") == FIELDS
     assert names("Outcomes") == list(OUTCOMES)
 

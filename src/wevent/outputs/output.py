@@ -1,14 +1,41 @@
-"""Error sentences about output files."""
+"""Base class of outputs, and error sentences about their files."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from wevent.errors import InvalidOutput, StaleJournal, StorageFailed, may_pass
+from wevent.journal.contract import Emitted
+from wevent.journal.record import Record
+
+
+class Output:
+    """A receiver of releases. By default it does nothing."""
+
+    def check(self, journal: Emitted, committed: int) -> None:
+        """Refuse a file that is not this journal's, before anything is written.
+
+        Args:
+            journal: source of the releases; not read when nothing is committed.
+            committed: its last committed slot, or a later one that is about to be stored as released elsewhere.
+        """
+
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
+        """Bring the output up to the last committed slot; return the number of releases sent (again)."""
+        return 0
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Send committed releases, in slot order."""
+
+    def close(self) -> None:
+        """Finish the output."""
+
+    def abandon(self) -> None:
+        """Release open files after a failure. The next run sends missing releases."""
 
 
 def refuse_special(path: Path) -> None:
