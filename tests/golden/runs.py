@@ -44,7 +44,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
 }
 KINDS = {"fresh": "published", "repeated": "repeated", "estimated": "repeated", "nullified": "nullified"}
-"""What the golden files call the outcomes: they were recorded before a prediction had a word of its own."""
+"""Outcomes in the form of the golden files."""
 
 JOURNALS = {name: VARIANTS[name] for name in ("pbd", "pba refund", "bd", "pft", "pbd filter", "lbu", "sample")}
 
@@ -81,14 +81,14 @@ def journal_run(variant: str, way: str, folder: Path) -> dict[str, Any]:
     _publish(journal, way, folder, 16, 30, variant)
     charges = [[record.probe.tolist(), record.publication.tolist()] for record in journal.releases()]
     journal.close()
-    lines = [first_version(line) for line in (folder / "out.ndjson").read_text().splitlines()]
+    lines = [golden_line(line) for line in (folder / "out.ndjson").read_text().splitlines()]
     return {"lines": lines, "charges": charges}
 
 
-def first_version(text: str) -> dict[str, Any]:
-    """A line as the first version of the format had it, in which the golden numbers were recorded: the same numbers.
+def golden_line(text: str) -> dict[str, Any]:
+    """Return a line in the form of the golden files, with the same numbers.
 
-    Epsilons were whole nano-epsilons, which the decimals must be exactly; before the first measurement there were zeros.
+    Epsilons are whole nano-epsilons, which the decimals must be exactly; before the first measurement there are zeros.
     """
     line, exact = json.loads(text), json.loads(text, parse_float=Decimal)
     classes = [[held["window"], nano(held["epsilon"])] for held in exact["classes"]]
