@@ -1111,7 +1111,7 @@ MUTANTS = [
     ),
     Mutant(
         "database: connecting again asks for patience within patience",
-        "journal/postgres/session.py",
+        "journal/postgres/postgres_session.py",
         "        if self._is_regaining:",
         "        if False:",
         PATIENCE,

@@ -38,7 +38,7 @@ from wevent.errors import (
 from wevent.journal import share_journal
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres import intake_lock
-from wevent.journal.postgres import session as sessions
+from wevent.journal.postgres import postgres_session as sessions
 from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.publishing.session import open_sweeper

@@ -17,7 +17,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
-from wevent.journal.postgres import session as sessions
+from wevent.journal.postgres import postgres_session as sessions
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn

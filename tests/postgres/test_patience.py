@@ -16,11 +16,11 @@ from tests.support.synthetic import make_terms
 from wevent.errors import InvalidJournal, JournalUnreachable, StaleJournal
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres import connection as connections
-from wevent.journal.postgres import session as sessions
+from wevent.journal.postgres import postgres_session as sessions
 from wevent.journal.postgres.connection import Connection, connect
 from wevent.journal.postgres.lease import drop_tables, make_tables
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.session import Session
+from wevent.journal.postgres.postgres_session import Session
 
 PATIENCE_S = 0.6
 LONG_S = 1.0

@@ -13,8 +13,8 @@ from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import PATIENCE_S, Connection
 from wevent.journal.postgres.lease import Lease
+from wevent.journal.postgres.postgres_session import READ_ONLY, Session, portable
 from wevent.journal.postgres.server_errors import damaged_tables
-from wevent.journal.postgres.session import READ_ONLY, Session, portable
 from wevent.journal.postgres.write_transactions import WriteTransactions
 from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT

@@ -37,7 +37,7 @@ from wevent.journal.postgres.event_tables import (
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.lease import own_instances
-from wevent.journal.postgres.session import Session
+from wevent.journal.postgres.postgres_session import Session
 from wevent.journal.postgres.slot_keys import KeyRing, SlotKeys
 
 _log = logging.getLogger("wevent.journal.postgres.sealed_events")

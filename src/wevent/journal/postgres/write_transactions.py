@@ -21,7 +21,7 @@ import psycopg
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.postgres.lease import Lease, lock_key, read_holder
-from wevent.journal.postgres.session import Interrupted, Session
+from wevent.journal.postgres.postgres_session import Interrupted, Session
 from wevent.journal.tables.database import Result
 
 ASKED = """
