@@ -13,7 +13,7 @@ from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change, KeyColumn
-from wevent.publishing.importing import WantedRegistry
+from wevent.streams.files.requirements_file import Requirements
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.uncounted import Uncounted
 
@@ -87,6 +87,8 @@ def requirement(key: tuple[int, int]) -> Requirement:
 
 def want(
     users: Iterable[str], keys: Iterable[tuple[int, int]], digest: bytes, words: Sequence[str | None] | None = None
-) -> WantedRegistry:
+) -> Requirements:
     """Return what a requirements file with these rows asks for."""
-    return WantedRegistry(Spelled.of(list(users)), KeyColumn.of(keys), digest, words)
+    return Requirements(
+        Spelled.of(list(users)), KeyColumn.of(keys), None if words is None else list(words), digest=digest
+    )

@@ -16,7 +16,7 @@ from wevent.experiments.assign import Registered
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.importing import AskingFile
+from wevent.publishing.importing import RequirementsFile
 from wevent.streams.clock import SlotClock
 from wevent.streams.cycles import calendar_slots
 from wevent.streams.files.requirements_file import Requirements
@@ -51,7 +51,7 @@ class Setup(NamedTuple):
 
     def asked(self) -> Requirements | None:
         """Who asks for what, None without a requirements file."""
-        file = AskingFile.of(self.settings)
+        file = RequirementsFile.from_settings(self.settings)
         return None if file is None else file.read()
 
     def stream(self, asked: Requirements | None) -> Recorded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from wevent.core.requirements import Levels
-from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidMembership
 from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, Enrolment, KeyColumn, check_declared, differences, erased_id
+from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences, erased_id
 from wevent.publishing.configuration import Settings
 from wevent.publishing.preview import Preview, preview, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
@@ -28,7 +26,7 @@ MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""
 
 
-class AskingFile(NamedTuple):
+class RequirementsFile(NamedTuple):
     """A requirements file, and how it is read: see `read_requirements`."""
 
     path: Path
@@ -37,33 +35,33 @@ class AskingFile(NamedTuple):
     columns: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
-    def of(cls, settings: Settings) -> AskingFile | None:
-        """The one that settings name, None without one."""
+    def from_settings(cls, settings: Settings) -> RequirementsFile | None:
+        """Return the one that settings name, None without one."""
         if settings.requirements is None:
             return None
         return cls(settings.requirements, settings.levels, settings.slot_length_us, settings.requirements_columns)
 
     def read(self) -> Requirements:
-        """What it says; raises as `read_requirements`."""
+        """Return the rows; raises as `read_requirements`."""
         return read_requirements(self.path, self.levels, slot_us=self.slot_us, columns=self.columns)
 
+    def digest(self) -> bytes:
+        """Return a digest of the file, its levels and its columns: another one means that something is new.
 
-class WantedRegistry(NamedTuple):
-    """Who should be registered, as a requirements file says.
-
-    Attributes:
-        users: the ids.
-        keys: the requirement of each.
-        digest: tells whether the file says something new.
-        words: the levels that people chose, None for numbers.
-        notes: what was made of the file and is not obvious.
-    """
-
-    users: npt.NDArray[np.int64] | Spelled
-    keys: KeyColumn
-    digest: bytes
-    words: Sequence[str | None] | None = None
-    notes: tuple[str, ...] = ()
+        Raises:
+            InvalidInput: if the file is not there or cannot be read.
+        """
+        path = self.path
+        if not path.is_file():
+            raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
+        table = msgspec.json.encode(levels_to_plain(self.levels), order="sorted")
+        if self.columns:
+            table += msgspec.json.encode(dict(self.columns), order="sorted")
+        try:
+            with path.open("rb") as opened:
+                return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
+        except OSError:
+            raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
 
 
 @dataclass(frozen=True)
@@ -118,53 +116,33 @@ class Difference:
         }
 
 
-def wanted_users(file: AskingFile) -> WantedRegistry:
-    """What a requirements file says, and a digest that tells whether it says something new.
+def read_unchanged(file: RequirementsFile) -> Requirements:
+    """Return the rows of a file with its digest.
 
     Raises:
-        InvalidInput: if the file was replaced while it was read: the digest of one would stand for the people of another.
+        InvalidInput: if the file was replaced while it was read: the digest of one would stand for the users of another.
         WeventError: as of `read_requirements`.
     """
-    digest = requirements_digest(file)
-    asked = file.read()
-    if requirements_digest(file) != digest:
+    digest = file.digest()
+    wanted = file.read()
+    if file.digest() != digest:
         raise InvalidInput(
             "a requirements file that stays as it is while it is read",
             f"{str(file.path)!r}, which changed meanwhile",
             "Nothing was imported: run the same command again.",
             path=str(file.path),
         )
-    return WantedRegistry(asked.users, asked.keys, digest, asked.words, asked.notes)
+    return wanted._replace(digest=digest)
 
 
-def wanted_people(people: Requirements, levels: Levels | None) -> WantedRegistry:
-    """What requirements in memory say, and a digest as of `wanted_users`."""
+def digest_people(people: Requirements, levels: Levels | None) -> Requirements:
+    """Return requirements in memory with a digest as of a file."""
     ids = people.users.tolist() if isinstance(people.users, np.ndarray) else list(people.users.texts())
-    said = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
-    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).digest()
-    return WantedRegistry(people.users, people.keys, digest, people.words, people.notes)
+    contents = (levels_to_plain(levels), ids, people.keys.distinct, people.keys.codes.tolist(), people.words)
+    return people._replace(digest=hashlib.sha256(msgspec.json.encode(contents, order="sorted")).digest())
 
 
-def requirements_digest(file: AskingFile) -> bytes:
-    """Tells whether a requirements file, read with these levels and columns, says something new.
-
-    Raises:
-        InvalidInput: if it is not there or cannot be read.
-    """
-    path = file.path
-    if not path.is_file():
-        raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
-    table = msgspec.json.encode(levels_to_plain(file.levels), order="sorted")
-    if file.columns:
-        table += msgspec.json.encode(dict(file.columns), order="sorted")
-    try:
-        with path.open("rb") as opened:
-            return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
-    except OSError:
-        raise InvalidInput("a readable file", f"{str(path)!r}", "Check the path.", path=str(path)) from None
-
-
-def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
+def is_imported(journal: Journal, wanted: Requirements, slot_us: int) -> bool:
     """Whether a file was imported already, and says the same for slots of this length.
 
     ▲ Its windows may be durations: before the first slot the length of slots may change, and a window of 24h with it.
@@ -176,7 +154,7 @@ def is_imported(journal: Journal, wanted: WantedRegistry, slot_us: int) -> bool:
 
 def import_users(
     journal: Journal,
-    wanted: WantedRegistry,
+    wanted: Requirements,
     *,
     allow_removals: bool = False,
     dry_run: bool = False,
@@ -207,7 +185,7 @@ def import_users(
     return done
 
 
-def _add_users(journal: Journal, wanted: WantedRegistry, epoch: Epoch, *, dry_run: bool) -> Difference:
+def _add_users(journal: Journal, wanted: Requirements, epoch: Epoch, *, dry_run: bool) -> Difference:
     """Let people join or change as a file says, and leave all others as they are."""
     everybody = _enrolment(wanted, epoch.terms)
     current = registered(journal)
@@ -242,7 +220,7 @@ def registered(journal: Journal, asked: Iterable[Change] = ()) -> dict[str, tupl
 
 def import_changes(
     journal: Journal,
-    wanted: WantedRegistry,
+    wanted: Requirements,
     terms: Terms,
     asked: Changes = (),
     *,
@@ -274,7 +252,7 @@ def _sizes(everybody: Enrolment, terms: Terms) -> dict[Key, int]:
     return {**dict.fromkeys(terms.declared, 0), **everybody.keys.sizes()}
 
 
-def _enrolment(wanted: WantedRegistry, terms: Terms) -> Enrolment:
+def _enrolment(wanted: Requirements, terms: Terms) -> Enrolment:
     """Everybody in a file; raises as `check_declared`."""
     for key in sorted(wanted.keys.distinct):
         check_declared(key, terms.declared)

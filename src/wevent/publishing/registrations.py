@@ -19,7 +19,7 @@ from wevent.journal.contents import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
 from wevent.people.membership import Change, check_declared, check_id
-from wevent.publishing.importing import AskingFile, Difference, import_users, wanted_users
+from wevent.publishing.importing import Difference, RequirementsFile, import_users, read_unchanged
 from wevent.publishing.members import limit_changes
 from wevent.publishing.preview import Preview, preview
 from wevent.publishing.staleness import known_released, refuse_stale
@@ -168,7 +168,7 @@ def import_file(
     """
     with _changeable(place) as journal:
         terms = journal.head().epoch.terms
-        wanted = wanted_users(AskingFile(file, terms.level_table, terms.slot_length_us, columns or {}))
+        wanted = read_unchanged(RequirementsFile(file, terms.level_table, terms.slot_length_us, columns or {}))
         return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 

@@ -18,21 +18,20 @@ from wevent.people.membership import Change, Changes, check_declared
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import (
-    AskingFile,
     Difference,
-    WantedRegistry,
+    RequirementsFile,
+    digest_people,
     import_changes,
     import_users,
     is_imported,
+    read_unchanged,
     registered,
-    requirements_digest,
-    wanted_people,
-    wanted_users,
 )
 from wevent.publishing.preview import preview
 from wevent.publishing.staleness import Settlement, Stated, plan_or_refuse, refuse_lost_changes
 from wevent.streams import SlotClock, declared_clock
 from wevent.streams.cycles import calendar_slots
+from wevent.streams.files.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
 _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew
@@ -80,7 +79,7 @@ class ResolvedRun(NamedTuple):
     settings: Settings
     clock: SlotClock
     last: int | None
-    wanted: WantedRegistry | None
+    wanted: Requirements | None
     terms: Terms
 
 
@@ -127,7 +126,7 @@ def resolve(
     Raises:
         SettingsDiffer: naming what differs from the pinned configuration.
         InvalidSettings: if nobody is registered and there is no requirements file.
-        WeventError: as of `wanted_users` and `must_begin`.
+        WeventError: as of `read_unchanged` and `must_begin`.
     """
     pinned = pinned_terms(journal)
     settings = _keep_pinned(settings, pinned)
@@ -173,7 +172,7 @@ def begin(
     terms: Terms,
     *,
     new_epoch: bool,
-    wanted: WantedRegistry | None = None,
+    wanted: Requirements | None = None,
     unsafe: tuple[str, ...] = (),
     allow_removals: bool = False,
     dry_run: bool = False,
@@ -257,15 +256,15 @@ def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool)
     return None if terms is None else SlotClock(terms.origin_us, terms.length_us)
 
 
-def _read_wanted(settings: Settings, imported: bytes | None) -> WantedRegistry | None:
+def _read_wanted(settings: Settings, imported: bytes | None) -> Requirements | None:
     """Return the contents of the requirements file, None without one; a file that was imported is not read again."""
     if settings.people is not None:
-        wanted = wanted_people(settings.people, settings.levels)
+        wanted = digest_people(settings.people, settings.levels)
         return None if wanted.digest == imported else wanted
-    file = AskingFile.of(settings)
-    if file is None or (imported is not None and requirements_digest(file) == imported):
+    file = RequirementsFile.from_settings(settings)
+    if file is None or (imported is not None and file.digest() == imported):
         return None
-    return wanted_users(file)
+    return read_unchanged(file)
 
 
 def _parse_class(text: str) -> Key:
@@ -276,7 +275,7 @@ def _parse_class(text: str) -> Key:
 
 
 def _first_classes(
-    journal: Journal | None, settings: Settings, wanted: WantedRegistry | None, clock: SlotClock
+    journal: Journal | None, settings: Settings, wanted: Requirements | None, clock: SlotClock
 ) -> set[Key]:
     """Return the requirements of the users that a stream begins with.
 
@@ -344,7 +343,7 @@ def _refuse_undeclared(journal: Journal, terms: Terms) -> None:
 
 
 def _version_changes(
-    journal: Journal, terms: Terms, wanted: WantedRegistry | None, *, allow_removals: bool
+    journal: Journal, terms: Terms, wanted: Requirements | None, *, allow_removals: bool
 ) -> tuple[Changes, Difference]:
     """Return the changes that come with a version: new numbers of levels (spec 10), then those of a file."""
     changes: Changes = []

@@ -19,7 +19,7 @@ from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Change
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
 from wevent.publishing.configuration import Settings
-from wevent.publishing.importing import AskingFile
+from wevent.publishing.importing import RequirementsFile
 from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
 from wevent.streams.clock import SECOND_US
 from wevent.streams.windows import span_text
@@ -84,7 +84,7 @@ def configured_levels(settings: Settings) -> tuple[LevelTable, tuple[str, ...]]:
     Raises:
         WeventError: as of `read_requirements`.
     """
-    file = AskingFile.of(settings)
+    file = RequirementsFile.from_settings(settings)
     if file is None:
         return _level_table(settings.levels, settings.slot_length_us, None), settings.notes
     asked = file.read()

@@ -17,7 +17,7 @@ from wevent.journal import back_up, open_journal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change
 from wevent.publishing import registrations
-from wevent.publishing.importing import AskingFile, requirements_digest
+from wevent.publishing.importing import RequirementsFile
 from wevent.publishing.registrations import Asked
 from wevent.streams.files import requirements_file
 
@@ -174,10 +174,10 @@ def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Pat
     levels = wevent.Levels({"High": "0.1"}, {"Small": 4})
     table = b'{"privacy":{"High":"0.1"},"window":{"Small":4}}'
     content = hashlib.sha256(users.read_bytes()).digest()
-    assert requirements_digest(AskingFile(users, levels)) == hashlib.sha256(table + content).digest()
-    assert requirements_digest(AskingFile(users)) == hashlib.sha256(b"null" + content).digest()
-    renamed = AskingFile(users, levels, columns={"user": "id"})
-    assert requirements_digest(renamed) != requirements_digest(AskingFile(users, levels))
+    assert RequirementsFile(users, levels).digest() == hashlib.sha256(table + content).digest()
+    assert RequirementsFile(users).digest() == hashlib.sha256(b"null" + content).digest()
+    renamed = RequirementsFile(users, levels, columns={"user": "id"})
+    assert renamed.digest() != RequirementsFile(users, levels).digest()
 
 
 # As a service asks, whose publisher has the journal

@@ -33,12 +33,14 @@ class Requirements(NamedTuple):
         keys: (window in slots, nano-epsilons) of each.
         words: the level each asked for, such as "High/Small", None for numbers; None if nobody used words.
         notes: a sentence for each duration that was rounded up to whole slots.
+        digest: digest of the contents, empty if it was not computed.
     """
 
     users: npt.NDArray[np.int64] | Spelled
     keys: KeyColumn
     words: list[str | None] | None
     notes: tuple[str, ...] = ()
+    digest: bytes = b""
 
 
 def read_requirements(

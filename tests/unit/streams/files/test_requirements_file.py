@@ -39,7 +39,7 @@ def test_numbers(tmp_path: Path) -> None:
 
 def test_levels_and_text_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "user,privacy,window\nanna,High,Small\n7,Low,Large\n007,Low,Large\n")
-    ids, keys, words, _ = read_requirements(path, None)
+    ids, keys, words, *_ = read_requirements(path, None)
     windows, nanos = (np.array(column) for column in zip(*keys, strict=True))
     assert words is not None
     assert words == ["High/Small", "Low/Large", "Low/Large"]
