@@ -69,10 +69,10 @@ def publish(source: Source, roster: wevent.Roster, slots: int) -> int:
     return done
 
 
-def run_files(path: str, users: int, engine: str) -> dict[str, float]:
+def run_files(path: str, users: int) -> dict[str, float]:
     roster = roster_of(users)
     started = time.perf_counter()
-    done = publish(FileSource(settings((path,), engine=engine), CLOCK, SLOTS), roster, SLOTS)
+    done = publish(FileSource(settings((path,)), CLOCK, SLOTS), roster, SLOTS)
     assert done == SLOTS
     return {"seconds": time.perf_counter() - started}
 
@@ -193,7 +193,7 @@ def write_lines(path: Path, events: int, users: int) -> None:
 
 
 CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
-    "files": lambda path, users, engine: run_files(path, int(users), engine),
+    "files": lambda path, users: run_files(path, int(users)),
     "publish": lambda path, users, slots: run_publish(path, int(users), int(slots)),
     "query": lambda path, users, per_range: run_query(path, int(users), int(per_range)),
     "live": lambda users: run_live(int(users)),
@@ -211,8 +211,7 @@ def compare(events: int, users: int, lines: int, rounds: int) -> list[dict[str, 
         names = {
             "DuckDB query, no privacy, same ranges": ("query", path, users, per_range),
             "DuckDB query, no privacy, whole file": ("query", path, users, SLOTS),
-            "count + step (engine auto)": ("files", path, users, "auto"),
-            "count + step (engine duckdb)": ("files", path, users, "duckdb"),
+            "count + step": ("files", path, users),
         }
         for name, command in names.items():
             results = [measure(*command) for _ in range(rounds)]

@@ -18,7 +18,7 @@ SEEDS = (
     b'inputs = ["events/*.parquet"]\ncells = 4\nslot = "5m"\nstart = 2026-01-01T00:00:00Z\nend = "2026-01-02T00:00:00Z"\n'
     b'journal = "run.journal"\nout = "out.ndjson"\nrequirements = "r.csv"\ngrace = "10s"\ndue = "20s"\nunknown_users = 5\n',
     b'inputs = "-"\ncells = "a,b,c"\nslot = "60s"\nmechanism = "pba"\nuser_column = "rider"\n'
-    b'strict = true\nengine = "duckdb"\n'
+    b'strict = true\nengine = "spark"\n'
     b'[levels.privacy]\nStrong = 0.1\nWeak = 1\n[levels.window]\nDay = 288\n[levels.combined]\nBoth = ["Strong", "Day"]\n',
     b'inputs = ["e.csv"]\ncells = ["x", "y"]\nslot_column = "slot"\nend = 40\nmechanism = "pft"\n'
     b"cycle = [24, 168]\nperiod = 3\n",

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from tests.fuzz.oracles import MARKER, empty_folder, refusals
-from tests.support.streams import DAY, SECOND, settings
+from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import Roster
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
@@ -31,17 +31,16 @@ WORDS = (b"time,user,cell", b'"', b"\r\n", b"2026-01-01T00:00:10Z", b',"', b"\t"
 
 
 def check(data: bytes) -> None:
-    """The first byte chooses the format and whether both engines count; the others' records are the last lines."""
+    """The first byte chooses the format; the others' records are the last lines."""
     choice = data[0] if data else 0
     kind = KINDS[choice % 64 % len(KINDS)]
-    engines = ("numpy",) if choice & 64 else ("numpy", "duckdb")
     body = data[1:] + b"\n"
     header, found = _head(body, kind)
     others = [_record(kind, header, OTHERS[number % 3], number) for number in range(6)]
     path = empty_folder() / f"events.{kind}"
-    counted = [_count(_write(path, body + b"".join(others)), engine) for engine in engines]
-    assert counted[0] == counted[-1], "the engines count differently"
-    alone = _count(_write(path, found + b"".join(others)), "numpy")
+    counted = [_count(_write(path, body + b"".join(others)), memory) for memory in MEMORY]
+    assert counted[0] == counted[-1], "memory decides the counts"
+    alone = _count(_write(path, found + b"".join(others)), "enough")
     assert (counted[0] is None) == (alone is None), "one person's lines decide whether a file is refused"
     if counted[0] is not None and alone is not None:
         assert counted[0][0] == alone[0], "one person's lines changed another's counts"
@@ -71,10 +70,10 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-def _count(path: Path, engine: str) -> tuple[list[object], list[object], dict[str, int]] | None:
+def _count(path: Path, memory: str) -> tuple[list[object], list[object], dict[str, int]] | None:
     """The others' counts, u's and what was not counted; None if the file is refused."""
-    with refusals(*OTHERS, MARKER):
-        source = FileSource(settings([str(path)], engine=engine), CLOCK, LAST)
+    with refusals(*OTHERS, MARKER), MEMORY[memory]():
+        source = FileSource(settings([str(path)]), CLOCK, LAST)
         matrices = [one.counts.matrix for one in source.count(PEOPLE, 1, LAST)]
         assert len(matrices) == LAST, "how many slots there are depends on a file"
         assert all(matrix[-1].sum() <= 2 and (matrix >= 0).all() for matrix in matrices), "somebody counted twice"

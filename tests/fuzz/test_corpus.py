@@ -134,7 +134,12 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
         "line_ends",
         lambda lines: np.array([len(lines) - 1]),
     ),
-    "engines that differ": (event_files, event_files.FileSource, "totals", lambda self: {"events": next(DIFFERENT)}),
+    "counts that depend on memory": (
+        event_files,
+        event_files.FileSource,
+        "totals",
+        lambda self: {"events": next(DIFFERENT)},
+    ),
     "a promise that nobody can keep": (requirement_files, requirements_file, "Requirement", lambda w, e: Kept((w, 1))),
     "a line with which the file is refused": (event_files, event_files.FileSource, "first_malformed", stopping),
     "settings that change": (configurations, configurations, "load_settings", changing),

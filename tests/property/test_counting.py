@@ -1,4 +1,4 @@
-"""Whatever the events, the file formats, the engines, the order and the runs: the counts are those of the slow way."""
+"""Whatever the events, the file formats, the memory, the order and the runs: the counts are those of the slow way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
+from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
 from wevent.streams.clock import SlotClock, format_time
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
@@ -79,14 +79,14 @@ def write(path: Path, events: list[tuple[int, Any, Any]], kind: str) -> str:
     cells=st.sampled_from(list(CELLS)),
     k=st.integers(1, 3),
 )
-def test_engines_agree_with_the_slow_count(raw: Any, kind: str, ids: str, cells: str, k: int) -> None:
+def test_files_agree_with_the_slow_count(raw: Any, kind: str, ids: str, cells: str, k: int) -> None:
     events = spelled(raw, ids, cells)
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), events, kind)
-        for engine in ("numpy", "duckdb"):
-            chosen = settings([path], CELLS[cells], engine=engine, max_cells_per_user=k)
-            source = FileSource(chosen, CLOCK, LAST)
-            assert plain(source.count(roster(IDS[ids]), 1, 100)) == expected(events, ids, cells, k)
+        for memory in MEMORY.values():
+            source = FileSource(settings([path], CELLS[cells], max_cells_per_user=k), CLOCK, LAST)
+            with memory():
+                assert plain(source.count(roster(IDS[ids]), 1, 100)) == expected(events, ids, cells, k)
             inside = [event for event in events if 1 <= CLOCK.slot_of(event[0]) <= LAST]
             assert source.totals()["events"] == len(inside)
             assert source.totals()["malformed"] == 0
@@ -208,11 +208,12 @@ def test_the_reasons_are_those_of_the_book_whatever_reads_the_events(events: lis
         ndjson.write_bytes(as_lines(events))
         parquet = as_parquet(Path(folder) / "events.parquet", events)
         for path in (as_csv(Path(folder) / "events.csv", events), str(ndjson), parquet):
-            for engine in ("numpy", "duckdb"):
-                source = FileSource(settings([path], ["north", "south"], engine=engine), CLOCK, LAST)
-                list(source.count(people, 1, LAST))
+            for memory in MEMORY.values():
+                source = FileSource(settings([path], ["north", "south"]), CLOCK, LAST)
+                with memory():
+                    list(source.count(people, 1, LAST))
                 totals = source.totals()
-                assert {name: totals[name] for name in REASONS} == expected_reasons, (path, engine)
+                assert {name: totals[name] for name in REASONS} == expected_reasons, path
                 assert totals["malformed"] == sum(expected_reasons[name] for name in MALFORMED)
                 assert totals["rejected"] == sum(expected_reasons[name] for name in REJECTED)
         wall = Wall(DAY + 60 * SECOND * (LAST + 3))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
+from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.streams.clock import SlotClock, format_time
@@ -145,9 +145,9 @@ def of_the_others(counted: Any) -> list[list[list[int]]]:
     return [one.counts.matrix[:-1].tolist() for one in counted]
 
 
-def count_file(lines: list[bytes], kind: str, ids: str, cells: str, engine: str) -> list[Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = settings([written(folder, kind, lines)], CELLS[cells], engine=engine)
+def count_file(lines: list[bytes], kind: str, ids: str, cells: str, memory: str) -> list[Any]:
+    with tempfile.TemporaryDirectory() as folder, MEMORY[memory]():
+        chosen = settings([written(folder, kind, lines)], CELLS[cells])
         return of_the_others(FileSource(chosen, CLOCK, LAST).count(people(ids), 1, LAST))
 
 
@@ -168,8 +168,8 @@ def test_nobody_elses_counts_depend_on_what_stands_in_my_records(kind: str, data
         for size in (50, 100_000):
             assert count_live(mixed, ids, cells, size) == count_live(good, ids, cells)
         return
-    for engine in ("numpy", "duckdb"):
-        assert count_file(mixed, kind, ids, cells, engine) == count_file(good, kind, ids, cells, engine)
+    for memory in MEMORY:
+        assert count_file(mixed, kind, ids, cells, memory) == count_file(good, kind, ids, cells, memory)
 
 
 @given(data=st.data())
@@ -232,6 +232,6 @@ def test_lines_that_would_take_the_next_one_along(kind: str, before: str, after:
     if kind == "live":
         assert count_live(mixed, "texts", "numbered", 10_000) == count_live(lines, "texts", "numbered")
         return
-    for engine in ("numpy", "duckdb"):
-        counted = count_file(mixed, kind, "texts", "numbered", engine)
-        assert counted == count_file(lines, kind, "texts", "numbered", engine)
+    for memory in MEMORY:
+        counted = count_file(mixed, kind, "texts", "numbered", memory)
+        assert counted == count_file(lines, kind, "texts", "numbered", memory)

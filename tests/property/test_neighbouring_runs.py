@@ -95,7 +95,6 @@ def test_pairs_cover_what_they_must() -> None:
     assert all(pair.targets() for pair in pairs)
     assert {feed.spelling.format for feed in feeds} == {"csv", "tsv", "ndjson", "parquet"}
     assert Counter(pair.way for pair in pairs).keys() == {"files", "lines", "clock"}
-    assert {pair.options.get("engine") for pair in pairs} == {None, "auto", "numpy", "duckdb"}
     assert {pair.options["max_cells_per_user"] for pair in pairs} >= {1, 2}
     assert {pair.options["unknown_users"] for pair in pairs} >= {0, 1}
     assert {pair.world.times for pair in pairs} == {"iso", "offset", "number", "slot"}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, plain, roster, settings
+from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
@@ -47,26 +47,27 @@ def live(*pieces: bytes | float, grace: int = 0, close: str = "clock") -> LineSo
 class TestParquet:
     """A value that is no time, id or cell spoils its row, whatever its column's type."""
 
-    def count(self, folder: Path, engine: str, **columns: Any) -> list[Any]:
-        path = folder / f"{engine}.parquet"
+    def count(self, folder: Path, memory: str, **columns: Any) -> list[Any]:
+        path = folder / f"{memory}.parquet"
         pq.write_table(pa.table(columns), path)
-        source = FileSource(settings([path], engine=engine, timezone_us=0), CLOCK, 1)
-        return plain(source.count(roster([1, 2, 3]), 1, 1))[0][1]
+        source = FileSource(settings([path], timezone_us=0), CLOCK, 1)
+        with MEMORY[memory]():
+            return plain(source.count(roster([1, 2, 3]), 1, 1))[0][1]
 
-    @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+    @pytest.mark.parametrize("memory", MEMORY)
     @pytest.mark.parametrize("column", ["time", "user", "cell"])
-    def test_not_a_number(self, tmp_path: Path, engine: str, column: str) -> None:
+    def test_not_a_number(self, tmp_path: Path, memory: str, column: str) -> None:
         start = DAY / SECOND
         rows = {"time": [start] * 3, "user": [1.0, 2.0, 3.0], "cell": [1.0, 1.0, 1.0]}
-        without = self.count(tmp_path, engine, **{name: values[:2] for name, values in rows.items()})
+        without = self.count(tmp_path, memory, **{name: values[:2] for name, values in rows.items()})
         rows[column][2] = float("nan")
-        assert self.count(tmp_path, engine, **rows) == without
+        assert self.count(tmp_path, memory, **rows) == without
 
-    @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-    def test_days_beyond_any_clock(self, tmp_path: Path, engine: str) -> None:
+    @pytest.mark.parametrize("memory", MEMORY)
+    def test_days_beyond_any_clock(self, tmp_path: Path, memory: str) -> None:
         days = pa.array([DAY // (86_400 * SECOND)] * 2 + [2**31 - 1], type=pa.int32()).cast(pa.date32())
         rows = {"user": pa.array([1, 2, 3]), "cell": pa.array([1, 1, 1])}
-        found = self.count(tmp_path, engine, time=days, **rows)
+        found = self.count(tmp_path, memory, time=days, **rows)
         assert np.array(found).sum(axis=0).tolist() == [0, 2, 0, 0]
 
 

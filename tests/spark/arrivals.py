@@ -138,11 +138,11 @@ def write_parquet(path: Path, events: list[Raw]) -> str:
     return str(path)
 
 
-def by_files(folder: Path, arrivals: list[Arrival], engine: str, **changes: Any) -> FileSource:
+def by_files(folder: Path, arrivals: list[Arrival], **changes: Any) -> FileSource:
     """Everything that came in time, in files."""
     events = timely(arrivals)
-    paths = [write_parquet(folder / f"{engine}-{part}.parquet", events[part::2]) for part in range(2)]
-    return FileSource(settings(inputs=tuple(paths), engine=engine, **changes), CLOCK, LAST)
+    paths = [write_parquet(folder / f"files-{part}.parquet", events[part::2]) for part in range(2)]
+    return FileSource(settings(inputs=tuple(paths), **changes), CLOCK, LAST)
 
 
 def by_spark_files(spark: SparkSession, folder: Path, arrivals: list[Arrival], **changes: Any) -> FolderSource:

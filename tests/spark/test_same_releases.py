@@ -61,7 +61,7 @@ def test_every_engine_releases_the_same(spark: SparkSession, tmp_path: Path, mon
     expected = publish(tmp_path / "spool.journal", by_spool(tmp_path, arrivals))
     assert len(expected) == LAST
     others: dict[str, Callable[[], Source]] = {
-        "numpy": lambda: by_files(tmp_path, arrivals, "numpy"),
+        "files": lambda: by_files(tmp_path, arrivals),
         "files of spark": lambda: by_spark_files(spark, tmp_path, arrivals),
     }
     for name, source_of in others.items():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from wevent import Cells, Roster
+from wevent.streams.files import file_source, parquet_files, spill
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
@@ -48,6 +51,21 @@ def slow_count(events: Iterable[tuple[int, Any, Any]], people: Roster, cells: Se
         for column in columns:
             matrix[people.classes[row], column] += 1
     return matrix, rejected
+
+
+@contextmanager
+def tight_memory() -> Iterator[None]:
+    """Leave files no room: every few events go to a temporary file, and every slot of some events is large."""
+    with (
+        patch.multiple(spill, _RUN_EVENTS=4, _PIECE_EVENTS=2),
+        patch.multiple(file_source, _RANGE_EVENTS=3, _LARGE_SLOT=5),
+        patch.multiple(parquet_files, _BATCH_ROWS=7),
+    ):
+        yield
+
+
+MEMORY = {"enough": nullcontext, "tight": tight_memory}
+"""Ways to read files; the counts are the same."""
 
 
 def nonzero(source: Source) -> dict[str, int]:

@@ -18,9 +18,9 @@ from wevent.core.arrays import IntArray
 from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 
 NOBODY = -(2**62)  # the key of what is no label at all: None, NaN, text with a NUL in it
-_TEXTS = 2**62  # keys from here on stand for texts
+TEXTS = 2**62  # keys from here on stand for texts
 _WHOLE = 10**18  # whole numbers of more digits are kept as text
-_NO_TEXTS = Spelled.of(())
+_NOTEXTS = Spelled.of(())
 _SPARSE = 8  # a table may have this many places per label
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
@@ -36,7 +36,7 @@ class Labels:
 
     __slots__ = ("keys", "texts")
 
-    def __init__(self, keys: IntArray, texts: Spelled = _NO_TEXTS) -> None:
+    def __init__(self, keys: IntArray, texts: Spelled = _NOTEXTS) -> None:
         self.keys = keys
         self.texts = texts
 
@@ -71,7 +71,7 @@ class Labels:
             if not _beyond(keys):
                 return cls(keys)
         if all_plain_text(values):
-            return cls(np.arange(_TEXTS, _TEXTS + len(values)), Spelled.of(values))
+            return cls(np.arange(TEXTS, TEXTS + len(values)), Spelled.of(values))
         texts: list[str] = []
         each = (_key(value, texts) for value in values)
         keys = np.fromiter(each, dtype=np.int64, count=len(values))
@@ -81,7 +81,7 @@ class Labels:
     def placed(cls, numbers: IntArray, whole: npt.NDArray[np.bool_], texts: Spelled) -> Labels:
         """Whole numbers where `whole` says so, the texts in between in their order; none of them has a NUL."""
         keys = numbers.copy()
-        keys[~whole] = np.arange(_TEXTS, _TEXTS + len(texts))
+        keys[~whole] = np.arange(TEXTS, TEXTS + len(texts))
         return cls(keys, texts)
 
     @classmethod
@@ -95,10 +95,10 @@ class Labels:
             keys.append(column.keys)
             if len(where):
                 keys[-1] = column.keys.copy()
-                keys[-1][where] = np.arange(_TEXTS + number, _TEXTS + number + len(used))
+                keys[-1][where] = np.arange(TEXTS + number, TEXTS + number + len(used))
                 texts.append(used)
                 number += len(used)
-        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NO_TEXTS)
+        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NOTEXTS)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -109,9 +109,9 @@ class Labels:
     def spelled(self) -> tuple[IntArray, Spelled]:
         """Where labels are texts, and which."""
         if not len(self.texts):
-            return np.empty(0, dtype=np.int64), _NO_TEXTS
-        where = np.flatnonzero(self.keys >= _TEXTS)
-        return where, self.texts.where(self.keys[where] - _TEXTS)
+            return np.empty(0, dtype=np.int64), _NOTEXTS
+        where = np.flatnonzero(self.keys >= TEXTS)
+        return where, self.texts.where(self.keys[where] - TEXTS)
 
     def codes(self) -> IntArray:
         """A number for each: equal labels, equal numbers."""
@@ -119,7 +119,7 @@ class Labels:
         if not len(where):
             return self.keys
         codes = self.keys.copy()
-        codes[where] = _TEXTS + SpelledIndex(used).find(used)
+        codes[where] = TEXTS + SpelledIndex(used).find(used)
         return codes
 
     def values(self) -> list[int | str | None]:
@@ -159,7 +159,7 @@ class Lookup:
             found = np.where(found >= 0, self._places[found], -1)
         if len(where) == len(column):
             return found
-        rows = self._numbers.find(np.where(column.keys >= _TEXTS, NOBODY, column.keys))
+        rows = self._numbers.find(np.where(column.keys >= TEXTS, NOBODY, column.keys))
         rows[where] = found
         return rows
 
@@ -168,7 +168,7 @@ class _Numbers:
     """Positions of whole numbers: a table if they are small, a sorted search otherwise."""
 
     def __init__(self, keys: IntArray) -> None:
-        rows = np.flatnonzero((keys != NOBODY) & (keys < _TEXTS))
+        rows = np.flatnonzero((keys != NOBODY) & (keys < TEXTS))
         numbers = keys if len(rows) == len(keys) else keys[rows]
         self._table: IntArray | None = None
         if len(numbers) and numbers.min() >= 0 and numbers.max() < _SPARSE * len(numbers) + 1024:
@@ -228,4 +228,4 @@ def _key(value: Any, texts: list[str]) -> int:
     if "\0" in text:
         return NOBODY
     texts.append(text)
-    return _TEXTS + len(texts) - 1
+    return TEXTS + len(texts) - 1

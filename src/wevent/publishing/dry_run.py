@@ -172,7 +172,7 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
         slot = following
     if first > last:
         source.look()
-    inspection = inspect_files(run.settings, run.clock, rosters.at(first))
+    inspection = inspect_files(run.settings, rosters.at(first))
     return InputSummary(inspection, source.totals(), source.first_malformed())
 
 

@@ -36,7 +36,8 @@ from wevent.spark.spark_session import configured, session_for_files
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.parquet_files import ParquetReader
-from wevent.streams.files.readers import Reader, open_readers
+from wevent.streams.files.readers import open_readers
+from wevent.streams.files.survey import Reader
 from wevent.streams.files.text_files import decoder_of
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
@@ -212,7 +213,7 @@ def read_files(session: SparkSession, plan: EventPlan, readers: Sequence[Reader]
         if isinstance(reader, ParquetReader):
             parts += _parquet_parts(session, plan, reader.files, last)
         else:
-            parts.append(_text_part(session, plan, reader.files[0], last))
+            parts += [_text_part(session, plan, file, last) for file in reader.files]
     if len({part.schema["user"].dataType for part in parts}) > 1:
         parts = [part.withColumn("user", F.col("user").cast("string")) for part in parts]
     return reduce(DataFrame.unionByName, parts)

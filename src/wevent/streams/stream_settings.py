@@ -9,7 +9,7 @@ from types import MappingProxyType
 from wevent.counting.cells import Cells
 from wevent.streams.files.frame_table import FrameTable
 
-ENGINES = ("auto", "duckdb", "numpy", "spark")
+ENGINES = ("auto", "spark")
 """What may count files; `spark` needs an extra (`wevent.spark`)."""
 
 

@@ -117,7 +117,6 @@ def _options(chance: Random, way: str, world: World) -> dict[str, Any]:
     if chance.random() < 0.3:
         options["round" if chance.random() < 0.5 else "nonnegative"] = True
     if way == "files":
-        options["engine"] = chance.choice(("auto", "numpy", "duckdb", "duckdb"))
         options["out"] = chance.choice(("out.ndjson", "out.csv", "out.parquet", "-"))
     else:
         options["grace"] = chance.choice((0, 0, SLOT_S, 5 * SLOT_S))

@@ -30,7 +30,7 @@ def complete(*words: str, folder: str | None = None) -> list[str]:
         (("pu",), ["publish"]),
         (("publish", "--ne"), ["--neighbours", "--new-epoch"]),
         (("publish", "--neighbours", ""), ["add_remove", "replace"]),
-        (("publish", "--engine", "d"), ["duckdb"]),
+        (("publish", "--engine", "s"), ["spark"]),
         (("publish", "--close", ""), ["clock", "lines"]),
         (("publish", "--log", ""), ["debug", "info", "warning"]),
         (("releases", "--format", ""), ["ndjson", "csv"]),

@@ -40,7 +40,7 @@ def test_what_was_meant(run: Run, arguments: tuple[str, ...], meant: str) -> Non
         (("--mechanism", "pdb"), "pbd"),
         (("--mechanism", "ptf"), "pft"),
         (("--neighbours", "relpace"), "replace"),
-        (("--engine", "duckbd"), "duckdb"),
+        (("--engine", "sparc"), "spark"),
         (("--close", "line"), "lines"),
     ],
 )

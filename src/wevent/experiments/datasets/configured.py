@@ -15,9 +15,9 @@ from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams import declared_clock
-from wevent.streams.files.folding import latest
+from wevent.streams.files.file_source import read_events
 from wevent.streams.files.requirements_file import Requirements
-from wevent.streams.files.whole_input import read_events
+from wevent.streams.live.open_slot import latest
 from wevent.streams.stream_settings import StreamSettings
 
 

@@ -1,28 +1,27 @@
 """Counts from files: Parquet, CSV, NDJSON; one range of slots in memory at a time, whatever the order in the files.
 
-Whatever is declared (files, columns, containers) is checked when a source is made; nothing that stands in a record stops,
-delays or shapes a run: no events are empty slots, and a malformed line is counted and skipped wherever it stands.
+Of a user's events in a slot the latest wins, ties going to the later one in the input (with k > 1: the last k distinct
+cells). Declared files and columns are checked when a source is made. No record stops, delays or shapes a run: no events are
+empty slots, and a malformed line is counted and skipped wherever it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import duckdb
-
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.engines import DuckdbEngine, NumpyEngine, SlotStretch, Tables
-from wevent.streams.files.parquet_files import ParquetReader, unreadable
 from wevent.streams.files.readers import open_readers
-from wevent.streams.files.survey import Survey
+from wevent.streams.files.survey import Reader, Survey
+from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.records.decoding import EventColumns
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
-_RANGE_EVENTS = 2_000_000  # fetched at a time from Parquet: about 100 MB with what counting them needs
-_TEXT_RANGE_EVENTS = 4_000_000  # text is read from the start for every range
+_RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
+_LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole
 _MOST_SLOTS = 4_096  # in one range
 
 
@@ -40,73 +39,39 @@ class FileSource(Source):
     """
 
     def __init__(self, settings: StreamSettings, clock: SlotClock, last: int) -> None:
-        self._readers = open_readers(settings)
+        self._readers: list[Reader] = [*open_readers(settings)]
         files = None if settings.frame is not None else sum(len(reader.files) for reader in self._readers)
         super().__init__(settings, last, files)
         self._clock = clock
         self._end = last
-        self._tables = Tables(self._readers, settings.cells, clock)
-        self._numpy = NumpyEngine(self._tables)
-        self._duckdb = DuckdbEngine(self._tables)
         self._survey: Survey | None = None
+        self._held, self._events = (
+            range(0),
+            EventColumns.joined([]),
+        )  # a range of slots and its events, in order of time
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
-        end = self._slots(first, most).stop - 1
-        if first > end:
-            return
-        sizes = self._plan().sizes
-        limit = self._settings.max_cells_per_user
-        while first <= end and not self._stopped:
-            whole = self._numpy.held(roster, first) or self._range(first, sizes)
-            part = SlotStretch(first, min(whole.last, end))
-            if self._in_sql(roster, whole, sizes):
-                events = sum(sizes.get(slot, 0) for slot in range(part.first, part.last + 1))
-                counted = self._duckdb.count(roster, part, limit, events)
-            else:
-                counted = self._numpy.count(roster, part, limit, within=whole)
-            for slot, counts in zip(range(part.first, part.last + 1), self._guarded(counted), strict=True):
-                self._uncounted.events += sizes.get(slot, 0)
-                self._uncounted.reject(counts.reasons)
-                yield SlotCounts(slot, counts, self._position(slot))
-                if self._stopped:
-                    return
-            first = part.last + 1
+        for slot in self._slots(first, most):
+            if self._stopped:
+                return
+            size = self.look().sizes[slot]
+            counts = self._count_large(roster, slot) if size > _LARGE_SLOT else self._count(roster, slot)
+            self._uncounted.events += size
+            self._uncounted.reject(counts.reasons)
+            yield SlotCounts(slot, counts, self._position(slot))
 
-    def look(self) -> None:
-        """Find out what is malformed or outside the clock, as the first slot that is counted does."""
-        self._plan()
+    def look(self) -> Survey:
+        """Return the sizes of slots, read once; malformed records and those outside the clock are then in the totals.
 
-    def first_malformed(self) -> list[str]:
-        return [] if self._survey is None else list(self._survey.places)
-
-    def _range(self, first: int, sizes: dict[int, int]) -> SlotStretch:
-        """As many slots from `first` on as fit in memory together."""
-        room = _TEXT_RANGE_EVENTS if any(reader.text for reader in self._readers) else _RANGE_EVENTS
-        last = first
-        room -= sizes.get(first, 0)
-        while last < self._end and last - first < _MOST_SLOTS and sizes.get(last + 1, 0) <= room:
-            last += 1
-            room -= sizes.get(last, 0)
-        return SlotStretch(first, last)
-
-    def _in_sql(self, roster: Roster, slots: SlotStretch, sizes: dict[int, int]) -> bool:
-        if roster.unknown_row is not None or self._settings.engine == "numpy":
-            return False
-        if self._settings.engine == "duckdb":
-            return True
-        large = sizes.get(slots.first, 0) > 4 * _TEXT_RANGE_EVENTS
-        return large and any(isinstance(reader, ParquetReader) for reader in self._readers)
-
-    def _plan(self) -> Survey:
-        """What there is, slot by slot."""
+        Raises:
+            InvalidEvents: for a malformed record, if `strict`.
+        """
         if self._survey is None:
-            survey = Survey()
+            survey = Survey(self._uncounted)
             for reader in self._readers:
-                survey.include(reader.survey(self._clock, self._end))
-            self._uncounted.malform(survey.problems)
-            self._uncounted.outside(survey.before, survey.after)
+                reader.survey(self._clock, self._end, survey)
             self._survey = survey
-            if survey.malformed and self._settings.strict:
+            if self._uncounted.malformed and self._settings.strict:
                 raise InvalidEvents(
                     "only well-formed events (strict)",
                     f"a malformed line: {survey.places[0]}",
@@ -114,15 +79,60 @@ class FileSource(Source):
                 )
         return self._survey
 
-    def _guarded(self, counted: Iterator[Counts]) -> Iterator[Counts]:
-        try:
-            yield from counted
-        except duckdb.Error as error:
-            raise unreadable([file for reader in self._readers for file in reader.files], error) from None
+    def first_malformed(self) -> list[str]:
+        return [] if self._survey is None else list(self._survey.places)
+
+    def _count(self, roster: Roster, slot: int) -> Counts:
+        if slot not in self._held:
+            self._events = EventColumns.joined([])  # room for the next range
+            self._held = self._range(slot)
+            self._events = EventColumns.joined([*self._batches(self._held)]).by_time()
+        bounds = [self._clock.start_of(slot), self._clock.start_of(slot + 1)]
+        _, users, cells = self._events.where(slice(*self._events.times.searchsorted(bounds)))
+        return roster.count_rows(
+            roster.find(users),
+            cells,
+            len(self._settings.cells),
+            max_cells_per_user=self._settings.max_cells_per_user,
+            unknown=users.__getitem__,
+        )
+
+    def _count_large(self, roster: Roster, slot: int) -> Counts:
+        """Count a slot with more events than fit in memory, keeping those that can still count."""
+        opened = OpenSlot(self._settings.max_cells_per_user, compact_above=2 * _RANGE_EVENTS, in_order=True)
+        opened.belongs_to(roster)
+        for batch in self._batches(range(slot, slot + 1), in_parts=True):
+            opened.add(batch)
+        return opened.count(roster, len(self._settings.cells))
+
+    def _batches(self, slots: range, *, in_parts: bool = False) -> Iterator[EventColumns]:
+        self.look()
+        for reader in self._readers:
+            low, high = self._clock.start_of(slots.start), self._clock.start_of(slots.stop)
+            yield from reader.batches(low, high, in_parts=in_parts)
+
+    def _range(self, first: int) -> range:
+        """Return as many slots from `first` on as fit in memory together."""
+        sizes = self.look().sizes
+        last, room = first, _RANGE_EVENTS - sizes[first]
+        while last < self._end and last - first < _MOST_SLOTS and sizes[last + 1] <= room:
+            last += 1
+            room -= sizes[last]
+        return range(first, last + 1)
+
+
+def read_events(settings: StreamSettings, clock: SlotClock, last: int) -> EventColumns:
+    """Return all well-formed events of the slots 1 to `last`, in time order, input order among equal times.
+
+    Raises:
+        InvalidInput, InvalidEvents: as of `open_readers`.
+    """
+    source = FileSource(settings, clock, last)
+    return EventColumns.joined([*source._batches(range(1, last + 1))]).by_time()
 
 
 def span_of(settings: StreamSettings) -> tuple[int, int] | None:
-    """The first and last time in the files (with a slot column: slot numbers less one); None without events.
+    """Return the first and last time in the files (with a slot column: slot numbers less one); None without events.
 
     Unsafe: for `start_auto` only. It makes the slot clock depend on the events.
     """

@@ -31,6 +31,8 @@ _OTHER_DELIMITERS = {
     ",": ("commas", "name it .csv"),
 }
 
+_COMPRESSION = 8  # of text files, about
+
 FRAME = "frame"
 """The format of an input that is no file but a data frame, and the table that it is copied into."""
 
@@ -129,6 +131,11 @@ def _kind(path: str) -> str | None:
     if endings and endings[-1] == ".gz":
         endings.pop()
     return _FORMATS.get(endings[-1] if endings else "")
+
+
+def text_bytes(file: InputFile) -> int:
+    """Return about how many bytes of text a file has."""
+    return Path(file.path).stat().st_size * (_COMPRESSION if _compressed(file.path) else 1)
 
 
 def open_text(path: str, kind: str) -> InputFile:

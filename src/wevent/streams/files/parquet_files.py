@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 
 from wevent.core.limits import MAX_LABEL_BYTES
+from wevent.counting.cells import Cells
+from wevent.counting.lookup import Labels
+from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import FRAME, InputFile, require_columns
@@ -24,10 +29,11 @@ from wevent.streams.files.parquet_times import (
 from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.files.survey import Survey
 from wevent.streams.files.text_times import text_unzoned
-from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS
+from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS, EventColumns
 from wevent.streams.stream_settings import StreamSettings
 
 _BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
+_BATCH_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class ParquetReader:
     Attributes:
         connection: where queries run.
         files: in input order.
+        cells: the declared cells.
+        row_number: DuckDB's name for the number of a row; None if a column has that name.
         time: µs since 1970 as BIGINT, NULL if malformed (with a slot column: its number less one).
         unzoned: whether a malformed time would be one if an offset were declared.
         near: a condition on the raw time column for [{low}, {high}), for skipping parts of a file; may be generous.
@@ -46,6 +54,8 @@ class ParquetReader:
 
     connection: duckdb.DuckDBPyConnection
     files: tuple[InputFile, ...]
+    cells: Cells
+    row_number: str | None
     time: str
     unzoned: str
     near: str
@@ -53,7 +63,6 @@ class ParquetReader:
     integer_users: bool
     cell: str
     integer_cells: bool
-    text = False
 
     @property
     def scan(self) -> str:
@@ -66,18 +75,20 @@ class ParquetReader:
         columns = f"{self.time} AS t, {self.unzoned} AS unzoned, {self.user} AS u, {self.cell} AS c"
         return f"SELECT {columns} FROM {self.scan}"
 
-    def events(self, low_us: int, high_us: int, text_users: bool, text_cells: bool) -> str:
-        """Select t, u, c of the well-formed events in [low, high), in input order."""
-        user = f"CAST({self.user} AS VARCHAR)" if text_users and self.integer_users else self.user
-        cell = f"CAST({self.cell} AS VARCHAR)" if text_cells and self.integer_cells else self.cell
-        near = self.near.format(low=low_us, high=high_us)
-        return (
-            f"SELECT * FROM (SELECT {self.time} AS t, {user} AS u, {cell} AS c FROM {self.scan} WHERE {near}) "
-            f"WHERE t IS NOT NULL AND t >= {low_us} AND t < {high_us} AND u IS NOT NULL AND c IS NOT NULL"
-        )
+    def batches(self, low_us: int, high_us: int, *, in_parts: bool) -> Iterator[EventColumns]:
+        """Return the events in [low, high) in input order."""
+        near, inside = self.near.format(low=low_us, high=high_us), f"t >= {low_us} AND t < {high_us}"
+        if in_parts:
+            yield from self._parts(near, inside)
+        else:
+            yield self._read(self.files, near, inside)
 
-    def survey(self, clock: SlotClock, last: int) -> Survey:
-        """What is in the files, slot by slot."""
+    def everything(self) -> Iterator[EventColumns]:
+        """Return all events in input order, whether a slot has them or not."""
+        return self._parts("true", "true")
+
+    def survey(self, clock: SlotClock, last: int, found: Survey) -> None:
+        """Add the sizes of slots, and the rows that no slot has."""
         low, high = clock.origin_us, clock.start_of(last + 1)
         slot = (
             f"CASE WHEN u IS NULL THEN {_MALFORMED - NO_USER} WHEN c IS NULL THEN {_MALFORMED - NO_CELL} "
@@ -88,10 +99,11 @@ class ParquetReader:
         query = f"SELECT {slot} AS slot, count(*) FROM ({self.rows}) GROUP BY 1"
         sizes = dict(self.fetch(query))
         problems = [sizes.pop(_MALFORMED - problem, 0) for problem in PROBLEMS]
-        found = Survey(before=sizes.pop(_BEFORE, 0), after=sizes.pop(_AFTER, 0), problems=problems, sizes=sizes)
-        if found.malformed:
+        found.uncounted.malform(problems)
+        found.uncounted.outside(sizes.pop(_BEFORE, 0), sizes.pop(_AFTER, 0))
+        found.sizes.update(sizes)
+        if any(problems):
             found.note(f"{self.files[0].path} (a row without time, user or cell)")
-        return found
 
     def span(self) -> tuple[int, int] | None:
         """The first and last time in the files; None without events."""
@@ -112,6 +124,33 @@ class ParquetReader:
             return self.connection.execute(query).fetchall()
         except duckdb.Error as error:
             raise unreadable(self.files, error) from None
+
+    def _parts(self, near: str, inside: str) -> Iterator[EventColumns]:
+        if self.row_number is None:
+            yield self._read(self.files, near, inside)
+            return
+        for file in self.files:
+            rows = self.fetch(f"SELECT count(*) FROM {_scan([file])}")[0][0]
+            for first in range(0, rows, _BATCH_ROWS):
+                part = f"{self.row_number} BETWEEN {first} AND {first + _BATCH_ROWS - 1}"
+                yield self._read([file], f"{near} AND {part}", inside)
+
+    def _read(self, files: Sequence[InputFile], near: str, inside: str) -> EventColumns:
+        """Return the events of some rows: `near` is a condition on raw columns, `inside` one on the time t."""
+        query = (
+            f"SELECT * FROM (SELECT {self.time} AS t, {self.user} AS u, {self.cell} AS c FROM {_scan(files)} "
+            f"WHERE {near}) WHERE t IS NOT NULL AND {inside} AND u IS NOT NULL AND c IS NOT NULL"
+        )
+        try:
+            found = self.connection.execute(query).fetchnumpy()
+        except duckdb.Error as error:
+            raise unreadable(files, error) from None
+        return EventColumns(np.asarray(found["t"]), _labels(found["u"]), self.cells.find(_labels(found["c"])))
+
+
+def _labels(column: npt.NDArray[Any]) -> Labels:
+    values = np.asarray(column)
+    return Labels.of(Spelled.of(values.tolist()) if values.dtype == object else values)
 
 
 def open_parquet(
@@ -175,7 +214,20 @@ def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: St
             unzoned = text_unzoned(quoted(time_name))
     user, integer_users = _label(quoted(wanted[1]), types[wanted[1]])
     cell, integer_cells = _label(quoted(wanted[2]), types[wanted[2]])
-    return ParquetReader(connection, (file,), time, unzoned, near, user, integer_users, cell, integer_cells)
+    number = "rowid" if file.format == FRAME else "file_row_number"
+    return ParquetReader(
+        connection,
+        (file,),
+        settings.cells,
+        None if number in map(str.lower, types) else number,
+        time=time,
+        unzoned=unzoned,
+        near=near,
+        user=user,
+        integer_users=integer_users,
+        cell=cell,
+        integer_cells=integer_cells,
+    )
 
 
 def _require_scalar(path: str, name: str, kind: str, *, as_time: bool) -> None:

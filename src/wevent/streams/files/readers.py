@@ -10,11 +10,9 @@ from wevent.streams.files.sql import connect
 from wevent.streams.files.text_files import TextReader
 from wevent.streams.stream_settings import StreamSettings
 
-Reader = ParquetReader | TextReader
 
-
-def open_readers(settings: StreamSettings) -> list[Reader]:
-    """Readers of all input files, in input order, or of the frame; what is declared is checked, before a slot is counted.
+def open_readers(settings: StreamSettings) -> list[ParquetReader | TextReader]:
+    """Open all input files, in input order, or the frame; declared columns are checked before a slot is counted.
 
     Raises:
         InvalidInput: for missing or damaged files, unknown formats, missing columns.
@@ -23,11 +21,11 @@ def open_readers(settings: StreamSettings) -> list[Reader]:
     if settings.frame is not None:
         return [*open_parquet(settings.frame.connection, [InputFile(settings.frame.name, FRAME)], settings)]
     files = [open_input(path) for path in find_files(settings.inputs)]
-    readers: list[Reader] = []
+    readers: list[ParquetReader | TextReader] = []
     connection = connect() if any(file.format == "parquet" for file in files) else None
-    for kind, group in itertools.groupby(files, key=lambda file: file.format):
-        if connection is not None and kind == "parquet":
+    for is_parquet, group in itertools.groupby(files, key=lambda file: file.format == "parquet"):
+        if connection is not None and is_parquet:
             readers += open_parquet(connection, list(group), settings)
         else:
-            readers += [TextReader(file, settings) for file in group]
+            readers.append(TextReader(list(group), settings))
     return readers

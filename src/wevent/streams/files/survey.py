@@ -1,64 +1,62 @@
-"""How much is in an input, slot by slot: what fits in memory together. It never leaves the source that asked."""
+"""Sizes of slots in an input, for planning; they never leave the source that asked."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
-import numpy as np
-
-from wevent.core.arrays import IntArray
-from wevent.streams.records.decoding import PROBLEMS
+from wevent.streams.clock import SlotClock
+from wevent.streams.files.inputs import InputFile
+from wevent.streams.records.decoding import EventColumns
+from wevent.streams.uncounted import Uncounted
 
 _SHOWN = 3
 
 
 @dataclass
 class Survey:
-    """Events per slot, and how many there are that no slot has.
+    """Events per slot.
 
     Attributes:
+        uncounted: totals of events outside the clock and of malformed records.
         sizes: well-formed events of each slot.
-        before, after: well-formed events before the first slot, and after the last.
-        problems: how many lines or rows are no event, for each problem of `PROBLEMS`.
-        places: where the first of these are, without anything of their content.
+        places: places of the first malformed records, without their content.
     """
 
-    sizes: dict[int, int] = field(default_factory=dict)
-    before: int = 0
-    after: int = 0
-    problems: list[int] = field(default_factory=lambda: [0] * len(PROBLEMS))
+    uncounted: Uncounted
+    sizes: Counter[int] = field(default_factory=Counter)
     places: list[str] = field(default_factory=list)
 
-    @property
-    def malformed(self) -> int:
-        """Lines or rows that are no event."""
-        return sum(self.problems)
-
-    def add(self, slots: IntArray, sizes: IntArray) -> None:
-        """More events in some slots."""
-        for slot, size in zip(slots.tolist(), sizes.tolist(), strict=True):
-            self.sizes[slot] = self.sizes.get(slot, 0) + size
-
-    def malform(self, problems: IntArray) -> None:
-        """More lines that are no event, by what is wrong with each."""
-        if len(problems):
-            self._malform(np.bincount(problems, minlength=len(PROBLEMS)).tolist())
-
     def note(self, place: str) -> bool:
-        """Where a malformed line is; whether another one is wanted."""
+        """Add the place of a malformed record; return whether another one is wanted."""
         if len(self.places) < _SHOWN:
             self.places.append(place)
         return len(self.places) < _SHOWN
 
-    def include(self, other: Survey) -> None:
-        """What another input has, too."""
-        for slot, size in other.sizes.items():
-            self.sizes[slot] = self.sizes.get(slot, 0) + size
-        self.before += other.before
-        self.after += other.after
-        self._malform(other.problems)
-        for place in other.places:
-            self.note(place)
 
-    def _malform(self, problems: list[int]) -> None:
-        self.problems = [mine + more for mine, more in zip(self.problems, problems, strict=True)]
+class Reader(Protocol):
+    """Files of one kind, or a frame."""
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """The files, in input order."""
+        ...
+
+    def survey(self, clock: SlotClock, last: int, found: Survey) -> None:
+        """Add the sizes of slots 1 to `last`, and the records that no slot has."""
+        ...
+
+    def batches(self, low_us: int, high_us: int, *, in_parts: bool) -> Iterator[EventColumns]:
+        """Return the events in [low, high), in input order among equal times; called after `survey`.
+
+        Args:
+            low_us, high_us: times.
+            in_parts: whether there are more of them than fit in memory.
+        """
+        ...
+
+    def span(self) -> tuple[int, int] | None:
+        """Return the first and last time; None without events."""
+        ...

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from wevent.core.arrays import IntArray
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
-from wevent.streams.files.folding import latest
 from wevent.streams.records.decoding import EventColumns
 
 _TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
@@ -25,9 +25,11 @@ class OpenSlot:
     Args:
         limit: k, how many cells a user may be in.
         compact_above: with how many events (of long ids: fewer) to forget those that cannot count any more.
+        in_order: of events at the same microsecond the one added last counts instead.
     """
 
-    def __init__(self, limit: int, *, compact_above: int = 1_000_000) -> None:
+    def __init__(self, limit: int, *, compact_above: int = 1_000_000, in_order: bool = False) -> None:
+        self._in_order = in_order
         self.rejected = NONE_REJECTED
         self._limit = limit
         self._roster: Roster | None = None
@@ -83,15 +85,13 @@ class OpenSlot:
         return slot
 
     def _joined(self) -> EventColumns:
-        if len(self._parts) != 1:
-            nothing = np.empty(0, dtype=np.int64)
-            parts = self._parts or [EventColumns(nothing, Labels(nothing), nothing)]
-            times, cells = (np.concatenate(column) for column in zip(*((p.times, p.cells) for p in parts), strict=True))
-            self._parts = [EventColumns(times, Labels.joined([part.users for part in parts]), cells)]
+        self._parts = [EventColumns.joined(self._parts)]
         return self._parts[0]
 
     def _sorted(self) -> EventColumns:
         batch = self._joined()
+        if self._in_order:
+            return batch.by_time()
         if (batch.times[1:] <= batch.times[:-1]).any():
             batch = batch.where(np.lexsort((batch.cells, batch.times)))
         return batch
@@ -108,6 +108,23 @@ class OpenSlot:
         self._parts = [EventColumns(batch.times[kept], Labels.joined([batch.users[kept]]), batch.cells[kept])]
         self._size = _weight(self._parts[0])
         self._full = max(self._compact_above, 2 * self._size)
+
+
+def latest(owners: IntArray, cells: IntArray, limit: int) -> IntArray:
+    """Which events, given in time order, hold the last `limit` distinct cells of their owner; ascending."""
+    owners, cells = owners[::-1], cells[::-1]  # latest first
+    if limit == 1:
+        return np.sort(len(owners) - 1 - np.unique(owners, return_index=True)[1])
+    _, codes = np.unique(owners, return_inverse=True)
+    _, first = np.unique(codes * (int(cells.max(initial=0)) + 1) + cells, return_index=True)
+    first.sort()
+    order = first[codes[first].argsort(kind="stable")]
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lengths = np.diff(np.append(starts, len(order)))
+    kept = order[np.arange(len(order)) - np.repeat(starts, lengths) < limit]
+    kept.sort()
+    chosen: IntArray = len(owners) - 1 - kept[::-1]
+    return chosen
 
 
 def _weight(batch: EventColumns) -> int:

@@ -36,12 +36,20 @@ class EventColumns(NamedTuple):
         """Return the events of several parts, one after the other."""
         if len(parts) == 1:
             return parts[0]
+        if not parts:
+            nothing = np.empty(0, dtype=np.int64)
+            return cls(nothing, Labels(nothing), nothing)
         times, users, cells = zip(*parts, strict=True)
         return cls(np.concatenate(times), Labels.joined(users), np.concatenate(cells))
 
-    def where(self, chosen: IntArray | Mask) -> EventColumns:
+    def where(self, chosen: IntArray | Mask | slice) -> EventColumns:
         """Some of the events."""
         return EventColumns(self.times[chosen], self.users[chosen], self.cells[chosen])
+
+    def by_time(self) -> EventColumns:
+        """Return the events in order of time; those with equal times stay in their order."""
+        times = self.times
+        return self.where(times.argsort(kind="stable")) if (times[1:] < times[:-1]).any() else self
 
 
 class Decoded(NamedTuple):

@@ -2,16 +2,17 @@
 
 import gzip
 import random
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import pytest
 
-from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
-from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, WeventError
+from tests.support.streams import DAY, MEMORY, SECOND, nonzero, plain, roster, settings, tight_memory
+from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, StorageFailed, WeventError
 from wevent.streams import FileSource, SlotClock, declared_clock, open_source
-from wevent.streams.files import file_source
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HEADER = "time,user,cell\n"
@@ -55,10 +56,17 @@ def test_of_equal_times_the_later_line_wins_across_files(tmp_path: Path) -> None
     first = csv_file(tmp_path, ["2026-01-01T00:00:10Z,1,0", "2026-01-01T00:00:10Z,1,1"], "a.csv")
     second = tmp_path / "b.ndjson"
     second.write_text('{"time": "2026-01-01T00:00:10Z", "user": 1, "cell": 2}\n')
-    for engine in ("numpy", "duckdb"):
-        assert count([first], 1, engine=engine)[0][1][0] == [0, 1, 0, 0]
-        assert count([first, str(second)], 1, engine=engine)[0][1][0] == [0, 0, 1, 0]
-        assert count([str(second), first], 1, engine=engine)[0][1][0] == [0, 1, 0, 0]
+    third = tmp_path / "c.parquet"
+    duckdb.execute(
+        f"COPY (SELECT {DAY // SECOND + 10} AS time, 1 AS \"user\", 3 AS cell) TO '{third}' (FORMAT parquet)"
+    )
+    for memory in MEMORY.values():
+        with memory():
+            assert count([first], 1)[0][1][0] == [0, 1, 0, 0]
+            assert count([first, str(second)], 1)[0][1][0] == [0, 0, 1, 0]
+            assert count([str(second), first], 1)[0][1][0] == [0, 1, 0, 0]
+            assert count([first, str(second), str(third)], 1)[0][1][0] == [0, 0, 0, 1]
+            assert count([first, str(third), str(second)], 1)[0][1][0] == [0, 0, 1, 0]
 
 
 def test_globs_and_gz(tmp_path: Path) -> None:
@@ -104,23 +112,50 @@ def test_data_already_slotted(tmp_path: Path) -> None:
     assert nonzero(source) == {"events": 3, "rejected": 1, "after": 1, "malformed": 1, "no_time": 1}
 
 
-@pytest.mark.parametrize("engine", ["auto", "numpy", "duckdb"])
-def test_ids_are_compared_as_text(tmp_path: Path, engine: str) -> None:
+def test_ids_are_compared_as_text(tmp_path: Path) -> None:
     path = csv_file(tmp_path, [f"2026-01-01T00:00:10Z,{user},1" for user in ("7", "007", "anna", "Anna")])
-    assert count([path], 1, engine=engine, people=roster([7, 8]))[0][1:] == ([[0, 1, 0, 0], [0, 0, 0, 0]], 3)
-    assert count([path], 1, engine=engine, people=roster(["007", "anna"]))[0][1:] == ([[0, 1, 0, 0], [0, 1, 0, 0]], 2)
+    assert count([path], 1, people=roster([7, 8]))[0][1:] == ([[0, 1, 0, 0], [0, 0, 0, 0]], 3)
+    assert count([path], 1, people=roster(["007", "anna"]))[0][1:] == ([[0, 1, 0, 0], [0, 1, 0, 0]], 2)
 
 
-def test_a_slot_too_large_to_fetch_is_counted_in_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_source, "_TEXT_RANGE_EVENTS", 0)
-    assert count([csv_file(tmp_path, ROWS)]) == COUNTED
+@pytest.mark.parametrize("columns", ["", ", 7 AS file_row_number, 7 AS rowid"])
+def test_a_slot_too_large_for_memory(tmp_path: Path, columns: str) -> None:
+    path = tmp_path / "events.parquet"
+    rows = f'SELECT make_timestamptz({DAY} + 50 - i) AS time, i % 7 AS "user", i % 5 AS cell{columns} FROM range(50) AS t(i)'
+    duckdb.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
+    expected = count([str(path)], 1)
+    assert expected[0][1] == [[1, 1, 0, 1], [0, 1, 1, 0]]
+    with tight_memory():
+        assert count([str(path)], 1) == expected
 
 
-def test_ranges_small_and_large_and_calls_of_any_size_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_in_a_temporary_file_are_encrypted_and_read_in_ranges(tmp_path: Path) -> None:
+    rows = [f"2026-01-01T00:0{9 - second % 10}:00Z,somebody-{second},1" for second in range(200)]
+    path = csv_file(tmp_path, rows)
+    with tight_memory():
+        source = FileSource(settings([path]), CLOCK, 10)
+        assert [
+            sum(map(sum, one[1])) for one in plain(source.count(roster([f"somebody-{i}" for i in range(50)]), 1, 10))
+        ]
+        temporary = source._readers[0]._spill._file  # type: ignore[union-attr]
+        temporary.seek(0)
+        data = temporary.read()
+    assert len(data) > 2_000
+    assert b"somebody" not in data
+    assert not Path(str(temporary.name)).exists()
+
+
+def test_a_disk_without_room_for_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = csv_file(tmp_path, ROWS * 3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
+    with tight_memory(), pytest.raises(StorageFailed, match="TMPDIR"):
+        count([path])
+
+
+def test_ranges_small_and_large_and_calls_of_any_size_agree(tmp_path: Path) -> None:
     path = csv_file(tmp_path, ROWS)
-    monkeypatch.setattr(file_source, "_TEXT_RANGE_EVENTS", 2)
-    assert count([path], engine="numpy") == COUNTED
-    monkeypatch.undo()
+    with tight_memory():
+        assert count([path]) == COUNTED
     source, counted = FileSource(settings([path]), CLOCK, 4), []
     for first in range(1, 5):  # the caller may change the roster before every slot
         counted += plain(source.count(roster(), first, 1))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.streams import DAY, SECOND, settings
+from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import InvalidEvents, InvalidInput, InvalidRequirement, InvalidRoster, Levels, Requirement, Roster
 from wevent.streams import FileSource, SlotClock
 from wevent.streams.files.frames import is_frame, load_frame
@@ -79,13 +79,14 @@ def counted_file(table: pa.Table, folder: Path, **changes: Any) -> tuple[list[li
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_every_library_counts_as_the_file_does(library: str, engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("memory", MEMORY)
+def test_every_library_counts_as_the_file_does(library: str, memory: str, tmp_path: Path) -> None:
     table = events()
-    matrices, totals = counted_file(table, tmp_path, engine=engine)
+    matrices, totals = counted_file(table, tmp_path)
     assert np.sum(matrices) > 40  # of 48
     assert totals["malformed"] > 0
-    assert counted_frame(LIBRARIES[library](table), engine=engine) == (matrices, totals)
+    with MEMORY[memory]():
+        assert counted_frame(LIBRARIES[library](table)) == (matrices, totals)
 
 
 def with_time(column: pa.Array) -> pa.Table:

@@ -30,16 +30,13 @@ def users(source: FileSource) -> list[int]:
     return [sum(map(sum, plain(source.count(roster(range(1, 10)), slot, 1))[0][1])) for slot in range(1, 4)]
 
 
-@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
 @pytest.mark.parametrize(("zone", "offset_us"), [("UTC", 0), (None, 0), (None, HOUR)])
-def test_a_nanosecond_before_a_slot_is_in_the_slot_before(
-    tmp_path: Path, engine: str, zone: str | None, offset_us: int
-) -> None:
+def test_a_nanosecond_before_a_slot_is_in_the_slot_before(tmp_path: Path, zone: str | None, offset_us: int) -> None:
     moments = [JUST_BEFORE, JUST_BEFORE + 1, DAY * 1000 - 1, DAY * 1000]
     path = write(
         tmp_path / "a.parquet", [moment + offset_us * 1000 for moment in moments], pyarrow.timestamp("ns", zone)
     )
-    source = FileSource(settings([path], engine=engine, timezone_us=None if zone else offset_us), CLOCK, 3)
+    source = FileSource(settings([path], timezone_us=None if zone else offset_us), CLOCK, 3)
     assert users(source) == [2, 1, 0]
     assert nonzero(source) == {"events": 3, "rejected": 1, "before": 1}
 
@@ -55,12 +52,11 @@ def test_before_1970_and_at_the_ends_of_64_bits(tmp_path: Path, zone: str | None
     assert nonzero(source) == {"events": 4, "rejected": 3, "before": 2, "after": 1, "malformed": 2, "no_time": 2}
 
 
-@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_a_clock_beyond_what_nanoseconds_can_say(tmp_path: Path, engine: str) -> None:
+def test_a_clock_beyond_what_nanoseconds_can_say(tmp_path: Path) -> None:
     slots = SlotClock(-(10**16), 10**16)  # from 1653 to 2603
     for zone in ("UTC", None):
         path = write(tmp_path / f"{zone}.parquet", [-1, 0], pyarrow.timestamp("ns", zone))
-        assert users(FileSource(settings([path], timezone_us=0, engine=engine), slots, 3)) == [1, 1, 0]
+        assert users(FileSource(settings([path], timezone_us=0), slots, 3)) == [1, 1, 0]
 
 
 def test_a_file_in_nanoseconds_says_nothing_of_the_next_one(tmp_path: Path) -> None:
