@@ -66,7 +66,9 @@ class ObjectDecoder:
             events = self._decode_lines(lines)
         except _MALFORMED:
             return None
-        if len(events) < len(ends):  # blank lines, or a record over several lines
+        # No JSON value has "}" before "{" inside: if all lines meet so, each has whole records, and with as many records one.
+        meetings = lines.count(b"}\n{") + lines.count(b"}\r\n{")
+        if len(events) != len(ends) or meetings != len(ends) - 1:  # blank lines, or several records on a line
             return None
         return self._columns(np.arange(len(ends)), events, _NOTHING)
 
