@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,12 @@ def test_only_lines_that_are_too_deep_are_malformed(depth: int, bracketed: int) 
 def test_a_record_is_on_one_line() -> None:
     found = decoder().decode(b"".join(line + b"\n" for line in plain) + b'{"time":1,\n"user":2,"cell":"0"}\n')
     assert found.malformed.tolist() == [len(plain), len(plain) + 1]
+
+
+def test_what_a_line_is_depends_on_it_alone() -> None:
+    """Lines with two records beside blank lines and halves of records: as many records as lines, and not one on each."""
+    record = b'{"time":1,"user":2,"cell":"0"}'
+    kinds = [record, record + b"\r" + record, record + b" " + record, record + record, b"", b"\r", b" " + record]
+    kinds += [record[:10], record[10:], b"[", b"]", record + b"}", b"{" + record]
+    for lines in product(kinds, repeat=3):
+        assert decoded(list(lines), None, 3) == decoded(list(lines), None, 1), lines
