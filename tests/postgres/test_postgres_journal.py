@@ -15,11 +15,10 @@ from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
-from wevent.errors import InvalidJournal, InvalidMembership, JournalLocked, JournalUnreachable, StorageFailed
+from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
 from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal, share_journal
 from wevent.journal.postgres.connection import connect
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.server_errors import LONGEST_ID
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 
@@ -160,16 +159,6 @@ def test_many_people_are_stored_as_they_are(tmp_path: Path) -> None:
         again = journal.registry.rows()
         assert again.users.texts() == sorted(users, key=str.encode)
         assert list(again.keys) == [wanted[user][0] for user in again.users.texts()]
-
-
-def test_an_id_that_no_index_holds_is_not_queued(tmp_path: Path) -> None:
-    with begun(place_at(tmp_path), 0) as journal:
-        with pytest.raises(InvalidMembership, match=f"at most {LONGEST_ID} bytes"):
-            journal.registry.ask([Change("set", "u" * (LONGEST_ID + 1), CLASSES[0])])
-        assert journal.registry.pending() == 0
-        journal.registry.ask([Change("set", "u" * LONGEST_ID, CLASSES[0])])
-        publish(journal, tmp_path / "o.ndjson", 1)
-        assert [member.first for member in journal.registry.members()] == [1]
 
 
 def test_no_wish_is_lost_between_those_who_ask_and_the_writer(tmp_path: Path) -> None:

@@ -9,11 +9,8 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from wevent.errors import InvalidJournal, InvalidMembership, JournalUnreachable, StorageFailed, WeventError
+from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
 from wevent.journal.place import NoJournal, PostgresPlace
-
-LONGEST_ID = 2000
-"""How many bytes an id can have: an index of PostgreSQL takes no more."""
 
 _SECRET = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 _MISSING = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)
@@ -48,12 +45,6 @@ def translated(error: psycopg.Error, place: PostgresPlace) -> WeventError:
         )
     if isinstance(error, (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)):  # no write begins in a standby
         return a_standby(place)
-    if isinstance(error, errors.CheckViolation):
-        return InvalidMembership(
-            f"an id of at most {LONGEST_ID} bytes, which is what an index of PostgreSQL takes",
-            "a longer one",
-            "No event can have such an id: use a shorter one.",
-        )
     if isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled)):
         return StorageFailed(
             "the journal to be free within the time limit",
