@@ -851,8 +851,8 @@ MUTANTS = [
     Mutant(
         "database: a paused writer keeps the journal",
         "journal/postgres/lease.py",
-        "self.left_s is not None and 0 < self.left_s <= self.lease_s and",
-        "self.left_s is not None and",
+        "self.left_s is not None and 0 < self.left_s <= 2 * self.lease_s",
+        "self.left_s is not None",
         LEADING,
     ),
     Mutant(
@@ -865,8 +865,8 @@ MUTANTS = [
     Mutant(
         "database: a live writer that has connections is taken for dead",
         "journal/postgres/lease.py",
-        "(self.connected or not self._is_gone())",
-        "(not self._is_gone())",
+        "(self.connected or not self.seems_gone())",
+        "(not self.seems_gone())",
         LEADING,
     ),
     Mutant(

@@ -214,12 +214,21 @@ def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) ->
         make_tables(guard, place.schema)
         other.execute("BEGIN; UPDATE writer SET transaction = 'x'", prepare=False)
         other.execute("CREATE TABLE head (x bigint); CREATE TABLE facts (x bigint)", prepare=False)
-        dropping = threading.Thread(target=drop_tables, args=(guard, place.schema), kwargs={"whole": True})
+        dropping = threading.Thread(target=drop_tables, args=(guard, place.schema, ""), kwargs={"whole": True})
         dropping.start()
         dropping.join(0.5)
         assert dropping.is_alive()
         other.execute("COMMIT")
         dropping.join()
+        assert other.execute("SELECT fence FROM writer, lease").fetchone() == (0,)
+
+
+def test_tables_that_another_writer_has_taken_are_left(tmp_path: Path) -> None:
+    place = place_at(tmp_path)
+    with closing(connect(place, "test")) as guard, asked(place) as other:
+        make_tables(guard, place.schema)
+        other.execute("UPDATE lease SET instance = 'another'")
+        drop_tables(guard, place.schema, "one", whole=True)
         assert other.execute("SELECT fence FROM writer, lease").fetchone() == (0,)
 
 

@@ -76,16 +76,17 @@ class Holder(NamedTuple):
     def may_write(self) -> bool:
         """Whether its lease is valid and its process not known to be gone.
 
-        A lease that ends later than any that begins now is not valid: the server's clock was set back.
+        A lease that ends much later than any that begins now is not valid: the server's clock was set back. Machines may
+        share a name, and containers that do may not see each other's processes: so one with connections may write.
         """
-        return self.left_s is not None and 0 < self.left_s <= self.lease_s and (self.connected or not self._is_gone())
+        is_valid = self.left_s is not None and 0 < self.left_s <= 2 * self.lease_s
+        return is_valid and (self.connected or not self.seems_gone())
 
-    def _is_gone(self) -> bool:
-        """Return whether a process without connections ran on this machine, or in this process, and has ended.
+    def seems_gone(self) -> bool:
+        """Return whether the process ran on a machine of this name and is not there.
 
-        Machines may share a name, and containers that do may not see each other's processes: so a writer with connections
-        is never looked for. A process that has the number of this one and is none of its writers was a process before it,
-        as in a container that was started again.
+        A process that has the number of this one and is none of its writers was a process before it, as in a container that
+        was started again.
         """
         if self.writer.host != socket.gethostname():
             return False
@@ -183,9 +184,10 @@ class Lease:
         _here.discard(self.instance)
         if self._connection is None:
             return
+        if never_begun and not self._lost:
+            with suppress(psycopg.Error, WeventError):
+                drop_tables(self._connection, self.place.schema, self.instance, whole=self._made_schema)
         with suppress(psycopg.Error, WeventError):
-            if never_begun and not self._lost:
-                drop_tables(self._connection, self.place.schema, whole=self._made_schema)
             self._connection.execute("UPDATE lease SET expires = '-infinity' WHERE instance = %s", (self.instance,))
         self._connection.close()
 
@@ -201,7 +203,8 @@ class Lease:
                 holder, fence = self._try_take(connection, above)
             if fence is not None:
                 return holder, fence
-            looks += holder is not None and holder.connected
+            # A killed process may have a session for a while: the server is inside a statement of it.
+            looks += holder is not None and holder.connected and not holder.seems_gone()
             if looks >= _LOOKS:
                 raise _held_by(self.place, holder, "Stop that process first, or publish into another journal.")
             if time.monotonic() > end:
@@ -219,10 +222,13 @@ class Lease:
         A transaction of the writer before holds the row `writer` until it ends: it is stored before the number rises, or
         never.
         """
+        holder = read_holder(connection)
+        if holder is not None and holder.may_write:
+            return holder, None
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout TO {_LOCK_MS}")
             connection.execute("SELECT FROM lease FOR UPDATE")
-            holder = read_holder(connection)
+            holder = read_holder(connection)  # again: another one may have been faster
             if holder is not None and holder.may_write:
                 return holder, None
             if holder is not None:
@@ -280,8 +286,8 @@ def make_tables(connection: Connection, schema: str) -> bool:
     return not is_there
 
 
-def drop_tables(connection: Connection, schema: str, *, whole: bool) -> None:
-    """Remove what `make_tables` made for a journal that was never begun.
+def drop_tables(connection: Connection, schema: str, instance: str, *, whole: bool) -> None:
+    """Remove what `make_tables` made for a journal that was never begun, unless another writer has it now.
 
     The answer to the COMMIT that began it may have been lost, and that transaction may still be about to end: it is waited
     for, and the tables of a journal that was begun stay.
@@ -289,6 +295,8 @@ def drop_tables(connection: Connection, schema: str, *, whole: bool) -> None:
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(schema, "writer"),))
         connection.execute("LOCK TABLE lease, writer")
+        if _only(connection, "SELECT instance FROM lease") != instance:
+            return
         if _only(connection, "SELECT to_regclass('head') IS NOT NULL AND to_regclass('facts') IS NOT NULL"):
             return
         connection.execute("DROP TABLE writer, lease")
