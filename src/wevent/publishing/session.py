@@ -106,16 +106,12 @@ def run(
     watch = watch or Watch()
     place = _journal_place(settings)
     forbid_core_dumps()
-    # 1. The only writer, of a journal that is neither damaged nor lost.
-    with (
-        ForcedShutdown(place) as shutdown,
-        Stop() as stop,
-        open_journal(
-            place, write=True, start_over=options.start_over, released_through=options.released_through
-        ) as journal,
-        ExitStack() as at_end,
-    ):
-        stop.call(shutdown.request)
+    with ForcedShutdown(place) as shutdown, Stop() as stop, ExitStack() as at_end:
+        stop.call(shutdown.request)  # also while the journal is opened: its database may not answer
+        # 1. The only writer, of a journal that is neither damaged nor lost.
+        journal = at_end.enter_context(
+            open_journal(place, write=True, start_over=options.start_over, released_through=options.released_through)
+        )
         # 2. One that ran with seeded noise is refused; so is an old copy, unless it is told what went out elsewhere.
         plan = check_journal(journal, options)
         # 3. The settings agree with the pinned ones, and the input can be opened. Nothing is stored. Requirements files and

@@ -204,8 +204,8 @@ class ReplicaThread(PublishingThread):
             store.announce()
 
         def begun(first: int, last: int | None) -> None:
-            store.let_in()
             self._begun(first, last)
+            store.let_in()
 
         watch = replace(self._watch, begun=begun, committed=committed, progress=self._progress)
         try:
