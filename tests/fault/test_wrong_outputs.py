@@ -261,7 +261,7 @@ def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None
     assert publish(folder, 9, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0
     assert publish(folder, 4, *EVERY, journal="b.journal", out=f"b.{ending}").code == 0
     mark = (folder / "b.journal.lock").read_bytes()[4096:]
-    refused(folder, f"a.{ending}", "belongs to another journal", 12, *EVERY, journal="b.journal")
+    refused(folder, f"a.{ending}", "unless the file is another journal's", 12, *EVERY, journal="b.journal")
     before = contents(folder)
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     done = publish(folder, 12, *EVERY, *stated, journal="b.journal", out=f"a.{ending}")
@@ -305,6 +305,34 @@ def test_a_torn_line_of_a_slot_that_another_copy_released(folder: Path, ending: 
     assert kept[len(whole) :].startswith(b'{"format":2,"slot":10,' if ending == "ndjson" else b"10,")
     assert publish(folder, 14, *EVERY, out=out.name).code == 0
     assert out.read_bytes().startswith(kept)
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_a_longer_output_that_was_edited_still_tells_of_an_old_copy(folder: Path, ending: str) -> None:
+    """It may be the only witness of slots that went out: nobody is told to move it away."""
+    out = folder / f"o.{ending}"
+    assert publish(folder, 4, *EVERY, out=out.name).code == 0
+    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
+    assert publish(folder, 9, *EVERY, out=out.name).code == 0
+    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
+        (folder / name).write_bytes(content)
+    lines = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join([*lines[:2], lines[1], *lines[2:]]))
+    refused(folder, out.name, "The journal is an old copy", 12, *EVERY)
+
+
+def test_a_line_torn_in_a_slot_that_the_journal_dropped(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("user,window,epsilon\n1,4,0.5\n")
+    (tmp_path / "events.csv").write_text("time,user,cell\n")
+    command = ("publish", "events.csv", "--slot", "1s", "--start", "2026-01-01T00:00:00Z", "--cells", "2")
+    command += ("--requirements", "users.csv", "--journal", "run.journal", "--keep", "4")
+    assert call(tmp_path, *command, "--end", "2026-01-01T00:30:00Z", "--out", "o.ndjson").code == 0
+    out = tmp_path / "o.ndjson"
+    out.write_bytes(out.read_bytes().splitlines(keepends=True)[0][:-1])
+    before = out.read_bytes()
+    done = call(tmp_path, *command, "--end", "2026-01-01T00:31:00Z", "--out", "o.ndjson")
+    assert done.code == 2, done
+    assert out.read_bytes() == before
 
 
 def test_a_longer_output_with_nothing_in_common(folder: Path) -> None:

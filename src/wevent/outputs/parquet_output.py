@@ -53,15 +53,15 @@ class ParquetOutput(Output):
             return
         if not committed:
             raise ahead(self.path, last, committed)
-        for slot in (first, min(last, journal.head().committed)):
+        if last > committed:
+            raise ahead(self.path, last, committed)
+        for slot in (first, max(first, min(last, journal.head().committed))):
             record = next(released_records(journal, slot), None)
             if record is not None and record.slot == slot:
                 values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
                 expected = released_numbers(record)[0]
                 if [row[0] for row in values] != ([None] * len(values) if expected is None else expected.tolist()):
                     raise not_ours(self.path, slot)
-        if last > committed:
-            raise ahead(self.path, last, committed)
         kept = next(journal.releases(), None)
         if kept is not None and first < kept.slot:
             raise dropped(self.path, first, min(last, kept.slot - 1))

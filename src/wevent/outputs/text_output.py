@@ -304,6 +304,8 @@ class FileOutput(Output):
         except InvalidOutput:
             tail = None if note is None else self._find_tail(journal, first, last, line)
             if tail is None or not self._is_beginning(torn, tail, journal, committed):
+                if last > committed:
+                    raise ahead(self.path, last, committed) from None
                 raise
             return _Content(before, 0, b"", None, differs=True)
         if not self._is_beginning(torn, content, journal, committed):
@@ -354,7 +356,8 @@ class FileOutput(Output):
         expected = content.lacking or (b"" if following is None else self._form.render(following))
         if expected.startswith(torn):
             return True
-        next_slot = content.last + (content.lacking is not None)
+        kept = next(journal.releases(), None)
+        next_slot = max(content.last + (content.lacking is not None), 0 if kept is None else kept.slot)
         known = committed + 1 if following is None else following.slot
         terms = journal.head().epoch.terms
         openings = [self._form.opening(terms, slot) for slot in range(next_slot, min(next_slot + 2, known))]
