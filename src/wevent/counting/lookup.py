@@ -20,7 +20,7 @@ from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
 NOBODY = -(2**62)  # the key of what is no label at all: None, NaN, text with a NUL in it
 TEXTS = 2**62  # keys from here on stand for texts
 _WHOLE = 10**18  # whole numbers of more digits are kept as text
-_NOTEXTS = Spelled.of(())
+_NO_TEXTS = Spelled.of(())
 _SPARSE = 8  # a table may have this many places per label
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
@@ -36,7 +36,7 @@ class Labels:
 
     __slots__ = ("keys", "texts")
 
-    def __init__(self, keys: IntArray, texts: Spelled = _NOTEXTS) -> None:
+    def __init__(self, keys: IntArray, texts: Spelled = _NO_TEXTS) -> None:
         self.keys = keys
         self.texts = texts
 
@@ -98,7 +98,7 @@ class Labels:
                 keys[-1][where] = np.arange(TEXTS + number, TEXTS + number + len(used))
                 texts.append(used)
                 number += len(used)
-        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NOTEXTS)
+        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NO_TEXTS)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -109,7 +109,7 @@ class Labels:
     def spelled(self) -> tuple[IntArray, Spelled]:
         """Where labels are texts, and which."""
         if not len(self.texts):
-            return np.empty(0, dtype=np.int64), _NOTEXTS
+            return np.empty(0, dtype=np.int64), _NO_TEXTS
         where = np.flatnonzero(self.keys >= TEXTS)
         return where, self.texts.where(self.keys[where] - TEXTS)
 

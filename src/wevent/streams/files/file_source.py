@@ -8,6 +8,7 @@ empty slots, and a malformed line is counted and skipped wherever it stands.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -85,8 +86,9 @@ class FileSource(Source):
     def _count(self, roster: Roster, slot: int) -> Counts:
         if slot not in self._held:
             self._events = EventColumns.joined([])  # room for the next range
-            self._held = self._range(slot)
-            self._events = EventColumns.joined([*self._batches(self._held)]).by_time()
+            held = self._range(slot)
+            self._events = EventColumns.joined([*self._batches(held)]).by_time()
+            self._held = held
         bounds = [self._clock.start_of(slot), self._clock.start_of(slot + 1)]
         _, users, cells = self._events.where(slice(*self._events.times.searchsorted(bounds)))
         return roster.count_rows(
@@ -127,7 +129,7 @@ def read_events(settings: StreamSettings, clock: SlotClock, last: int) -> EventC
     Raises:
         InvalidInput, InvalidEvents: as of `open_readers`.
     """
-    source = FileSource(settings, clock, last)
+    source = FileSource(replace(settings, strict=False), clock, last)
     return EventColumns.joined([*source._batches(range(1, last + 1))]).by_time()
 
 

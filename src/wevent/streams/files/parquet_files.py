@@ -190,7 +190,7 @@ def _scan(files: Sequence[InputFile]) -> str:
 
 def _expressions(reader: ParquetReader) -> tuple[Any, ...]:
     expressions = reader.time, reader.unzoned, reader.near, reader.user, reader.cell
-    return *expressions, reader.integer_users, reader.integer_cells
+    return *expressions, reader.integer_users, reader.integer_cells, reader.row_number
 
 
 def _reader(connection: duckdb.DuckDBPyConnection, file: InputFile, settings: StreamSettings) -> ParquetReader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 import shutil
 import tempfile
@@ -84,20 +85,25 @@ class Spill:
                 data = self._sealed(_encode(part))
                 self._pieces.append(_Piece(int(part.times[0]), int(part.times[-1]), self._written, len(data)))
                 self._written += file.write(data)
+            file.flush()
         except OSError as error:
-            raise _no_room(type(error).__name__, passing=may_pass(error)) from None
+            raise _no_room(error) from None
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
             if shutil.disk_usage(tempfile.gettempdir()).free < self._size:
-                raise _no_room("less", passing=True)
+                raise _no_room(None)
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
         return self._file
 
     def _load(self, piece: _Piece) -> EventColumns:
         assert self._file is not None, "pieces are in the file"
-        self._file.seek(piece.offset)
-        return _decode(self._unsealed(piece.offset, self._file.read(piece.length)))
+        try:
+            self._file.seek(piece.offset)
+            data = self._file.read(piece.length)
+        except OSError as error:
+            raise _no_room(error) from None
+        return _decode(self._unsealed(piece.offset, data))
 
     def _sealed(self, text: bytes) -> bytes:
         hidden = self._masked(self._written, text)
@@ -105,9 +111,7 @@ class Spill:
 
     def _unsealed(self, offset: int, data: bytes) -> bytes:
         if not hmac.compare_digest(self._tag(data[_TAG_BYTES:]), data[:_TAG_BYTES]):
-            raise StorageFailed(
-                "temporary files as they were written", "other bytes", "Check the disk.", path=tempfile.gettempdir()
-            )
+            raise StorageFailed("temporary files as they were written", "other bytes", "Check the disk.")
         return self._masked(offset, data[_TAG_BYTES:])
 
     def _masked(self, offset: int, text: bytes) -> bytes:
@@ -140,12 +144,13 @@ def _decode(data: bytes) -> EventColumns:
     return EventColumns(np.frombuffer(times, np.int64), users, np.frombuffer(cells, np.int32).astype(np.int64))
 
 
-def _no_room(received: str, *, passing: bool) -> StorageFailed:
-    error = StorageFailed(
+def _no_room(error: OSError | None) -> StorageFailed:
+    """Return the error for a folder without room; `tempfile` finds no folder where all of them are full."""
+    passes = error is None or isinstance(error, FileNotFoundError) or may_pass(error)
+    return StorageFailed(
         "room for a temporary copy of the events in text files",
-        received,
+        "less" if error is None else type(error).__name__,
         "Free some space, or set TMPDIR to a folder with more.",
-        path=tempfile.gettempdir(),
+        path=os.environ.get("TMPDIR", "/tmp"),
+        passing=passes,
     )
-    error.passing = passing
-    return error

@@ -1,8 +1,10 @@
 """Files as a source of counts."""
 
+import errno
 import gzip
 import random
 import shutil
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, nonzero, plain, roster, settings, tight_memory
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, StorageFailed, WeventError
 from wevent.streams import FileSource, SlotClock, declared_clock, open_source
+from wevent.streams.files.file_source import read_events
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HEADER = "time,user,cell\n"
@@ -150,6 +153,57 @@ def test_a_disk_without_room_for_a_temporary_file(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
     with tight_memory(), pytest.raises(StorageFailed, match="TMPDIR"):
         count([path])
+
+
+def test_experiments_read_well_formed_events_whatever_strict_says(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, [*ROWS, "nonsense,1,1"])
+    assert len(read_events(settings([path], strict=True), CLOCK, 4).times) == len(
+        read_events(settings([path]), CLOCK, 4).times
+    )
+
+
+def test_where_no_folder_takes_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> str:
+        raise FileNotFoundError("no usable temporary directory")
+
+    path = csv_file(tmp_path, ROWS * 3)
+    monkeypatch.setattr(tempfile, "gettempdir", full)
+    with tight_memory(), pytest.raises(StorageFailed, match="TMPDIR") as caught:
+        count([path])
+    assert caught.value.passing
+
+
+def test_a_temporary_file_that_cannot_be_finished_is_no_error_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last bytes leave the buffer late."""
+    made = tempfile.TemporaryFile
+
+    class Full:
+        def __init__(self) -> None:
+            self._file = made()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = csv_file(tmp_path, ROWS * 3)
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
+    with tight_memory(), pytest.raises(StorageFailed, match="TMPDIR") as caught:
+        count([path])
+    assert caught.value.passing
+
+
+def test_files_with_and_without_a_column_of_row_numbers(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "1.parquet"), str(tmp_path / "2.parquet")]
+    for path, more in zip(paths, (", 1000 + i AS file_row_number", ""), strict=True):
+        rows = f'SELECT make_timestamptz({DAY} + 50 - i) AS time, i % 7 AS "user", i % 5 AS cell{more} FROM range(50) AS t(i)'
+        duckdb.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
+    expected = count(paths, 1)
+    with tight_memory():
+        assert count(paths, 1) == expected
 
 
 def test_ranges_small_and_large_and_calls_of_any_size_agree(tmp_path: Path) -> None:
