@@ -17,9 +17,6 @@ CLOCK = ("--slot", "60s", "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-0
 PEOPLE = ("--requirements", "users.csv", "--cells", "4")
 FILES = ("--journal", "run.journal", "--out", "out.ndjson")
 PUBLISH = ("publish", "events.csv", *CLOCK, *PEOPLE, *FILES)
-FORMAT_1 = (
-    '{"slot":1,"time":"2026-01-01T00:00:00Z","mechanism":"pbd","outcome":"published","fresh":true,"histogram":[1]}\n'
-)
 NO_LENGTH = """\
 inputs = ["events.csv"]
 slot_column = "slot"
@@ -218,9 +215,6 @@ BEFORE_PUBLISHING = {
         ("levels",),
         "and if wanted [levels.combined]; received ['privacy']. Give both.",
         written("wevent.toml", NO_LENGTH.partition("[levels.window]")[0]),
-    ),
-    "releases of an earlier version": Mistake(
-        PUBLISH, "received releases in format 1, which an earlier wevent wrote.", written("out.ndjson", FORMAT_1)
     ),
     "a plan for nobody": Mistake(("plan", "--class", "24:1.0=0"), "Expected a population with at least one user"),
     "half a class": Mistake(("plan", "--class", "24"), "For example --class 120:0.6=7000 or --class High/Large=7000."),
