@@ -49,6 +49,7 @@ _RENEW = "UPDATE lease SET expires = clock_timestamp() + make_interval(secs => l
 _PAUSE_S = 0.05
 _RECONNECT_S = 0.25
 _LOOKS = 4  # at a lease that somebody has: they may be about to give it up
+_LOOKS_AT_GONE = 100  # at one of a killed process: the server may still be inside a statement of it
 _LOCK_MS = 1000  # for sessions of the writer before, which were told to end
 _here: set[str] = set()  # the writers of this process, by their instances
 
@@ -203,9 +204,8 @@ class Lease:
                 holder, fence = self._try_take(connection, above)
             if fence is not None:
                 return holder, fence
-            # A killed process may have a session for a while: the server is inside a statement of it.
-            looks += holder is not None and holder.connected and not holder.seems_gone()
-            if looks >= _LOOKS:
+            looks += holder is not None and holder.connected
+            if holder is not None and looks >= (_LOOKS_AT_GONE if holder.seems_gone() else _LOOKS):
                 raise _held_by(self.place, holder, "Stop that process first, or publish into another journal.")
             if time.monotonic() > end:
                 raise _held_by(
