@@ -54,6 +54,15 @@ def refused(folder: Path, out: str, said: str, minutes: int = 4, *flags: str, **
     assert contents(folder) == before
 
 
+def put_back_after_slot_4(folder: Path, out: str) -> None:
+    """Publish slots 1 to 9, then put the journal and its side file back as they were after slot 4."""
+    assert publish(folder, 4, *EVERY, out=out).code == 0
+    old = {name: (folder / name).read_bytes() for name in ("run.journal", "run.journal.lock")}
+    assert publish(folder, 9, *EVERY, out=out).code == 0
+    for name, content in old.items():
+        (folder / name).write_bytes(content)
+
+
 @pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
 @pytest.mark.parametrize("content", FOREIGN)
 def test_a_foreign_file(folder: Path, content: str, ending: str) -> None:
@@ -276,11 +285,7 @@ def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None
 
 @pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet"])
 def test_only_an_output_of_the_same_journal_proves_that_it_is_old(folder: Path, ending: str) -> None:
-    assert publish(folder, 4, *EVERY, out=f"o.{ending}").code == 0
-    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
-    assert publish(folder, 9, *EVERY, out=f"o.{ending}").code == 0
-    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
-        (folder / name).write_bytes(content)
+    put_back_after_slot_4(folder, f"o.{ending}")
     refused(folder, f"o.{ending}", "The journal is an old copy", 12, *EVERY)
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
     assert publish(folder, 12, *EVERY, *stated, out=f"o.{ending}").code == 0
@@ -291,11 +296,7 @@ def test_only_an_output_of_the_same_journal_proves_that_it_is_old(folder: Path, 
 @pytest.mark.parametrize("ending", ["ndjson", "csv"])
 def test_a_torn_line_of_a_slot_that_another_copy_released(folder: Path, ending: str) -> None:
     out = folder / f"o.{ending}"
-    assert publish(folder, 4, *EVERY, out=out.name).code == 0
-    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
-    assert publish(folder, 9, *EVERY, out=out.name).code == 0
-    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
-        (folder / name).write_bytes(content)
+    put_back_after_slot_4(folder, out.name)
     os.truncate(out, out.stat().st_size - 9)
     whole = out.read_bytes()[: out.read_bytes().rindex(b"\n") + 1]
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
@@ -311,11 +312,7 @@ def test_a_torn_line_of_a_slot_that_another_copy_released(folder: Path, ending: 
 def test_a_longer_output_that_was_edited_still_tells_of_an_old_copy(folder: Path, ending: str) -> None:
     """It may be the only witness of slots that went out: nobody is told to move it away."""
     out = folder / f"o.{ending}"
-    assert publish(folder, 4, *EVERY, out=out.name).code == 0
-    old = (folder / "run.journal").read_bytes(), (folder / "run.journal.lock").read_bytes()
-    assert publish(folder, 9, *EVERY, out=out.name).code == 0
-    for name, content in zip(("run.journal", "run.journal.lock"), old, strict=True):
-        (folder / name).write_bytes(content)
+    put_back_after_slot_4(folder, out.name)
     lines = out.read_bytes().splitlines(keepends=True)
     out.write_bytes(b"".join([*lines[:2], lines[1], *lines[2:]]))
     refused(folder, out.name, "The journal is an old copy", 12, *EVERY)
