@@ -19,6 +19,7 @@ NAMES = (
     "cycles",
     "ablation",
     "sizes",
+    "trace",
     "transitions",
     "peers-spending",
     "peers",
