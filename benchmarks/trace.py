@@ -59,11 +59,10 @@ class Traced:
     def __init__(self, folder: Path, source: Path, *arguments: str) -> None:
         self._folder = folder
         (folder / "requirements.csv").write_text("user,window,epsilon\nann,4,1\nbob,8,0.5\n")
-        self._environment = {**os.environ, "PYTHONPATH": str(source)}
         self.process = subprocess.Popen(
             [sys.executable, "-c", _HOOK, *arguments],
             cwd=folder,
-            env=self._environment,
+            env={**os.environ, "PYTHONPATH": str(source)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,6 +94,7 @@ def trace_event(folder: Path, source: Path) -> tuple[list[str], int]:
     command = Traced(folder, source, "publish", "-", "--close", "lines")
     since = 0.0
     for minute in range(2):
+        time.sleep(1)  # what the first release leaves to do is not part of the second
         since = time.monotonic()
         command.send(
             {"time": f"2026-01-01T00:0{minute}:10Z", "user": "ann", "cell": 1},
@@ -145,6 +145,7 @@ def _start_service(folder: Path, source: Path, slot: str) -> tuple[Traced, str, 
 
 
 def _post(url: str, token: str) -> None:
+    """Send one event; try again while the service starts."""
     event = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "user": "ann", "cell": 1}
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
     request = urllib.request.Request(url, json.dumps(event).encode() + b"\n", headers)
@@ -159,7 +160,7 @@ def _post(url: str, token: str) -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Trace both with the source tree that is named, or this clone's."""
+    """Trace all three paths through the source tree that is named, or this clone's."""
     source = Path(arguments[0]) if arguments else ROOT / "src"
     rows = []
     for name, trace in (
