@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from wevent.journal.tables.slot_table import SlotTable
+
 from wevent.journal import Batch, Record, SqliteJournal
 from wevent.journal.contents import Hook, no_hook
-from wevent.journal.tables.slot_table import SlotTable
 from wevent.publishing.loop import Publication
 
 

@@ -23,7 +23,6 @@ from tests.postgres.database_causes import (
     without_address,
 )
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
-from wevent.journal.sqlite.lock import WriterLock
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")
@@ -255,7 +254,7 @@ def test_every_cause_has_its_sentence(cause: Cause, template: Path, tmp_path: Pa
 
 def test_a_held_journal(template: Path, tmp_path: Path, page: list[str]) -> None:
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    lock = WriterLock(tmp_path / "run.journal")
+    lock = take_witness(tmp_path / "run.journal")
     try:
         for cause in HELD:
             done = call(tmp_path, *cause.command)
@@ -263,7 +262,7 @@ def test_a_held_journal(template: Path, tmp_path: Path, page: list[str]) -> None
             if "WEVENT_WRITE_DOCS" not in os.environ:
                 assert row(cause, sentence(done, tmp_path)) in page
     finally:
-        lock.release()
+        lock.close()
 
 
 @pytest.mark.parametrize("cause", [*DATABASE_CAUSES, HELD_DATABASE], ids=lambda cause: cause.what)
@@ -307,9 +306,9 @@ def write_page(template: Path, place: Path) -> None:
         lines.append(row(cause, sentence(provoke(cause, template, folder), folder)))
     folder = place / "held"
     shutil.copytree(template, folder)
-    lock = WriterLock(folder / "run.journal")
+    lock = take_witness(folder / "run.journal")
     lines += [row(cause, sentence(call(folder, *cause.command), folder)) for cause in HELD]
-    lock.release()
+    lock.close()
     for number, named in enumerate((*DATABASE_CAUSES, HELD_DATABASE)):
         folder = place / f"database{number}"
         folder.mkdir()

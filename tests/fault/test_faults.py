@@ -207,7 +207,7 @@ class TestDamage:
 
     def test_a_flipped_bit_in_a_stored_slot_is_no_longer_published_from(self, path: Path) -> None:
         with SqliteJournal(path) as journal:
-            link = journal.link_at(12)
+            link = journal.chain_at(12)
         assert link is not None
         data = path.read_bytes()
         assert link in data

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
+from wevent.journal.tables.sealed import KEYS_AT
 
 from tests.support.commands import (
     PATIENCE_S,
@@ -25,7 +26,6 @@ from tests.support.commands import (
     wait_for,
     write_stream,
 )
-from wevent.journal.tables.sealed import KEYS_AT
 
 DAY_US = 1_767_225_600_000_000
 GIVEN = ("users.csv", "events.csv")

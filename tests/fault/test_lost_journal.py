@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from wevent.journal.tables.side_mark import read_mark
 
 from tests.support.commands import (
     CLOCK,
@@ -29,7 +30,6 @@ from tests.support.commands import (
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms
 from wevent.errors import StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.tables.side_mark import read_mark
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
 

@@ -313,9 +313,10 @@ class TestRestoredBackup:
         self, stream: Stream, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """No slot is released after it, so that no mark follows."""
-        from wevent.journal import SqliteJournal
         from wevent.journal.tables.mark_file import MarkFile
         from wevent.journal.tables.side_mark import read_mark
+
+        from wevent.journal import SqliteJournal
         from wevent.people.membership import Change
 
         stream.publish(10, *stream.require())

@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 import pytest
+from wevent.journal.tables.side_mark import read_mark
 
 import wevent
 from tests.support.commands import (
@@ -33,7 +34,6 @@ from tests.support.commands import (
 )
 from wevent.errors import StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.tables.side_mark import read_mark
 from wevent.journal.tables.table_registry import TableRegistry
 
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")

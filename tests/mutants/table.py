@@ -879,7 +879,7 @@ MUTANTS = [
     Mutant(
         "database: a database that was put back goes on",
         "journal/postgres/postgres_journal.py",
-        "        if self._end is None or self.link_at(self._end[0]) == self._end[1]:\n",
+        "        if self._end is None or self.chain_at(self._end[0]) == self._end[1]:\n",
         "        if True:\n",
         OUTSIDE,
     ),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from wevent.journal.postgres.side_folder import SideFolder
 
 from tests.postgres.journal_parts import begun
 from tests.support.commands import wait_for
@@ -16,7 +17,6 @@ from tests.support.publications import publish
 from wevent.errors import StaleJournal
 from wevent.journal import open_journal, share_journal
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.side_folder import SideFolder
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.feed import JournalFollower

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from wevent.journal.postgres.draft_files import DraftFiles
+from wevent.journal.postgres.side_folder import SideFolder
 
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
@@ -17,9 +19,7 @@ from tests.support.synthetic import make_terms, register
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from wevent.journal.postgres.side_folder import SideFolder
+from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
 
 from tests.postgres.journal_parts import asked, begun, check_once
 from tests.support.commands import call
@@ -20,8 +22,6 @@ from wevent.journal import Batch, PostgresPlace
 from wevent.journal.contents import NO_REVISION
 from wevent.journal.postgres.lease import Lease
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.side_folder import SideFolder
-from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
 from wevent.people.membership import Change
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 
@@ -220,8 +220,8 @@ def test_what_is_known_is_never_less_than_the_largest_slot(kept: Restorable) -> 
     later.write_bytes(newest.read_bytes().replace(b'"committed":9', b'"committed":11', 1)[:MARK_SIZE])
     assert SideFolder(kept.place).seen().committed == 11
     with PostgresJournal(kept.place, write=True) as journal:
-        assert journal.marked().committed == 11
-        assert (journal.marked().revision, journal.marked().versions) == (NO_REVISION, ""), "unknown in that slot"
+        assert journal.witnessed().committed == 11
+        assert (journal.witnessed().revision, journal.witnessed().versions) == (NO_REVISION, ""), "unknown in that slot"
         with pytest.raises(StaleJournal, match="knows slot 11"):
             settle_stale(journal, Stated())
 

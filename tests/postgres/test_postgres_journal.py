@@ -35,7 +35,7 @@ def test_open_journal_takes_an_address(tmp_path: Path) -> None:
         assert reader.epochs()[0].terms == make_terms()
         assert reader.files() == []
         with pytest.raises(InvalidJournal, match="side=FOLDER"):
-            reader.marked()
+            reader.witnessed()
 
 
 def test_a_writer_needs_a_folder_outside(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class TestTheWriterDiedBetweenCommitAndMark:
             assert [view.read(journal).slot for _ in range(2)] == [3, 3]
             head = journal.head()
             assert (head.committed, head.unshown, head.next_slot) == (3, 1, 5)
-            assert head.digest == journal.link_at(3)
+            assert head.digest == journal.chain_at(3)
             assert [record.slot for record in journal.releases(2)] == [2, 3]
             assert list(journal.releases(4)) == []
 

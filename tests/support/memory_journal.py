@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.support.memory_registry import MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
 from wevent.journal.coming import Coming, changes_to_queue
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Revision, Writer, no_hook
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms, hash_versions
+from wevent.journal.witness import NOTE_SIZE, WitnessRecord
 from wevent.people.classes import Restore
 from wevent.people.membership import Change, Changes
-
-_NOTE = 4096
-NOTHING_MARKED = Marked("", 0, "")
 
 
 @dataclass
@@ -37,7 +37,6 @@ class Stored:
     emitted: int = 0
     first: int = 1
     position: Any = None
-    pending: bytes = b""
     state: tuple[int, bytes] | None = None
     unsafe: tuple[str, ...] = ()
     imported: bytes = b""
@@ -59,7 +58,7 @@ class Place:
     """Where a journal lives: what outlives the process."""
 
     stored: Stored | None = None
-    mark: Marked = NOTHING_MARKED
+    record: WitnessRecord = field(default_factory=WitnessRecord)
     note: bytes = b""
     writer: Writer | None = None
 
@@ -76,12 +75,12 @@ class MemoryJournal:
         if write and place.writer is not None:
             raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
         self._place, self._write = place, write
-        self._before = place.mark
+        self._before = place.record
         self._planned: tuple[Epoch, Coming] | None = None
         self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
         self.registry = MemoryRegistry(
-            lambda: self._stored.registry, self._transaction, self._mark_revision, lambda: len(self._stored.epochs)
+            lambda: self._stored.registry, self._transaction, self._record_revision, lambda: len(self._stored.epochs)
         )
         if write:
             place.writer = Writer(1, "memory", "now")
@@ -111,8 +110,7 @@ class MemoryJournal:
         start = 0 if state is None else state[0]
         since = [record for record in self.releases() if record.slot > start]
         last = self._stored.records.get(head.committed)
-        pending = self._stored.pending if self._write else b""
-        return Loaded(head, None if state is None else state[1], since, last, pending)
+        return Loaded(head, None if state is None else state[1], since, last)
 
     def head(self) -> Head:
         stored = self._stored
@@ -125,24 +123,24 @@ class MemoryJournal:
             self._append(batch, at)
         if batch.records:
             self._planned = self.registry.before = None
+            self.update_witness()
 
     def _append(self, batch: Batch, at: Hook) -> None:
         stored = self._stored
         if batch.records and batch.records[0].slot != stored.committed + 1:
             raise JournalLocked("the next slot", "another", "This draw is discarded.", path="memory", holder={})
         at("began")
-        if batch.records and self._planned is not None:
-            since = self._stored.registry.queue[self.registry.before :]
-            self._store_epoch(self._planned[0], self._settled(self._planned[1]), since)
-        at("charges stored")
         for record in batch.records:
             stored.links[record.slot] = record.digest(stored.links[record.slot - 1])
             stored.records[record.slot] = record
             stored.committed = record.slot
-        at("releases stored")
+        at("slots stored")
+        if batch.records and self._planned is not None:
+            since = self._stored.registry.queue[self.registry.before :]
+            self._store_epoch(self._planned[0], self._settled(self._planned[1]), since)
+        at("version stored")
         stored.emitted = max(stored.emitted, batch.emitted)
         stored.position = stored.position if batch.position is None else batch.position
-        stored.pending = batch.pending
         if batch.state is not None:
             stored.state = stored.committed, batch.state
         at("position stored")
@@ -151,7 +149,7 @@ class MemoryJournal:
         stored = self._stored
         return (stored.records[slot] for slot in range(max(first, stored.first), stored.committed + 1))
 
-    def link_at(self, slot: int) -> bytes | None:
+    def chain_at(self, slot: int) -> bytes | None:
         return self._stored.links.get(slot)
 
     def is_elsewhere(self, slot: int) -> bool:
@@ -238,36 +236,35 @@ class MemoryJournal:
     def _widest(self) -> int:
         return max(epoch.terms.widest for epoch in self.epochs())
 
-    # Marks and notes
+    # Witness and notes
 
     @property
     def identity(self) -> str:
         return self._stored.identity
 
     @property
-    def mark_name(self) -> str:
-        return "the mark"
+    def witness_name(self) -> str:
+        return "the witness"
 
-    def mark(self, *, forced: bool = False) -> None:
+    def update_witness(self) -> None:
         if self._write:
             stored = self._stored
-            self._place.mark = Marked(
-                stored.identity,
-                stored.committed,
-                stored.links[stored.committed].hex(),
-                stored.registry.revision,
-                hash_versions(stored.epochs, stored.registry.restores),
-                stored.registry.revision.number,
+            self._place.record = WitnessRecord(
+                journal=stored.identity,
+                committed=stored.committed,
+                chain=stored.links[stored.committed].hex(),
+                revision=stored.registry.revision,
+                versions=hash_versions(stored.epochs, stored.registry.restores),
             )
 
-    def marked(self) -> Marked:
-        return self._before if self._write else self._place.mark
+    def witnessed(self) -> WitnessRecord:
+        return self._before if self._write else self._place.record
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         with self._transaction() as stored:
             self._append(batch, no_hook)
-            marked = self.marked()
-            shown = max(marked.revision.number, marked.applied) if marked.journal == self.identity else 0
+            record = self.witnessed()
+            shown = record.revision.number if record.journal == self.identity else 0
             if restore is not None:
                 self.registry.store_restore(restore, shown)
             elif changes_lost:
@@ -287,11 +284,12 @@ class MemoryJournal:
         return self._place.note if self._write else b""
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
-        if self._write and len(data) <= _NOTE:
-            self._place.note = data.ljust(_NOTE)
+        if self._write and len(data) <= NOTE_SIZE:
+            self._place.note = data.ljust(NOTE_SIZE)
 
-    def _mark_revision(self, revision: Revision) -> None:
-        self._place.mark = self._place.mark._replace(revision=revision)
+    def _record_revision(self, revision: Revision) -> None:
+        if self._place.record.revision.number >= 0:
+            self._place.record = msgspec.structs.replace(self._place.record, revision=revision)
 
     # The journal itself
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.journal.tables.sealed import PendingKeys
+
+from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.publishing.loop import Publication
 from wevent.streams import LineSource
 from wevent.streams.records import delimited

@@ -106,16 +106,16 @@ def _disk(folder: Path) -> str:
 def _lock(folder: Path) -> str:
     _refuse_missing(folder)
     from wevent.errors import JournalLocked
-    from wevent.journal.sqlite.lock import WriterLock
+    from wevent.journal.sqlite.lock import release_witness, take_witness
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        first = WriterLock(Path(place) / "probe")
+        first = take_witness(Path(place) / "probe")
         try:
-            WriterLock(Path(place) / "probe").release()
+            release_witness(take_witness(Path(place) / "probe"))
         except JournalLocked:
             return "a second writer is kept out"
         finally:
-            first.release()
+            release_witness(first)
     raise ValueError("a second writer got in: do not keep journals on this file system")
 
 

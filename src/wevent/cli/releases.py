@@ -11,7 +11,6 @@ import click
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.screen import remarks
-from wevent.cli.status import unshown_sentence
 from wevent.counting.cells import split_labels
 from wevent.errors import InvalidOption
 from wevent.journal import Journal, JournalPlace, open_journal
@@ -70,8 +69,6 @@ def command(
             head = source.head()
             if first > head.committed and not follow:
                 remarks().print(f"No slot from {first} on: the last one is {head.committed}.", markup=False)
-            if head.unshown and not follow:
-                remarks().print(f"{unshown_sentence(head.unshown)}.", markup=False)
             _print(selection, first, last, as_csv=kind == "csv", follow=follow)
 
 

@@ -69,7 +69,6 @@ def _answer(journal: Journal) -> StatusAnswer:
         mechanism=terms.mechanism,
         epoch=head.epoch.number,
         slot=head.committed,
-        unshown_slots=head.unshown,
         slot_start=terms.slot_span(head.committed)[0] if head.committed else None,
         first_kept=head.first,
         fresh_rate=outcomes.count("fresh") / len(outcomes) if outcomes else None,
@@ -91,12 +90,13 @@ def _answer(journal: Journal) -> StatusAnswer:
 
 
 def _noted(journal: Journal) -> int:
-    """The last slot that is noted outside of a journal; 0 if nothing of it can be read there."""
+    """Return the last slot that the witness shows; 0 if nothing can be read there or its draw is about to be stored."""
     try:
-        marked = journal.marked()
+        record = journal.witnessed()
     except (InvalidJournal, StorageFailed):  # the address names no folder, or one that this user may not read
         return 0
-    return marked.committed if marked.journal == journal.identity else 0
+    is_own = record.journal == journal.identity and not record.follows(journal.head().digest)
+    return record.committed if is_own else 0
 
 
 def _elsewhere(journal: Journal, last: int) -> SlotsElsewhere:
@@ -135,8 +135,6 @@ def _lines(answer: StatusAnswer) -> list[str]:
         f"writer: {'none' if writer is None else f'process {writer.pid} on {writer.host} since {writer.since}'}",
         f"journal: {answer.bytes:,} bytes, slots from {answer.first_kept} on",
     ]
-    if answer.unshown_slots:
-        lines.append(unshown_sentence(answer.unshown_slots))
     if answer.pending_changes:
         lines.append(f"{answer.pending_changes} changes of the registry take effect at the next slot boundary")
     lines += [elsewhere_sentence(one) for one in answer.released_elsewhere]
@@ -151,12 +149,6 @@ def _lines(answer: StatusAnswer) -> list[str]:
             "state --released-through SLOT before publishing from it"
         )
     return lines + [f"unsafe: {reason}" for reason in answer.unsafe]
-
-
-def unshown_sentence(number: int) -> str:
-    """What is said of slots that only the database knows, as far as a reader can see."""
-    which, once = ("slot is", "it is") if number == 1 else ("slots are", "they are")
-    return f"{number} more {which} committed and not shown yet: until {once} known to be noted outside the database"
 
 
 def elsewhere_sentence(slots: SlotsElsewhere) -> str:

@@ -68,7 +68,7 @@ def open_journal(
         patience = {} if patience_s is None else {"patience_s": patience_s}
         told = {"start_over": start_over, "released_through": released_through}
         return _open_database(place, write=write, **told, **patience)
-    return SqliteJournal(place, write=write, start_over=start_over)
+    return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
 
 
 def share_journal(place: PostgresPlace) -> SharedJournal:

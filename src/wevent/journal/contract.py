@@ -5,7 +5,7 @@
 | `Slots` | one release per slot, ever, with its charges and the input position |
 | `Registry` | who holds which requirement since when |
 | `Epochs` | the terms that slots are published under, and what comes with them |
-| `Marks` | what is known outside the journal: whether this is the journal or an old copy of it |
+| `Witnessed` | what is known outside the journal: whether this is the journal or an old copy of it |
 | `Notes` | a few bytes for an output |
 
 Callers annotate the narrowest they need. Every implementation passes one suite, `tests/contract/journal`.
@@ -18,9 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Revision, Writer, no_hook
+from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
+from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import Change, Changes
 from wevent.people.membership_history import History, Membership
@@ -42,29 +43,26 @@ class Slots(Protocol):
         """
 
     def head(self) -> Head:
-        """Where the journal stands; for a reader: as far as it is shown."""
+        """Return the head of the journal."""
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """Store charges, releases and input position in one transaction: all of it or nothing.
 
-        Nothing of the batch is public before this returns.
+        Nothing of the batch is public before this returns. A batch that failed may be committed again.
 
         Raises:
             JournalLocked: if another writer has committed one of the slots; the draw is to be discarded.
         """
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """The committed slots from `first` on, in order, as far as they are kept.
-
-        A reader of a journal that can be lost without what is known outside of it is shown a slot once it is known there:
-        one that was seen and then lost would be drawn twice (spec 10).
+        """Yield the committed slots from `first` on, in order, as far as they are kept.
 
         Raises:
             InvalidJournal: at the first slot that is not what was stored.
         """
 
-    def link_at(self, slot: int) -> bytes | None:
-        """The hash chain's link at a committed slot that is still kept, or right before the first one that is."""
+    def chain_at(self, slot: int) -> bytes | None:
+        """Return the chain hash after a kept slot, or right before the first one; None elsewhere."""
 
     def is_elsewhere(self, slot: int) -> bool:
         """Whether a slot is known to have been released by another copy of the journal."""
@@ -202,7 +200,7 @@ class Epochs(Protocol):
         """Write down what weakens the promise; it never goes away."""
 
 
-class Marks(Protocol):
+class Witnessed(Protocol):
     """What is known outside the journal, so that an old copy of it is noticed and never draws a slot twice (spec 10)."""
 
     @property
@@ -210,18 +208,17 @@ class Marks(Protocol):
         """The journal's own id; copies share it."""
 
     @property
-    def mark_name(self) -> str:
-        """What the mark is called in messages."""
+    def witness_name(self) -> str:
+        """The name of the witness in messages."""
 
-    def mark(self, *, forced: bool = False) -> None:
-        """Write down outside how far the journal is, before anything of it goes out.
+    def witnessed(self) -> WitnessRecord:
+        """Return what the witness shows; for a writer: what it showed before this journal was opened."""
 
-        Args:
-            forced: on disk on return, so that it survives a power failure too.
+    def update_witness(self) -> None:
+        """Write the end of the journal, its registry and its versions into the witness; durable on return.
+
+        A commit does it by itself. This is for changes of the registry without a slot, and for restores.
         """
-
-    def marked(self) -> Marked:
-        """What was written outside before this journal was opened."""
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
         """Make a backup the journal, after the operator stated through which slot releases went out. One transaction.
@@ -268,7 +265,7 @@ class Emitted(Notes, Protocol):
         """See `Slots.releases`."""
 
 
-class Journal(Slots, Epochs, Marks, Notes, Protocol):
+class Journal(Slots, Epochs, Witnessed, Notes, Protocol):
     """Durable storage of one stream; a context manager that closes it."""
 
     @property

@@ -1,10 +1,12 @@
-"""One slot as a journal keeps it: charges and release, never a count; and the hash chain over slots."""
+"""One slot as a journal keeps it: charges and release, never a count; and the hash chain over slots.
+
+A slot is stored as a short `SlotEntry`. The entry names its population, charges and histogram by their SHA-256, and these
+are stored once as blobs. So the chain hash of an entry covers all that the slot shows and charges.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import struct
 import zlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -40,9 +42,6 @@ _KIND_OF: dict[OutcomeWord, RecordKind] = {
 _SAMPLE = 512  # values, from which it is told whether compressing helps
 _ZLIB_LEVEL = 2  # of noisy counts 2 to 10 % longer than level 6, in a seventh to a half of its time
 _ESTIMATE = NoiseError("estimate", 0.0, 0.0)  # scale and variance are those of the standard error that is stored
-_SLOT_FIELDS = struct.Struct(
-    "<QBqdQ"
-)  # slot, kind, threshold (-1: none), dissimilarity (nan: none), slot of the histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +63,17 @@ class Shown:
 
     @property
     def data(self) -> bytes:
-        """The bytes that are stored and hashed."""
+        """The bytes that are stored."""
         if "data" not in self.text:
             self.text["data"] = encode_shown(self)
         return self.text["data"]
+
+    @property
+    def digest(self) -> bytes:
+        """The hash that names the histogram in the journal."""
+        if "digest" not in self.text:
+            self.text["digest"] = hashlib.sha256(self.data).digest()
+        return self.text["digest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,8 +139,7 @@ class Record:
         threshold: θ, None without a plan.
         dissimilarity: the noisy distance, None if it was not measured.
         shown: the histogram; None for "elsewhere".
-        measured: the slot of the last measurement behind it, of this epoch; None before the first. Not stored: the journal
-            finds it among the slots before, or remembers it when it drops them.
+        measured: the slot of the last measurement behind it, of this epoch; None before the first.
     """
 
     slot: int
@@ -179,18 +184,83 @@ class Record:
             return False
         return shown.measured is None if traits is None else traits.filtered
 
-    def digest(self, previous: bytes) -> bytes:
-        """The next link of the chain: sha256 over the previous link and all that this slot stores."""
-        head = _SLOT_FIELDS.pack(
+    def entry(self) -> SlotEntry:
+        """Return what is stored of the slot itself."""
+        shown = self.shown
+        return SlotEntry(
             self.slot,
             KINDS.index(self.kind),
-            -1 if self.threshold is None else self.threshold,
-            math.nan if self.dissimilarity is None else self.dissimilarity,
-            0 if self.shown is None else self.shown.slot,
+            self.epoch.number,
+            self.epoch.digest,
+            self.group.digest,
+            hash_charges(self.probe),
+            hash_charges(self.publication),
+            self.threshold,
+            self.dissimilarity,
+            0 if shown is None else shown.slot,
+            b"" if shown is None else shown.digest,
+            0 if self.measured is None else self.measured,
         )
-        own = self.shown.data if self.shown is not None and self.shown.slot == self.slot else b""
-        parts = (previous, self.epoch.digest, self.group.digest, head, self.probe.tobytes(), self.publication.tobytes())
-        return hashlib.sha256(b"".join((*parts, own))).digest()
+
+    def blobs(self) -> dict[bytes, bytes]:
+        """Return what the entry names, as stored, by hash."""
+        found = {self.group.digest: self.group.data}
+        for charges in (self.probe, self.publication):
+            if key := hash_charges(charges):
+                found[key] = encode_charges(charges)
+        if self.shown is not None:
+            found[self.shown.digest] = self.shown.data
+        return found
+
+    def digest(self, previous: bytes) -> bytes:
+        """Return the chain hash after this slot, given the one before."""
+        return chain_hash(previous, msgspec.msgpack.encode(self.entry()))
+
+
+class SlotEntry(msgspec.Struct, frozen=True, array_like=True):
+    """What is stored of a slot; hashes are SHA-256 of what blobs contain, empty for none.
+
+    Attributes:
+        slot: its number.
+        kind: place in `KINDS`.
+        version: number of the configuration version.
+        version_digest: of the pinned configuration.
+        population: hash of the population.
+        probe, publication: hashes of the charges as little-endian int64; empty if nobody was charged.
+        threshold, dissimilarity: see `Record`.
+        shown: slot that first showed the histogram, 0 without one.
+        histogram: hash of the histogram.
+        measured: slot of the last measurement, 0 for none.
+    """
+
+    slot: int
+    kind: int
+    version: int
+    version_digest: bytes
+    population: bytes
+    probe: bytes
+    publication: bytes
+    threshold: int | None
+    dissimilarity: float | None
+    shown: int
+    histogram: bytes
+    measured: int
+
+    @property
+    def blobs(self) -> tuple[bytes, ...]:
+        """Hashes of everything that the entry names."""
+        return tuple(key for key in (self.population, self.probe, self.publication, self.histogram) if key)
+
+
+def chain_hash(previous: bytes, payload: bytes) -> bytes:
+    """Return the chain hash after an entry."""
+    return hashlib.sha256(previous + payload).digest()
+
+
+def hash_charges(charges: IntArray) -> bytes:
+    """Return the hash that names charges, empty if nobody was charged."""
+    raw = charges.astype("<i8").tobytes()
+    return hashlib.sha256(raw).digest() if raw.strip(b"\0") else b""
 
 
 def of_release(

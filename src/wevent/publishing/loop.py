@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, InvalidOption, JournalUnreachable, StorageFailed
+from wevent.errors import InvalidOption, JournalUnreachable, StorageFailed
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
@@ -161,7 +161,6 @@ class Publication:
         self._members = MemberView(journal.registry, journal.epochs())
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
-        self._restore_pending(loaded.pending)
         self._committed = loaded.head.committed
         self._is_ahead = False
         self._stop = Stop()
@@ -179,12 +178,11 @@ class Publication:
         stop.call(self._source.stop)
         while self._wanted() and not stop.asked and self._transact(self._read()):
             pass
-        self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
+        self._journal.commit(Batch((), None, None, self._emitted))
         return Summary(first, self._committed, sent_again, stop.asked)
 
     def _send_again(self) -> int:
         """0. What was committed and is missing in the output goes out first; how many releases that was."""
-        self._journal.mark()
         number = self._output.repair(self._journal, self._committed, self._emitted)
         self._emitted = max(self._emitted, self._committed)
         return number
@@ -262,7 +260,7 @@ class Publication:
         self._running.at("stepped")
         if not self._hold(records[-1].slot):
             return False
-        batch = Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending())
+        batch = Batch(records, position, self._due_state(len(records)), self._emitted)
         if not self._commit(batch):
             return False
         if self._is_ahead:
@@ -314,20 +312,10 @@ class Publication:
         Returns:
             whether it is stored; False if the run is stopped while the disk refuses it.
         """
-        reached: list[str] = []
-
-        def at(step: str) -> None:
-            reached.append(step)
-            self._running.at(step)
-
-        # A draw that is written down outside is committed by the next writer, this process included.
-        if not self._outlast(lambda: self._journal.commit(batch, at), lambda _: "drafted" not in reached):
+        if not self._outlast(lambda: self._journal.commit(batch, self._running.at)):
             return False
         self._running.at("committed")
-        if not self._outlast(self._journal.mark):
-            return False
         self._committed = batch.records[-1].slot
-        self._running.at("marked")
         return self._outlast(lambda: self._running.committed(self._committed))
 
     def _emit(self, records: list[Record]) -> bool:
@@ -384,19 +372,6 @@ class Publication:
                 return True
             if self._source.idle(_AGAIN_S) or self._stop.asked:
                 return False
-
-    def _restore_pending(self, pending: bytes | None) -> None:
-        """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
-        try:
-            if pending:
-                self._source.restore_pending(pending)
-        except InvalidInput:
-            pending = None
-        if pending is None:
-            _log.warning(
-                "events of the slot that was open when the last run ended cannot be read any more (their key is gone, or "
-                "cells or slots have changed): they are not counted (private: do not publish this line)"
-            )
 
     def _due_state(self, records: int) -> bytes | None:
         self._since_state += records

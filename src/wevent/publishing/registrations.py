@@ -193,7 +193,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         _refuse_stale(journal)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
         journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
-        journal.mark()
+        journal.update_witness()
         return InForce(slot, user, None if user is None else view_user(journal, user).earlier_until(slot))
     return InForce(None, user)
 
@@ -213,10 +213,14 @@ def _changeable(place: JournalPlace) -> Iterator[Journal]:
 
 
 def _refuse_stale(journal: Journal) -> None:
+    """Refuse a backup and a journal behind its witness. A running publisher writes ahead what it is about to store."""
+    record = journal.witnessed()  # before the head: a publisher may go on meanwhile
     head = journal.head()
-    known = known_released(journal, head.committed, stated=head.copied)
-    committed = journal.head().committed  # again: a publisher may have gone on between, and marks after it commits
-    refuse_stale(journal, committed, known, copied=head.copied)
+    if journal.writer() is not None and record.follows(head.digest):
+        return
+    refuse_stale(
+        journal, head.committed, known_released(journal, head.committed, stated=head.copied), copied=head.copied
+    )
 
 
 def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
-from wevent.journal.contents import Hook, no_hook
+from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.sqlite.lock import WriterLock, lock_path
+from wevent.journal.sqlite.lock import release_witness, take_witness, witness_path
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
-from wevent.journal.tables.side_mark import read_mark
+from wevent.journal.witness import WitnessFile, read_witness
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.live.spool import spool_folder, sweep
 
@@ -63,35 +63,34 @@ def restore(backup: Path, journal: JournalPlace, stated: Stated, at: Hook = no_h
         raise StorageFailed(
             f"a folder for {journal}", "none", "Make the folder first, or check the path.", path=str(journal)
         )
-    lock = WriterLock(journal)  # 1. the only writer
+    witness = take_witness(journal)  # 1. the only writer
     try:
-        _refuse_swapped(backup, journal, lock)
-        through = _stated_slot(lock, stated, journal)
+        _refuse_swapped(backup, journal, witness)
+        through = _stated_slot(witness, stated, journal)
         stated = replace(stated, released_through=through)
         copy = copy_backup(backup, journal)  # 2. a copy of the backup, which is whole and of this journal
         at("copied")
-        identity, end, link = _check_copy(copy, backup, lock)
+        identity, end, link = _check_copy(copy, backup, witness)
         _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
-        _check_stated(copy, lock, stated, end)
+        _check_stated(copy, witness, stated, end)
         settle_copy_mode(copy)
         at("checked")
         # 4. from here on a missing journal is noticed
-        _announce(lock, identity, through, link if through == end else "")
+        _announce(witness, identity, through, link if through == end else "")
         at("announced")
         moved = put_aside(journal)  # 5. the old one and its write-ahead log are out of the way
         at("put aside")
         move_in(copy, journal)  # 6. the backup is in its place, and knows that it is a copy
         at("moved in")
-        return _settle(journal, lock, stated, end, moved, at)  # 7. charged, and open again
+        return _settle(journal, witness, stated, end, moved, at)  # 7. charged, and open again
     finally:
         remove_partial(journal)
-        lock.forget()
-        lock.release()
+        release_witness(witness)
 
 
-def _refuse_swapped(backup: Path, journal: Path, lock: WriterLock) -> None:
+def _refuse_swapped(backup: Path, journal: Path, witness: WitnessFile) -> None:
     """Refuse a journal in use as the backup, and its backup as the place: both would be journals then, and go on."""
-    if lock.before.committed or not read_mark(lock_path(backup)).committed or not journal.exists():
+    if witness.before.committed or not read_witness(witness_path(backup)).committed or not journal.exists():
         return
     try:
         with SqliteJournal(journal) as there:
@@ -108,12 +107,12 @@ def _refuse_swapped(backup: Path, journal: Path, lock: WriterLock) -> None:
         )
 
 
-def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:
+def _stated_slot(witness: WitnessFile, stated: Stated, journal: Path) -> int:
     """The last slot that went out, as the operator says it."""
     if stated.released_through is not None:
         return stated.released_through
-    known = lock.before.committed
-    hint = f"; {lock.path.name} knows of slot {known}, so it is that one or later" if known else ""
+    known = witness.before.committed
+    hint = f"; {witness.path.name} knows of slot {known}, so it is that one or later" if known else ""
     raise StaleJournal(
         "--released-through SLOT, the last slot that ever went out",
         "none",
@@ -124,21 +123,21 @@ def _stated_slot(lock: WriterLock, stated: Stated, journal: Path) -> int:
     )
 
 
-def _check_copy(copy: Path, backup: Path, lock: WriterLock) -> tuple[str, int, str]:
+def _check_copy(copy: Path, backup: Path, witness: WitnessFile) -> tuple[str, int, str]:
     """Pages, hash chain and registry of the backup; its id, its last slot and the link there."""
     try:
         with SqliteJournal(copy) as source:
             identity = source.identity
-        mark = lock.before
-        if mark.committed and mark.journal != identity:
+        record = witness.before
+        if record.committed and record.journal != identity:
             raise StaleJournal(
-                f"a backup of the journal whose side file is {lock.path.name}",
+                f"a backup of the journal whose side file is {witness.path.name}",
                 f"one of another journal ({backup})",
                 "Nothing was changed. Take a backup of that journal, or restore to another place.",
                 committed=0,
-                released=mark.committed,
+                released=record.committed,
             )
-        with SqliteJournal(copy, held=lock) as source:
+        with SqliteJournal(copy, held=witness) as source:
             source.check()
             head = source.head()
             return identity, head.committed, head.digest.hex()
@@ -176,7 +175,7 @@ def _refuse_sound(journal: Path, identity: str, end: int) -> None:
         )
 
 
-def _check_stated(copy: Path, lock: WriterLock, stated: Stated, end: int) -> None:
+def _check_stated(copy: Path, witness: WitnessFile, stated: Stated, end: int) -> None:
     """Whether what is stated suffices to settle the copy, before anything is moved."""
     through = stated.released_through or 0
     if through < end:
@@ -187,21 +186,23 @@ def _check_stated(copy: Path, lock: WriterLock, stated: Stated, end: int) -> Non
             committed=end,
             released=None,
         )
-    with SqliteJournal(copy, held=lock) as source:
+    with SqliteJournal(copy, held=witness) as source:
         plan_settling(source, through, stated)
 
 
-def _announce(lock: WriterLock, identity: str, through: int, link: str) -> None:
-    """Write the stated slot into the side file, on disk, unless it says it already; it shows nothing of the registry then."""
-    if lock.before.committed != through or lock.before.journal != identity:
-        versions = lock.before.versions if lock.before.journal == identity else ""
-        lock.mark(journal=identity, committed=through, link=link, revision=-1, chain="", applied=-1, versions=versions)
-    lock.sync()
+def _announce(witness: WitnessFile, identity: str, through: int, chain: str) -> None:
+    """Write the stated slot into the witness, unless it is there already; the witness shows no registry then."""
+    before = witness.before
+    if before.committed == through and before.journal == identity:
+        witness.update()
+        return
+    versions = before.versions if before.journal == identity else ""
+    witness.update(journal=identity, committed=through, chain=chain, before="", revision=NO_REVISION, versions=versions)
 
 
-def _settle(journal: Path, lock: WriterLock, stated: Stated, end: int, moved: list[Path], at: Hook) -> Restored:
+def _settle(journal: Path, witness: WitnessFile, stated: Stated, end: int, moved: list[Path], at: Hook) -> Restored:
     through = stated.released_through or 0
-    with SqliteJournal(journal, held=lock) as restored:
+    with SqliteJournal(journal, held=witness) as restored:
         settle_stale(restored, stated)
         at("settled")
         sweep(spool_folder(journal), through)

@@ -177,7 +177,7 @@ def run(
         if due is not None:
             noise.get_ready()
         publication = Publication(journal, source, output, running=running, noise=noise)
-        journal.mark()  # whoever is told shows what is committed: a writer before may have died before its mark
+        journal.update_witness()  # a witness that was put back may be older than the journal
         watch.begun(publication.publisher.slot, last)
         try:
             summary = publication.run(stop)

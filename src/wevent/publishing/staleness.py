@@ -16,12 +16,13 @@ import numpy as np
 from wevent.core.limits import MAX_WINDOW
 from wevent.core.requirements import Population, Requirement
 from wevent.errors import InvalidOption, InvalidPopulation, StaleJournal
-from wevent.journal.contents import Batch, Marked, Revision
+from wevent.journal.contents import Batch, Revision
 from wevent.journal.contract import Journal
 from wevent.journal.place import is_address
 from wevent.journal.rebuild import rebuild_publisher
 from wevent.journal.record import Group, Record
 from wevent.journal.terms import class_history, hash_versions
+from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import Restore, to_requirements
 from wevent.publisher.publisher import Publisher
 
@@ -116,7 +117,7 @@ def store_settlement(journal: Journal, plan: Settlement) -> int:
     batch = plan.batch
     if journal.head().copied or batch.records or plan.changes_lost:
         journal.take_over(batch, plan.restore, changes_lost=plan.changes_lost)
-    journal.mark(forced=True)
+    journal.update_witness()
     if batch.records:
         first, last = batch.records[0].slot, batch.records[-1].slot
         _log.warning("slots %d to %d were released elsewhere: charged, not drawn", first, last)
@@ -197,20 +198,20 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     Raises:
         StaleJournal: if the witness does not show the versions, and the operator states nothing about them.
     """
-    marked, versions, committed = journal.marked(), journal.epochs(), journal.head().committed
+    record, versions, committed = journal.witnessed(), journal.epochs(), journal.head().committed
     through = batch.records[-1].slot if batch.records else committed
-    is_ours = marked.journal == journal.identity
-    is_witnessed = is_ours and marked.committed == through and marked.revision.number >= 0  # not only announced
+    is_ours = record.journal == journal.identity
+    is_witnessed = is_ours and record.committed == through and record.revision.number >= 0  # not only announced
     known = hash_versions(versions, journal.registry.restores())
-    same_versions = is_witnessed and marked.versions == known
-    if same_versions and marked.revision == journal.registry.revision():
+    same_versions = is_witnessed and record.versions == known
+    if same_versions and record.revision == journal.registry.revision():
         return Settlement(batch)
     if not batch.records:  # every slot is known, and with it every class; changes after the last slot may be lost
-        is_lacking = is_ours and _lacks_changes(marked, journal.registry.revision())
+        is_lacking = is_ours and _lacks_changes(record, journal.registry.revision())
         return Settlement(batch, changes_lost=journal.head().copied or is_lacking)
     classes = class_history(versions, journal.registry.restores())
     silent_through = 0
-    has_others = is_ours and marked.versions not in ("", known)
+    has_others = is_ours and record.versions not in ("", known)
     if not same_versions and (has_others or not stated.same_settings):  # the witness is believed, not the statement
         if stated.widest_window is None:
             if_same = (
@@ -241,36 +242,36 @@ def known_released(journal: Journal, committed: int, *, stated: bool = False) ->
         StaleJournal: if two copies drew the same slots. Unless the slot is stated, also if the witness is missing, shows
             later changes of the registry, or shows a slot that the journal dropped.
     """
-    mark = journal.marked()
-    if mark.journal != journal.identity:
+    record = journal.witnessed()
+    if record.journal != journal.identity:
         if committed and not stated:
             raise _stale(
-                journal, f"the side file of this journal beside it ({journal.mark_name})", "none", committed, None
+                journal, f"the witness of this journal beside it ({journal.witness_name})", "none", committed, None
             )
         return 0
-    link = journal.link_at(mark.committed)
-    if link is None and 0 < mark.committed < committed and not stated:
+    chain = journal.chain_at(record.committed)
+    if chain is None and 0 < record.committed < committed and not stated:
         raise _stale(
-            journal, f"a journal that keeps slot {mark.committed}", "one that dropped it", committed, mark.committed
+            journal, f"a journal that keeps slot {record.committed}", "one that dropped it", committed, record.committed
         )
-    if link is not None and link.hex() != mark.link and not journal.is_elsewhere(mark.committed):
+    if chain is not None and chain.hex() != record.chain and not journal.is_elsewhere(record.committed):
         raise StaleJournal(
-            f"the journal that committed slot {mark.committed} here",
+            f"the journal that committed slot {record.committed} here",
             "a copy that went on by itself",
             "Two copies drew the same slots, so their epsilons add up: go on with the journal that was used here.",
             committed=committed,
-            released=mark.committed,
+            released=record.committed,
         )
-    if mark.committed == committed and _lacks_changes(mark, journal.registry.revision()) and not stated:
-        shown = f"the changes of the registry that {journal.mark_name} shows"
-        raise _stale(journal, shown, "a copy without them", committed, mark.committed)
-    return mark.committed
+    if record.committed == committed and _lacks_changes(record, journal.registry.revision()) and not stated:
+        shown = f"the changes of the registry that {journal.witness_name} shows"
+        raise _stale(journal, shown, "a copy without them", committed, record.committed)
+    return record.committed
 
 
-def _lacks_changes(mark: Marked, revision: Revision) -> bool:
-    """Return whether a registry is not the one, nor a later one, that the witness shows as committed."""
-    is_other = mark.applied == mark.revision.number == revision.number and mark.revision.chain != revision.chain
-    return mark.applied > revision.number or is_other
+def _lacks_changes(record: WitnessRecord, revision: Revision) -> bool:
+    """Return whether a registry is not the one, nor a later one, that the witness shows."""
+    is_other = record.revision.number == revision.number and record.revision.chain != revision.chain
+    return record.revision.number > revision.number or is_other
 
 
 def _stale(journal: Journal, expected: str, received: str, committed: int, released: int | None) -> StaleJournal:

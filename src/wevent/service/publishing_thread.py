@@ -328,6 +328,7 @@ def _nothing() -> None:
 
 
 def _is_sound(journal: Journal) -> bool:
-    """Whether a journal that is open for reading knows what is known outside of it, and is no copy."""
-    marked, head = journal.marked(), journal.head()  # in this order: it goes on meanwhile
-    return marked.journal == journal.identity and marked.committed <= head.committed and not head.copied
+    """Return whether a journal that is open for reading is not behind its witness, and is no backup."""
+    record, head = journal.witnessed(), journal.head()  # in this order: it goes on meanwhile
+    is_whole = record.committed <= head.committed or record.follows(head.digest)
+    return record.journal == journal.identity and is_whole and not head.copied

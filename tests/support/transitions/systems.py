@@ -177,7 +177,7 @@ class PlainBackup:
     witness: Marked = _NO_MARK
     identity: str = "memory"
     name: str = "memory"
-    mark_name: str = "memory"
+    witness_name: str = "memory"
 
     def load(self) -> Loaded:
         return Loaded(self.head(), self.publisher, [], None)

@@ -52,7 +52,6 @@ class StatusAnswer(Answer):
         mechanism: in force.
         epoch: its number.
         slot: the last slot that was published; 0 before the first.
-        unshown_slots: how many more are committed in a database and not shown, because they are not known outside of it yet.
         slot_start: when that slot began; null before the first, and where slots are numbers of the data.
         first_kept: the first slot that the journal still keeps.
         fresh_rate: the share of recent slots that were measured; null before the first.
@@ -77,7 +76,6 @@ class StatusAnswer(Answer):
     mechanism: str
     epoch: int
     slot: int
-    unshown_slots: int
     slot_start: str | None
     first_kept: int
     fresh_rate: float | None

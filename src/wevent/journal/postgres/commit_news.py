@@ -1,9 +1,4 @@
-"""News of commits: whoever publishes into a journal tells, and whoever follows it hears at once. It is only a hint.
-
-What is committed may be shown once it is known outside the database, too (spec 10): if the database were put back to before
-it, nothing would tell that it went out, and it would be drawn again. The writer marks a slot right after its commit and tells
-of it then; if it dies between the two, the next writer marks the slot before it does anything else.
-"""
+"""News of commits: the writer notifies, and replicas that follow the journal hear at once. It is only a hint."""
 
 from __future__ import annotations
 
@@ -15,9 +10,8 @@ from psycopg import sql
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.connection import Connection, connect
 from wevent.journal.postgres.server_errors import clear_failures
-from wevent.journal.postgres.side_folder import SideFolder
 
-_COMMITTED = "SELECT committed, convert_from(value, 'UTF8') FROM head, facts WHERE name = 'id'"
+_COMMITTED = "SELECT committed FROM head"
 
 
 def tell_commit(connection: Connection, schema: str) -> None:
@@ -29,19 +23,18 @@ class CommitNews:
     """Hears of commits; in one thread.
 
     Args:
-        place: the journal, with its side folder.
+        place: the journal.
     """
 
     def __init__(self, place: PostgresPlace) -> None:
-        self._place, self._side = place, SideFolder(place)
+        self._place = place
         self._connection: Connection | None = None
 
     def wait(self, timeout_s: float) -> int:
-        """Wait until something may be new, at most for so long; the last committed slot that is known outside, 0 if none is.
+        """Wait until something may be new, at most for so long; the last committed slot.
 
         Raises:
             JournalUnreachable: if the database does not answer.
-            StorageFailed: if the side folder cannot be read.
             InvalidJournal: if it has no journal.
         """
         is_new = self._connection is None
@@ -54,15 +47,10 @@ class CommitNews:
                     timeout_s = 0.0
                 for _ in self._connection.notifies(timeout=timeout_s, stop_after=1):
                     pass
-                committed, identity = self._connection.execute(_COMMITTED).fetchall()[0]
-            return self._known(int(committed), identity)
+                return int(self._connection.execute(_COMMITTED).fetchall()[0][0])
         except BaseException:
             self.close()
             raise
-
-    def _known(self, committed: int, identity: str) -> int:
-        mark = self._side.seen()
-        return min(committed, mark.committed) if mark.journal == identity else 0
 
     def close(self) -> None:
         """End the connection."""

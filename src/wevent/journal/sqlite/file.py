@@ -1,4 +1,4 @@
-"""The file of a journal, opened: locked if it is to be written, whole, and the one whose slots its side file knows."""
+"""The file of a journal, opened: locked if it is to be written, whole, and the one whose slots its witness shows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
+from wevent.journal.contents import Writer
+from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
+from wevent.journal.sqlite import schema
 from wevent.journal.sqlite.intact import Place
-from wevent.journal.sqlite.lock import WriterLock, has_second_name, lock_path
+from wevent.journal.sqlite.lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
 from wevent.journal.sqlite.sqlite_database import SqliteDatabase
 from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log
+from wevent.journal.tables.beginning import begin_rows
 from wevent.journal.tables.database import only_row
-from wevent.journal.tables.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
-from wevent.journal.tables.side_mark import Mark, read_mark
+from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness
 
 
 class JournalFile:
@@ -26,19 +29,19 @@ class JournalFile:
         path: where it is.
         write: take the writer's lock.
         start_over: the operator says that a lost journal is to be replaced.
-        held: the writer's lock, if the caller has it already and keeps it.
+        held: the witness, if the caller has locked it already and keeps it.
 
     Attributes:
         connection: SQLite's.
         database: the tables in it.
-        lock: the writer's lock, None for readers.
+        witness: the witness of the writer, None for readers.
         is_new: whether it has no tables yet.
 
     Raises:
         InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
     """
 
-    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WriterLock | None = None) -> None:
+    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WitnessFile | None = None) -> None:
         if str(path) in (":memory:", "."):
             raise InvalidJournal(
                 "a journal on disk", f"{str(path)!r}", "Name a file: what is not stored is lost.", path=str(path)
@@ -52,23 +55,23 @@ class JournalFile:
         self._home = Home(str(path), f"wevent restore BACKUP {path}")
         with ExitStack() as undo:
             self._held = held is not None
-            self.lock = held if held is not None else WriterLock(path) if write else None
+            self.witness = held if held is not None else take_witness(path) if write else None
             undo.callback(self._let_go)
-            if self.lock is not None:
+            if self.witness is not None:
                 self.is_new = not path.exists()
                 self._made = not os.path.lexists(os.path.realpath(path))  # a link that leads nowhere was there before
                 _refuse_second_name(path)
                 if self._made or not path.stat().st_size:
-                    check_lost(self._home, self.lock.before, None, start_over=start_over)
+                    check_lost(self._home, self.witness.before, None, start_over=start_over)
             elif not path.exists() or not path.stat().st_size:
                 refuse_lost(self._home, self.seen())
             self.connection, self.is_new = connect(path, create=write)
             undo.callback(self.connection.close)
             self.database = SqliteDatabase(self.connection, path)
-            if self.lock is not None:
-                self._check(start_over, self.lock)
+            if self.witness is not None:
+                self._check(start_over, self.witness)
                 keep_log(self.connection, path)  # only now: what is refused stays as it is, byte for byte
-                self._place = Place(path, self.lock.path)
+                self._place = Place(path, self.witness.path)
             undo.pop_all()
 
     def check_place(self) -> None:
@@ -77,24 +80,45 @@ class JournalFile:
         Raises:
             StorageFailed: before anything more is stored or goes out.
         """
-        if self.lock is not None:
+        if self.witness is not None:
             self._place.check()
 
     @property
-    def side(self) -> WriterLock | None:
-        """See `wevent.journal.tables.marking.Outside`: the file that is locked."""
-        return self.lock
+    def witness_name(self) -> str:
+        """See `Storage.witness_name`."""
+        return witness_path(self.path).name
 
-    def seen(self) -> Mark:
-        """What the side file says now."""
-        return read_mark(lock_path(self.path))
+    def seen(self) -> WitnessRecord:
+        """See `Storage.seen`."""
+        return read_witness(witness_path(self.path))
+
+    def create_tables(self) -> None:
+        """See `Storage.create_tables`."""
+        schema.create(self.connection)
+        begin_rows(self.database)
+
+    def check_pages(self) -> None:
+        """See `Storage.check_pages`."""
+        check_pages(self.connection, self.path)
+
+    def files(self) -> list[Path]:
+        """See `Storage.files`."""
+        return own_files(self.path)
+
+    def size(self) -> int:
+        """See `Storage.size`: of the file."""
+        return self.path.stat().st_size
+
+    def writer(self) -> Writer | None:
+        """See `Storage.writer`: the holder of the lock."""
+        return holder(self.path)
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""
         if self._closed:
             return
         self._closed = True
-        if self.lock is not None:
+        if self.witness is not None:
             try:
                 is_intact = self._place.is_intact()
             except OSError:  # nobody knows
@@ -105,8 +129,8 @@ class JournalFile:
         self.connection.close()
         self._let_go()
 
-    def _check(self, start_over: bool, lock: WriterLock) -> None:
-        """Refuse damage, and another journal than the side file knows; reads only."""
+    def _check(self, start_over: bool, witness: WitnessFile) -> None:
+        """Refuse damage, and another journal than the witness shows; reads only."""
         identity = None
         if not self.is_new:
             with clear_errors(self.path):
@@ -117,20 +141,21 @@ class JournalFile:
                     " (SELECT value FROM facts WHERE name = 'unsafe') FROM head",
                 )
                 if not slots and STARTED_OVER in msgspec.json.decode(unsafe):
-                    start_over = is_lost(lock.before, identity)  # said before, by a run that came to no slot
-        check_lost(self._home, lock.before, identity, start_over=start_over)
+                    start_over = is_lost(witness.before, identity)  # said before, by a run that came to no slot
+        check_lost(self._home, witness.before, identity, start_over=start_over)
 
     def _let_go(self) -> None:
         """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""
-        if self.lock is None or self._held:
+        if self.witness is None or self._held:
             return
-        if self.is_new:
+        if not self.is_new:
+            self.witness.close()
+            return
+        if self._made:
             with suppress(OSError):
-                if self._made:
-                    for ending in ("", "-wal", "-shm"):
-                        Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
-                self.lock.forget()
-        self.lock.release()
+                for ending in ("", "-wal", "-shm"):
+                    Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
+        release_witness(self.witness)
 
 
 def _refuse_second_name(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""One writer per journal: an operating-system lock on a side file that names its holder.
+"""One writer per journal: an operating-system lock on the witness, which names its holder.
 
-The system drops the lock when its process ends, however it ends, so a dead holder never blocks anyone and a live one is
-never pushed aside. What the file says: `wevent.journal.tables.side_mark`.
+The system drops the lock when its process ends, however it ends. So a dead holder blocks nobody, and a live one keeps the
+journal.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pathlib import Path
 
 from wevent.errors import JournalLocked, StorageFailed
 from wevent.journal.contents import Writer
-from wevent.journal.tables.mark_file import MarkFile, side_errors
-from wevent.journal.tables.side_mark import Mark, read_mark
+from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness, witness_errors
 
 try:
     import fcntl
@@ -22,47 +21,43 @@ except ImportError:  # a system without these locks, Windows: journals can be re
     fcntl = None  # type: ignore[assignment]
 
 
-class WriterLock(MarkFile):
-    """The lock of one journal, held from construction to `release`: on the side file, which says who holds it.
-
-    Args:
-        journal: the journal's path; the side file is the same with ".lock" behind.
+def take_witness(journal: Path) -> WitnessFile:
+    """Be the one writer of a journal: lock its witness, which then names this process. `close` ends the lock.
 
     Raises:
         JournalLocked: naming the holder, if another process has it.
-        StorageFailed: if the side file cannot be made or written.
+        StorageFailed: if the witness cannot be made or written.
     """
-
-    def __init__(self, journal: Path) -> None:
-        path = lock_path(journal)
-        if fcntl is None:
-            raise _without_locks(journal)
-        file = _take(path, journal)
-        super().__init__(path, file, read_mark(path))
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        try:
-            self.name_writer(Writer(os.getpid(), socket.gethostname(), since))
-        except BaseException:
-            self.forget()  # a text that is torn at its first writing would look like one that says something
-            self.release()
-            raise
-
-    def forget(self) -> None:
-        """Remove the side file of a journal that was never begun, unless it says something; the lock is still held."""
-        if self.is_unsaid:
-            self.path.unlink(missing_ok=True)
+    path = witness_path(journal)
+    if fcntl is None:
+        raise _without_locks(journal)
+    witness = WitnessFile(path, _take(path, journal))
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        witness.name_writer(Writer(os.getpid(), socket.gethostname(), since))
+    except BaseException:
+        release_witness(witness)  # a record that is torn at its first writing would look like one that shows something
+        raise
+    return witness
 
 
-def lock_path(journal: Path) -> Path:
-    """The side file of a journal; links are followed, so two names of a journal share it."""
+def release_witness(witness: WitnessFile) -> None:
+    """End the lock; the witness of a journal that was never begun is removed first, while the lock is held."""
+    if witness.is_blank:
+        witness.path.unlink(missing_ok=True)
+    witness.close()
+
+
+def witness_path(journal: Path) -> Path:
+    """Return the witness of a journal; links are followed, so two names of a journal share it."""
     real = Path(os.path.realpath(journal))
-    return real.with_name(real.name + ".lock")
+    return real.with_name(real.name + ".witness")
 
 
 def own_files(journal: Path) -> list[Path]:
-    """The files that belong to a journal: it, its side file, and what SQLite keeps beside it."""
+    """The files that belong to a journal: it, its witness, and what SQLite keeps beside it."""
     real = os.path.realpath(journal)
-    return [lock_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
+    return [witness_path(journal), *(Path(real + ending) for ending in ("", "-wal", "-shm", "-journal"))]
 
 
 def is_own_file(journal: Path, path: Path) -> bool:
@@ -74,7 +69,7 @@ def is_own_file(journal: Path, path: Path) -> bool:
 
 def holder(journal: Path) -> Writer | None:
     """Who is publishing into a journal now, None if nobody is."""
-    path = lock_path(journal)
+    path = witness_path(journal)
     try:
         file = os.open(path, os.O_RDWR)
     except OSError:
@@ -85,8 +80,7 @@ def holder(journal: Path) -> Writer | None:
     try:
         if _try_lock(file):
             return None
-        mark = read_mark(path)
-        return Writer(mark.pid, mark.host, mark.since)
+        return read_witness(path).writer
     finally:
         os.close(file)
 
@@ -109,25 +103,25 @@ def has_second_name(path: Path) -> bool:
 
 
 def _take(path: Path, journal: Path) -> int:
-    """Open and lock the side file; again if it was removed meanwhile by a holder that had no use for it."""
+    """Open and lock the witness; again if it was removed meanwhile by a holder that had no use for it."""
     while True:
-        with side_errors(path):
+        with witness_errors(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
             os.close(file)
-            raise _held(journal, read_mark(path))
+            raise _held(journal, read_witness(path))
         if same_file(path, os.fstat(file)):
             return file
         os.close(file)
 
 
-def _held(journal: Path, mark: Mark) -> JournalLocked:
+def _held(journal: Path, record: WitnessRecord) -> JournalLocked:
     return JournalLocked(
         "to be the only writer of the journal",
-        f"one held by process {mark.pid} on {mark.host} since {mark.since}",
+        f"one held by process {record.pid} on {record.host} since {record.since}",
         "Stop that process first, or publish into another journal.",
         path=str(journal),
-        holder={"pid": mark.pid, "host": mark.host, "since": mark.since},
+        holder=record.writer._asdict(),
     )
 
 

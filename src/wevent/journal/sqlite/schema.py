@@ -7,9 +7,6 @@ from typing import Any
 
 import apsw
 
-from wevent.journal.sqlite.sqlite_database import SqliteDatabase
-from wevent.journal.tables.beginning import begin_rows
-
 FORMAT = 1
 APPLICATION_ID = 0x77657674  # "wevt": tells a journal from other SQLite files
 
@@ -29,33 +26,19 @@ TABLES = (
     """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE epochs (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, terms TEXT NOT NULL);
-CREATE TABLE populations (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE charges (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE histograms (slot INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE slots (
-  slot INTEGER PRIMARY KEY,
-  kind INTEGER NOT NULL,
-  epoch INTEGER NOT NULL,
-  population INTEGER NOT NULL,
-  probe INTEGER NOT NULL,
-  publication INTEGER NOT NULL,
-  threshold INTEGER,
-  dissimilarity REAL,
-  shown INTEGER NOT NULL,
-  link BLOB NOT NULL
-);
+CREATE TABLE blobs (hash BLOB PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE slots (slot INTEGER PRIMARY KEY, payload BLOB NOT NULL, chain BLOB NOT NULL);
+CREATE TABLE state (slot INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE head (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   committed INTEGER NOT NULL,
   emitted INTEGER NOT NULL,
   position TEXT NOT NULL,
-  link BLOB NOT NULL,
+  chain BLOB NOT NULL,
   first INTEGER NOT NULL,
   anchor BLOB NOT NULL,
-  copied INTEGER NOT NULL,
-  pending BLOB NOT NULL
+  copied INTEGER NOT NULL
 );
-CREATE TABLE states (slot INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE changes (
   id INTEGER PRIMARY KEY, action TEXT NOT NULL, user TEXT NOT NULL, window INTEGER, nano INTEGER, level TEXT
 );
@@ -69,12 +52,6 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(TABLES)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-def lay_out(database: SqliteDatabase) -> None:
-    """The tables of a new journal, and what it will always know of itself."""
-    create(database.connection)
-    begin_rows(database)
 
 
 def columns(connection: apsw.Connection) -> list[Any]:

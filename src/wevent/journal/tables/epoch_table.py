@@ -3,14 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
 
 from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.tables.database import Database, only_row
-from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, class_history, decode_terms, encode_terms
 from wevent.people.membership import Change, Enrolment, check_ids
+
+
+class WaitingEpoch(NamedTuple):
+    """An epoch that waits for its first slot, and what it waits with.
+
+    Attributes:
+        epoch: the epoch.
+        coming: what comes with it.
+        imported: the file that was imported last when it was planned.
+        before: how many of the queued changes were asked for before it; None: all.
+    """
+
+    epoch: Epoch
+    coming: Coming
+    imported: bytes | None
+    before: int | None
+
+
+class WaitingDraft(msgspec.Struct, frozen=True, array_like=True):
+    """`WaitingEpoch`, as it is written."""
+
+    number: int
+    first: int
+    terms: bytes
+    unsafe: tuple[str, ...]
+    changes: list[tuple[str, str, tuple[int, int] | None, str | None]]
+    file: bytes | None
+    imported: bytes | None
+    before: int | None
+
+    @classmethod
+    def of(cls, planned: WaitingEpoch) -> WaitingDraft:
+        """As it is written."""
+        epoch, coming, imported, before = planned
+        changes = [tuple(change) for change in coming.changes]
+        return cls(
+            epoch.number,
+            epoch.first,
+            encode_terms(epoch.terms),
+            coming.unsafe,
+            changes,  # type: ignore[arg-type]
+            coming.imported,
+            imported,
+            before,
+        )
+
+    def planned(self) -> WaitingEpoch:
+        """As it was."""
+        epoch = Epoch(self.number, self.first, decode_terms(self.terms))
+        changes = [Change(*change) for change in self.changes]  # type: ignore[arg-type]
+        return WaitingEpoch(epoch, Coming(epoch.terms, self.unsafe, changes, self.file), self.imported, self.before)
+
+    def encode(self) -> bytes:
+        """Return it as bytes."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> WaitingDraft:
+        """Return the counterpart of `encode`."""
+        return msgspec.msgpack.decode(data, type=cls)
 
 
 class EpochTable:

@@ -261,7 +261,10 @@ class TableRegistry:
         """See `Registry.apply`."""
         if self._before is not None:
             most = self._before if most is None else min(most, self._before)
+        before = self.revision()
         number, self._in_force = self._database.write(lambda: self._put_in_force(slot, classes, most))
+        if self._in_force != before:
+            self._witness(self._in_force)
         if self._before is not None:
             self._before -= number
         return number
@@ -380,7 +383,6 @@ class TableRegistry:
         after = Revision(max(before.number, beyond) + 1, chain)
         self._facts["revision"] = after.number
         self._facts["registry chain"] = after.chain
-        self._witness(after)
 
 
 def _queued(change: Change) -> tuple[Any, ...]:

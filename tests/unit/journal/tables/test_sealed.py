@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from wevent.journal.tables.sealed import KEYS_AT, PendingKeys
 
 

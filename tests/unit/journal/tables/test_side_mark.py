@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from wevent.journal.tables.side_mark import read_mark
 
 

@@ -1,4 +1,4 @@
-"""Marks: an old copy of a journal is noticed, charged for what went out elsewhere, and never draws a slot twice (spec 10)."""
+"""An old copy of a journal is noticed, charged for what was released elsewhere, and never draws a slot twice (spec 10)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, want
 from wevent.errors import StaleJournal
 from wevent.journal import Journal
-from wevent.journal.contents import Batch, Marked
+from wevent.journal.contents import NO_REVISION, Batch
 from wevent.journal.terms import class_history, hash_versions
 from wevent.people.classes import Restore
 from wevent.people.membership import Change
@@ -21,23 +21,29 @@ from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stal
 FOUR, EIGHT, THREE = CLASSES
 
 
-def test_a_mark_says_how_far_the_journal_is(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
-    assert fresh.marked() == Marked("", 0, "")
+def test_a_witness_shows_how_far_the_journal_is(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+    assert shown(fresh) == ("", 0, "", NO_REVISION, "")
     publish(fresh, tmp_path / "o.ndjson", 3)
     identity, revision = fresh.identity, fresh.registry.revision()
-    expected = Marked(identity, 3, fresh.head().digest.hex(), revision, hash_versions(fresh.epochs()), 1)
+    expected = (identity, 3, fresh.head().digest.hex(), revision, hash_versions(fresh.epochs()))
     assert revision.number == 1
     with kept.open(write=False) as reader:
-        assert reader.marked() == expected
+        assert shown(reader) == expected
     fresh.close()
     with kept.open() as journal:
         assert journal.identity == identity
-        assert journal.marked() == expected
+        assert shown(journal) == expected
         publish(journal, tmp_path / "o.ndjson", 4)
-        assert journal.marked() == expected  # as it was before this journal was opened
+        assert shown(journal) == expected  # as it was before this journal was opened
 
 
-def test_a_mark_has_every_state_of_the_registry_and_the_versions(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def shown(journal: Journal) -> tuple[object, ...]:
+    """What the witness of a journal shows."""
+    record = journal.witnessed()
+    return record.journal, record.committed, record.chain, record.revision, record.versions
+
+
+def test_a_witness_has_every_state_of_the_registry_and_the_versions(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 3)
     before = fresh.registry.revision()
     fresh.registry.ask([Change("set", "u0", EIGHT)])
@@ -45,11 +51,11 @@ def test_a_mark_has_every_state_of_the_registry_and_the_versions(fresh: Journal,
     after = fresh.registry.revision()
     assert after != before
     with kept.open(write=False) as reader:
-        assert (reader.marked().committed, reader.marked().revision) == (3, after)
+        assert (reader.witnessed().committed, reader.witnessed().revision) == (3, after)
     fresh.begin(make_terms(mechanism="pba"))
     publish(fresh, tmp_path / "o.ndjson", 4)
     with kept.open(write=False) as reader:
-        assert reader.marked().versions == hash_versions(fresh.epochs())
+        assert reader.witnessed().versions == hash_versions(fresh.epochs())
         assert len(fresh.epochs()) == 2
 
 
@@ -181,7 +187,7 @@ def test_an_import_after_a_restore_takes_effect_together(fresh: Journal, kept: K
         assert journal.registry.apply(11, classes, 1) == 1
 
 
-def test_beyond_the_mark_versions_may_be_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_beyond_the_witness_versions_may_be_lost(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, [])
     with kept.open() as journal:
         with pytest.raises(StaleJournal, match="widest-window"):
@@ -202,7 +208,7 @@ def test_the_operator_may_state_that_no_version_is_lost(fresh: Journal, kept: Ke
         assert journal.registry.restores() == (Restore(10, 0, tuple(sorted(CLASSES))),)
 
 
-def test_the_mark_of_another_copy_shows_nothing_about_this_one(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_the_witness_of_another_copy_shows_nothing_about_this_one(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     copied(kept, fresh, tmp_path, LEFT)
     with kept.open() as journal:
         settle_stale(journal, Stated(9, accept_lost_changes=True))

@@ -1,6 +1,6 @@
-"""A journal that is gone: its side file knows slots that no journal here knows (spec 10).
+"""A journal that is gone: its witness shows slots that no journal here has (spec 10).
 
-A missing, empty or foreign journal beside the mark of another one must not begin at slot 1 with a full budget: those
+A missing, empty or foreign journal beside the witness of another one must not begin at slot 1 with a full budget: those
 slots went out already.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wevent.errors import InvalidOption, StaleJournal
-from wevent.journal.tables.side_mark import Mark
+from wevent.journal.witness import WitnessRecord
 
 STARTED_OVER = "started over"
 """What the privacy statement says of a journal that replaced a lost one."""
@@ -22,23 +22,23 @@ class Home(NamedTuple):
     restoring: str
 
 
-def is_lost(mark: Mark, identity: str | None) -> bool:
+def is_lost(record: WitnessRecord, identity: str | None) -> bool:
     """Whether a side file knows slots of another journal than the one that is here (None: none is)."""
-    if not mark.readable:
+    if not record.is_readable:
         return identity is None
-    return mark.committed > 0 and mark.journal != identity
+    return record.committed > 0 and record.journal != identity
 
 
-def check_lost(home: Home, mark: Mark, identity: str | None, *, start_over: bool) -> None:
+def check_lost(home: Home, record: WitnessRecord, identity: str | None, *, start_over: bool) -> None:
     """Refuse a journal that was lost, unless the operator says to start over; and starting over without a loss.
 
     Raises:
         StaleJournal: with both ways out.
         InvalidOption: if there is nothing to start over from.
     """
-    lost = is_lost(mark, identity)
+    lost = is_lost(record, identity)
     if lost and not start_over:
-        raise _lost(home, mark, identity)
+        raise _lost(home, record, identity)
     if start_over and not lost:
         raise InvalidOption(
             "a journal that was lost, to start over",
@@ -48,22 +48,22 @@ def check_lost(home: Home, mark: Mark, identity: str | None, *, start_over: bool
         )
 
 
-def refuse_lost(home: Home, mark: Mark) -> None:
+def refuse_lost(home: Home, record: WitnessRecord) -> None:
     """Tell who wants to read a journal that is not there what became of it, if its side file knows.
 
     Raises:
         StaleJournal: with both ways out.
     """
-    if mark.readable and is_lost(mark, None):
-        raise _lost(home, mark, None)
+    if record.is_readable and is_lost(record, None):
+        raise _lost(home, record, None)
 
 
-def _lost(home: Home, mark: Mark, identity: str | None) -> StaleJournal:
-    released = mark.committed if mark.readable else None
+def _lost(home: Home, record: WitnessRecord, identity: str | None) -> StaleJournal:
+    released = record.committed if record.is_readable else None
     known = "some slot" if released is None else f"slot {released}"
     through = "SLOT" if released is None else f"{released}"
     return StaleJournal(
-        f"the journal that committed {known} at {home.place}, as its side file says",
+        f"the journal that committed {known} at {home.place}, as its witness shows",
         "no journal, or an empty one" if identity is None else "another journal",
         f"Restore its backup ({home.restoring} --released-through {through}, or later). Or say "
         "--start-over: a new journal over the same people. Epsilons then add up, and slots that went out go out again "
