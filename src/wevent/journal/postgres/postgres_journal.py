@@ -120,7 +120,7 @@ class JournalSchema:
 
     def _let_go(self) -> None:
         """Let the next writer in, last of all; a journal that was never begun leaves nothing."""
-        self._folder.close()
+        self._folder.close(never_begun=self.is_new)
         if self._lease is not None:
             self._lease.close(never_begun=self.is_new)
 

@@ -35,7 +35,6 @@ class WitnessFolder:
         self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
         self._lease: Lease | None = None
         self.witness: WitnessFile | None = None
-        self._first_number = 0
 
     @property
     def description(self) -> str:
@@ -91,7 +90,6 @@ class WitnessFolder:
         self._lease = lease
         self._remove_older(lease.fence)
         self.witness.name_writer(lease.writer)
-        self._first_number = self.witness.record.number
 
     def check_place(self) -> None:
         """Refuse to go on if another writer is known to have the journal, or the own file was taken away.
@@ -116,11 +114,11 @@ class WitnessFolder:
             path=str(self.witness.path),
         )
 
-    def close(self) -> None:
-        """Close the own file. One that shows nothing but the writer is removed, unless it shows earlier slots."""
+    def close(self, *, never_begun: bool) -> None:
+        """Close the own file; that of a journal that was never begun is removed unless it shows earlier slots."""
         if self.witness is None:
             return
-        if self.witness.is_blank and self.witness.record.number == self._first_number:
+        if never_begun and self.witness.is_blank:
             self.witness.path.unlink(missing_ok=True)
         self.witness.close()
 
