@@ -49,7 +49,7 @@ def _lost_journal(folder: Path) -> None:
     """The rest of that day was published, then the journal was lost; its side file was not."""
     _must(folder, "publish", "--config", "wevent.toml")
     for file in folder.glob("run.journal*"):
-        if file.suffix != ".lock":
+        if file.suffix != ".witness":
             file.unlink()
 
 

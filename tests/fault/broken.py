@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-from wevent.journal.tables.slot_table import SlotTable
 
 from wevent.journal import Batch, Record, SqliteJournal
 from wevent.journal.contents import Hook, no_hook
+from wevent.journal.slots import Transaction
 from wevent.publishing.loop import Publication
 
 
@@ -35,28 +33,26 @@ class DropsCharges(SqliteJournal):
         super().commit(batch._replace(records=free), at)
 
 
-class _WithoutCharges(SlotTable):
-    """Slots that point to no charges."""
-
-    def _row(self, record: Record, link: bytes) -> tuple[object, ...]:
-        row = list(super()._row(record, link))
-        row[4] = row[5] = 0
-        return tuple(row)
-
-
 class StoresChargesApart(SqliteJournal):
     """Stores the charges of a slot in a transaction of their own, after the release: a crash between loses them."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._charged = self._slots
-        self._slots = _WithoutCharges(self._database, self._shelf)
-
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
-        super().commit(batch, at)
+        before = self._stored_head()
+        free = [
+            dataclasses.replace(record, probe=record.probe * 0, publication=record.publication * 0)
+            for record in batch.records
+        ]
+        super().commit(batch._replace(records=free), at)
+        if not batch.records:
+            return
         at("charges apart")
-        for record in batch.records:
-            row = self._charged._row(dataclasses.replace(record, shown=None), b"")
-            self._database.execute(
-                "UPDATE slots SET probe = ?, publication = ? WHERE slot = ?", (*row[4:6], record.slot)
-            )
+        charged = self._slots.build(batch.records, before, batch.position, None, batch.emitted)
+        self._database.write(lambda: self._replace(charged))
+        self._end = charged.last, charged.after
+        assert self._witness is not None
+        self._witness.update(chain=charged.after.hex())
+
+    def _replace(self, charged: Transaction) -> None:
+        self._database.execute("DELETE FROM slots WHERE slot >= ?", (charged.first,))
+        self._slots.append(charged)
+        self._slots.advance(charged)

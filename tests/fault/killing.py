@@ -27,7 +27,9 @@ from wevent.outputs.lines import ndjson_line
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
 
-STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
+STEPS = (
+    "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",
+)  # fmt: skip
 
 
 class Broken(AssertionError):

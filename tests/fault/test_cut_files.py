@@ -92,7 +92,7 @@ def test_a_cut_log_stops_it_and_the_journal_is_not_made_worse(used: Path, size: 
 @pytest.mark.parametrize("size", [0, 4096])
 def test_a_cut_side_file_stops_it(used: Path, size: int) -> None:
     with running(used) as child:
-        os.truncate(used / "run.journal.lock", size)
+        os.truncate(used / "run.journal.witness", size)
         assert SENTENCE in stopped(child)
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
     assert call(used, "audit", "run.journal").code == 0

@@ -23,6 +23,7 @@ from tests.postgres.database_causes import (
     without_address,
 )
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
+from wevent.journal.sqlite.lock import take_witness
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")
@@ -126,7 +127,7 @@ CAUSES = [
     Cause("the journal is from a newer wevent", PUBLISH, execute(NEWER)),
     Cause("the journal is a backup", PUBLISH, COPY),
     Cause("the journal is older than its side file", PUBLISH, OLD),
-    Cause("the journal is without its side file", PUBLISH, remove("run.journal.lock")),
+    Cause("the journal is without its side file", PUBLISH, remove("run.journal.witness")),
     Cause("no journal is named", PUBLISH[:-4], nothing),
     Cause("the journal's folder is missing", changed("run.journal", "no/run.journal"), nothing),
     Cause("a journal in memory", changed("run.journal", ":memory:"), nothing),
@@ -179,8 +180,8 @@ CAUSES = [
     Cause("backup: a damaged journal", ("backup", "run.journal", "new.journal"), scrambled("run.journal")),
     Cause("restore: the last slot is not stated", RESTORE[:3], remove("run.journal")),
     Cause("restore: a slot before the last one that went out", (*RESTORE[:4], "15"), remove("run.journal")),
-    Cause("restore: a slot before the end of the backup", (*RESTORE[:4], "9"), remove("run.journal", "run.journal.lock")),
-    Cause("restore: without side file and statement", RESTORE, remove("run.journal", "run.journal.lock")),
+    Cause("restore: a slot before the end of the backup", (*RESTORE[:4], "9"), remove("run.journal", "run.journal.witness")),
+    Cause("restore: without side file and statement", RESTORE, remove("run.journal", "run.journal.witness")),
     Cause("restore: nothing to restore", RESTORE, nothing),
     Cause("restore: no backup there", ("restore", "nowhere.journal", *RESTORE[2:]), nothing),
     Cause("restore: the journal as its own backup", ("restore", "run.journal", *RESTORE[2:]), nothing),

@@ -21,7 +21,7 @@ from tests.support.window_checker import violated_windows
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import lock_path
+from wevent.journal.sqlite.lock import witness_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.outputs.output import unwritable
@@ -342,7 +342,7 @@ class TestStaleBackup:
     def test_an_output_ahead_of_the_journal_is_noticed(self, path: Path) -> None:
         copy = path.with_name("copy.journal")
         shutil.copy(path, copy)
-        shutil.copy(lock_path(path), lock_path(copy))
+        shutil.copy(witness_path(path), witness_path(copy))
         publish(path, 20)
         with pytest.raises(StaleJournal, match="the last one in"):
             publish(copy, 25)
@@ -350,7 +350,7 @@ class TestStaleBackup:
     def test_a_copy_that_went_on_by_itself_is_noticed(self, path: Path) -> None:
         copy = path.with_name("copy")
         shutil.copy(path, copy)
-        shutil.copy(lock_path(path), lock_path(copy))
+        shutil.copy(witness_path(path), witness_path(copy))
         publish(path, 14)
         publish(copy, 30, out="b.ndjson")
         shutil.copy(copy, path)

@@ -153,7 +153,7 @@ class TestOutputs:
         out = f"out.{ending}"
         assert publish(folder, 20, out=out).code == 0
         if not noted:
-            with (folder / "run.journal.lock").open("r+b") as side:
+            with (folder / "run.journal.witness").open("r+b") as side:
                 side.seek(1 << 14)
                 side.write(bytes(4096))
         return out, folder / out

@@ -93,7 +93,7 @@ def test_the_search_finds_what_is_there(folder: Path) -> None:
 
 
 def keys(folder: Path) -> set[bytes]:
-    data = (folder / "run.journal.lock").read_bytes()[KEYS_AT : KEYS_AT + 64]
+    data = (folder / "run.journal.witness").read_bytes()[KEYS_AT : KEYS_AT + 64]
     return {data[place : place + 32] for place in range(0, len(data), 32)} - {bytes(32)}
 
 
@@ -178,7 +178,7 @@ def test_events_that_cannot_be_read_any_more_are_lost_and_stop_nothing(folder: P
     send(child, *lines(1))
     feed(child, folder, 1, 3)
     assert end(child, signal.SIGTERM).code == 0
-    side = folder / "run.journal.lock"
+    side = folder / "run.journal.witness"
     if harm == "key":
         data = bytearray(side.read_bytes())
         data[KEYS_AT:] = bytes(len(data) - KEYS_AT)

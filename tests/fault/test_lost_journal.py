@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from wevent.journal.tables.side_mark import read_mark
 
 from tests.support.commands import (
     CLOCK,
@@ -30,6 +29,7 @@ from tests.support.commands import (
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms
 from wevent.errors import StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
+from wevent.journal.witness import read_witness
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
 
@@ -64,7 +64,7 @@ def replace(journal: Path) -> None:
 
 def without_its_log(journal: Path) -> None:
     """A young journal, killed, whose write-ahead log was removed: the file itself has no tables yet."""
-    for ending in ("", ".lock"):
+    for ending in ("", ".witness"):
         journal.with_name(journal.name + ending).unlink(missing_ok=True)
     journal.with_name("out.ndjson").unlink()
     child = start(journal.parent, *live("--out", "out.ndjson"), stdin=subprocess.PIPE)
@@ -83,7 +83,7 @@ LOSSES = [remove, empty, replace, without_its_log]
 def test_a_lost_journal_is_refused_with_the_ways_out(used: Path, lose: Callable[[Path], None]) -> None:
     lose(used / "run.journal")
     released = (used / "out.ndjson").read_bytes()
-    mark = read_mark(used / "run.journal.lock")
+    mark = read_witness(used / "run.journal.witness")
     done = publish(used, 22)
     assert done.code == 2, done
     assert "side file" in done.err
@@ -93,13 +93,13 @@ def test_a_lost_journal_is_refused_with_the_ways_out(used: Path, lose: Callable[
     assert done.out == ""
     assert (used / "out.ndjson").read_bytes() == released
     assert publish(used, 22, out="-").code == 2
-    after = read_mark(used / "run.journal.lock")
+    after = read_witness(used / "run.journal.witness")
     assert (after.journal, after.committed, after.link) == (mark.journal, mark.committed, mark.link)
 
 
 @pytest.mark.parametrize("lose", [remove, empty, replace])
 def test_starting_over_says_so_and_keeps_the_mark(used: Path, lose: Callable[[Path], None]) -> None:
-    mark = read_mark(used / "run.journal.lock")
+    mark = read_witness(used / "run.journal.witness")
     lose(used / "run.journal")
     before = (used / "out.ndjson").read_bytes()
     stated = ("--released-through", "5") if lose is replace else ()  # the other journal's side file is not here
@@ -111,7 +111,7 @@ def test_starting_over_says_so_and_keeps_the_mark(used: Path, lose: Callable[[Pa
     statement = json.loads(run(used, "status", "run.journal", "--statement").out)
     assert statement["unsafe"] == ["started over"]
     assert json.loads(run(used, "audit", "run.journal", "--json").out)["unsafe"] == ["started over"]
-    after = read_mark(used / "run.journal.lock")
+    after = read_witness(used / "run.journal.witness")
     assert after.committed == 22
     assert [(one.journal, one.committed) for one in after.earlier] == [(mark.journal, 20)]
     assert publish(used, 23, out="new.ndjson").code == 0
@@ -144,9 +144,9 @@ def test_released_through_is_for_a_backup_that_is_there(folder: Path) -> None:
 @pytest.mark.parametrize("fault", [("--mechanism", "pbx"), ("--user-column", "person"), ("--out", "out.xlsx")])
 def test_a_failing_start_keeps_the_mark_of_an_earlier_journal(used: Path, fault: tuple[str, str]) -> None:
     (used / "run.journal").unlink()
-    side = (used / "run.journal.lock").read_bytes()
+    side = (used / "run.journal.witness").read_bytes()
     assert publish(used, 22, *fault).code == 2
-    assert read_mark(used / "run.journal.lock").committed == 20
+    assert read_witness(used / "run.journal.witness").committed == 20
     assert json.loads(side[:4096].strip(b" \0"))["committed"] == 20
     assert publish(used, 22).code == 2
 
@@ -196,7 +196,7 @@ def remove_the_log(journal: Path) -> None:
 
 
 def remove_the_side_file(journal: Path) -> None:
-    journal.with_name(journal.name + ".lock").unlink()
+    journal.with_name(journal.name + ".witness").unlink()
 
 
 @pytest.mark.parametrize("step", ["stepped", "committed"])
@@ -333,7 +333,7 @@ class TestLibrary:
         assert not path.exists()
 
     def test_an_unreadable_side_file_beside_no_journal(self, tmp_path: Path) -> None:
-        (tmp_path / "run.journal.lock").write_bytes(b"\xff" * 600)
+        (tmp_path / "run.journal.witness").write_bytes(b"\xff" * 600)
         with pytest.raises(StaleJournal, match="some slot"):
             SqliteJournal(tmp_path / "run.journal", write=True)
         with SqliteJournal(tmp_path / "run.journal", write=True, start_over=True) as journal:
@@ -341,11 +341,11 @@ class TestLibrary:
             assert journal.head().unsafe == ("started over",)
 
     def test_a_side_file_whose_text_is_none_any_more(self, used: Path) -> None:
-        side = used / "run.journal.lock"
+        side = used / "run.journal.witness"
         text = side.read_bytes()
         place = text.index(b'"host":"') + len(b'"host":"')
         side.write_bytes(text[:place] + b"\xe1" + text[place + 1 :])
-        assert not read_mark(side).readable
+        assert not read_witness(side).readable
         assert publish(used, 22).code == 2, "nobody can tell whether it is the journal or a copy"
         assert publish(used, 22, "--released-through", "20").code == 0
         assert slots_of(used / "out.ndjson") == list(range(1, 23))

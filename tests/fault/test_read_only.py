@@ -58,12 +58,12 @@ def as_nobody(folder: Path, *commands: tuple[str, ...]) -> list[tuple[int, str, 
 
 def test_a_healthy_journal_is_read_as_it_is(folder: Path) -> None:
     expected = [call(folder, *command) for command in COMMANDS]
-    (folder / "run.journal.lock").chmod(0o644)
+    (folder / "run.journal.witness").chmod(0o644)
     found = as_nobody(folder, *COMMANDS)
     assert [code for code, _, _ in found] == [0, 0, 0], found
     assert [out for _, out, _ in found] == [done.out for done in expected]
     assert "clean" in found[0][1]
-    assert sorted(one.suffix for one in folder.iterdir()) == [".csv", ".csv", ".journal", ".lock", ".ndjson"]
+    assert sorted(one.suffix for one in folder.iterdir()) == [".csv", ".csv", ".journal", ".witness", ".ndjson"]
 
 
 def test_a_log_that_cannot_be_read_is_told(folder: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import apsw
 import pytest
-from wevent.journal.tables.side_mark import read_mark
 
 import wevent
 from tests.support.commands import (
@@ -35,6 +34,7 @@ from tests.support.commands import (
 from wevent.errors import StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.tables.table_registry import TableRegistry
+from wevent.journal.witness import read_witness
 
 STEPS = ("copied", "checked", "announced", "put aside", "moved in", "settled")
 
@@ -141,7 +141,7 @@ def test_a_left_over_write_ahead_log_is_not_replayed_over_the_backup(folder: Pat
 def test_without_the_side_file_everything_after_the_backup_is_in_doubt(folder: Path) -> None:
     before = released(folder)
     (folder / "run.journal").unlink()
-    (folder / "run.journal.lock").unlink()
+    (folder / "run.journal.witness").unlink()
     refused = restore(folder)
     assert refused.code == 2
     assert "--same-settings" in refused.err
@@ -160,7 +160,7 @@ def test_without_the_side_file_everything_after_the_backup_is_in_doubt(folder: P
 def test_where_settings_may_be_lost_nobody_is_counted_for_the_widest_window(folder: Path) -> None:
     before = released(folder)
     (folder / "run.journal").unlink()
-    (folder / "run.journal.lock").unlink()
+    (folder / "run.journal.witness").unlink()
     facts = restored(folder, "--widest-window", "12", "--accept-lost-changes")
     assert (facts["silent_through"], facts["changes_lost"]) == (32, False)
     assert_whole(folder, before)
@@ -256,7 +256,7 @@ def test_a_backup_from_a_newer_wevent_is_refused(folder: Path) -> None:
 def test_the_journal_itself_a_folder_and_a_file_with_a_log_are_no_backups(folder: Path) -> None:
     (folder / "plain.journal").write_bytes((folder / "backup.journal").read_bytes())
     (folder / "plain.journal-wal").write_bytes(b"frames")
-    for backup in ("run.journal", "run.journal.lock", ".", "nowhere", "plain.journal", "users.csv"):
+    for backup in ("run.journal", "run.journal.witness", ".", "nowhere", "plain.journal", "users.csv"):
         done = restore(folder, backup=backup)
         assert done.code == 2, done
         assert done.err.count("Error:") == 1, done
@@ -311,7 +311,7 @@ def test_a_plain_copy_that_was_not_settled_knows_that_it_is_one(folder: Path) ->
     shutil.copy(folder / "run.journal", folder / "plain.journal")
     (folder / "run.journal").unlink()
     kill_restore(folder, "moved in", 25, "plain.journal")
-    (folder / "run.journal.lock").unlink()
+    (folder / "run.journal.witness").unlink()
     done = publish(folder, 25, out="fresh.ndjson")
     assert done.code == 2, done
     assert "a backup that ends with slot 20" in done.err
@@ -323,7 +323,7 @@ def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path,
     before = released(folder)
     flip(folder / "run.journal")
     if not side_file:
-        (folder / "run.journal.lock").unlink()
+        (folder / "run.journal.witness").unlink()
     kill_restore(folder, step, 20)
     if step != "settled":  # a settled journal is whole: there is nothing left to do
         refused = publish(folder, 25)
@@ -335,7 +335,7 @@ def test_killed_after_any_step_it_is_refused_and_can_be_done_again(folder: Path,
     if not side_file:
         assert "--accept-lost-changes" in publish(folder, 25).err
         import_users(folder)
-    assert read_mark(folder / "run.journal.lock").committed == 20
+    assert read_witness(folder / "run.journal.witness").committed == 20
     assert_whole(folder, before)
 
 
@@ -369,10 +369,10 @@ def test_an_interrupted_restore_stays_silent(tmp_path: Path, monkeypatch: pytest
     publish(tmp_path, 10)
     call(tmp_path, "backup", "run.journal", "backup.journal")
     publish(tmp_path, 15)
-    witness = (tmp_path / "run.journal.lock").read_bytes()
+    witness = (tmp_path / "run.journal.witness").read_bytes()
     publish(tmp_path, 20, "--new-epoch", "--declare", "30,0.5")
     (tmp_path / "run.journal").unlink()
-    (tmp_path / "run.journal.lock").write_bytes(witness)
+    (tmp_path / "run.journal.witness").write_bytes(witness)
     take_over = SqliteJournal._take_over
 
     def fail(*told: Any) -> None:
@@ -411,7 +411,7 @@ def test_a_version_that_came_to_no_slot_is_no_other_version(tmp_path: Path) -> N
 )
 def test_statements_that_cannot_be_true_are_refused(folder: Path, stated: tuple[str, ...]) -> None:
     (folder / "run.journal").unlink()
-    (folder / "run.journal.lock").unlink()
+    (folder / "run.journal.witness").unlink()
     done = restore(folder, *stated)
     assert done.code == 2, done
     assert not (folder / "run.journal").exists()
@@ -487,10 +487,10 @@ def test_a_crash_after_a_settlement_leaves_two_ways_out(folder: Path, monkeypatc
     journal.write_bytes(copy)
 
     def fail(*told: Any, **more: Any) -> None:
-        raise StorageFailed("to write", "no space", "Make room.", path="run.journal.lock")
+        raise StorageFailed("to write", "no space", "Make room.", path="run.journal.witness")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wevent.journal.tables.marking.Marking.mark", fail)
+        patch.setattr("wevent.journal.sqlite.journal.SqliteJournal.update_witness", fail)
         assert publish(folder, 25, "--released-through", "20").code != 0
     lost = publish(folder, 25)
     assert lost.code == 2

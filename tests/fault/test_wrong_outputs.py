@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file but the side file, which names its last holder."""
-    return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and one.suffix != ".lock"}
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and one.suffix != ".witness"}
 
 
 def refused(folder: Path, out: str, said: str, minutes: int = 4, *flags: str, **more: str) -> None:
@@ -57,7 +57,7 @@ def refused(folder: Path, out: str, said: str, minutes: int = 4, *flags: str, **
 def put_back_after_slot_4(folder: Path, out: str) -> None:
     """Publish slots 1 to 9, then put the journal and its side file back as they were after slot 4."""
     assert publish(folder, 4, *EVERY, out=out).code == 0
-    old = {name: (folder / name).read_bytes() for name in ("run.journal", "run.journal.lock")}
+    old = {name: (folder / name).read_bytes() for name in ("run.journal", "run.journal.witness")}
     assert publish(folder, 9, *EVERY, out=out).code == 0
     for name, content in old.items():
         (folder / name).write_bytes(content)
@@ -269,7 +269,7 @@ def test_a_parquet_file_leaves_nothing_beside_it(folder: Path) -> None:
 def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None:
     assert publish(folder, 9, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0
     assert publish(folder, 4, *EVERY, journal="b.journal", out=f"b.{ending}").code == 0
-    mark = (folder / "b.journal.lock").read_bytes()[4096:]
+    mark = (folder / "b.journal.witness").read_bytes()[4096:]
     refused(folder, f"a.{ending}", "unless the file is another journal's", 12, *EVERY, journal="b.journal")
     before = contents(folder)
     stated = ("--released-through", "9", "--same-settings", "--accept-lost-changes")
@@ -277,7 +277,7 @@ def test_the_longer_output_of_another_journal(folder: Path, ending: str) -> None
     assert done.code == 2, done
     assert "another journal" in done.err
     assert contents(folder) == before
-    assert (folder / "b.journal.lock").read_bytes()[4096:] == mark
+    assert (folder / "b.journal.witness").read_bytes()[4096:] == mark
     done = publish(folder, 6, *EVERY, journal="b.journal", out=f"b.{ending}")
     assert done.code == 0, done
     assert "Published slots 5 to 6" in done.err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from wevent.journal.postgres.side_folder import SideFolder
-from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
+from wevent.journal.tables.side_mark import MARK_SIZE
 
 from tests.postgres.journal_parts import asked, begun, check_once
 from tests.support.commands import call
@@ -136,7 +136,7 @@ def test_a_lost_journal_does_not_begin_anew(kept: Restorable, tmp_path: Path, ho
         publish(journal, tmp_path / "new.ndjson", 2)
         assert journal.head().unsafe == ("started over",)
         (own,) = journal.files()
-        assert [(one.committed) for one in read_mark(own).earlier] == [9]
+        assert [(one.committed) for one in read_witness(own).earlier] == [9]
     with PostgresJournal(kept.place, write=True) as journal:
         publish(journal, tmp_path / "new.ndjson", 3)
     with pytest.raises(InvalidOption, match="one that was not"):
@@ -265,7 +265,7 @@ def test_a_mark_is_on_disk_before_its_slot_goes_out(
         def noted(file: int) -> None:
             sync(file)
             if os.path.samestat(os.fstat(file), own.stat()):
-                forced.append(read_mark(own).committed)
+                forced.append(read_witness(own).committed)
 
         def look(label: str) -> None:
             if label == "marked":

@@ -21,7 +21,7 @@ from wevent.counting.lookup import Labels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import lock_path, read_mark
+from wevent.journal.sqlite.lock import witness_path
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
@@ -180,7 +180,7 @@ class TestOneJournal:
                 journal.mark()
 
     def test_without_its_side_file_it_stays_closed(self, path: Path) -> None:
-        lock_path(path).unlink()
+        witness_path(path).unlink()
         with SqliteJournal(path, write=True) as journal:
             with pytest.raises(StaleJournal, match="side file of this journal"):
                 settle_stale(journal, Stated())
@@ -189,9 +189,9 @@ class TestOneJournal:
             settle_stale(journal, Stated())
 
     def test_a_side_file_that_was_wiped_is_not_an_empty_one(self, path: Path) -> None:
-        side = lock_path(path)
+        side = witness_path(path)
         side.write_bytes(bytes(4096) + side.read_bytes()[4096:])
-        assert not read_mark(side).readable
+        assert not read_witness(side).readable
         path.unlink()
         with pytest.raises(StaleJournal):
             SqliteJournal(path, write=True)

@@ -36,7 +36,7 @@ NEW: tuple[Key, ...] = ((25, 10**8), (7, 8 * 10**8), (11, 5 * 10**9), WIDER)
 """Requirements that a later version may declare."""
 MECHANISMS = ("pbu", "pft", "uniform", "pba", "sample", "pbd", "pft")
 STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
-ENDINGS = ("", "-wal", "-shm", ".lock")
+ENDINGS = ("", "-wal", "-shm", ".witness")
 
 
 class Crash(Exception):
@@ -238,7 +238,7 @@ class Life:
         folder.mkdir()
         with SqliteJournal(self.path) as journal:
             journal.backup(folder / "run.journal")
-        shutil.copy(self.path.with_name("run.journal.lock"), folder / "run.journal.lock")
+        shutil.copy(self.path.with_name("run.journal.witness"), folder / "run.journal.witness")
         self.backups.append(folder)
 
     def _restore(self) -> None:
@@ -246,7 +246,7 @@ class Life:
         if not self.backups:
             return
         folder = self.backups[-1 - min(int(self.chance.geometric(0.6)) - 1, len(self.backups) - 1)]
-        side = self.path.with_name("run.journal.lock")
+        side = self.path.with_name("run.journal.witness")
         with SqliteJournal(self.path) as journal:
             versions = hash_versions(journal.epochs())
         for ending in ENDINGS[:3]:
@@ -257,7 +257,7 @@ class Life:
         if fate == "lost":
             side.unlink()
         elif fate == "rolled back":
-            shutil.copy(folder / "run.journal.lock", side)
+            shutil.copy(folder / "run.journal.witness", side)
         with SqliteJournal(self.path) as journal:  # whatever is tried first, a copy takes no change
             with pytest.raises(StaleJournal):
                 journal.registry.ask([Change("set", "p0", KEYS[0])])

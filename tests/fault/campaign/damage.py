@@ -25,7 +25,7 @@ from tests.fault.campaign.stream import JOURNAL, lines, live, publish, write_str
 from tests.fault.campaign.witness import Unnoticed, Witness, clean, fine, must
 from tests.fault.killing import Broken
 
-TARGETS = {"journal": "", "log": "-wal", "side file": ".lock"}
+TARGETS = {"journal": "", "log": "-wal", "side file": ".witness"}
 OUTPUTS = ("-", "out.ndjson", "out.csv", "out.parquet")
 _WAYS = ("bit", "bits", "zeros", "noise", "cut", "cut sector", "empty")
 _SECTOR = 512

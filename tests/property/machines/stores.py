@@ -49,9 +49,9 @@ class FileStore:
         if backup:
             with SqliteJournal(self._path) as journal:
                 journal.backup(folder / "run.journal")
-            shutil.copy(self._beside(".lock"), folder / "run.journal.lock")
+            shutil.copy(self._beside(".witness"), folder / "run.journal.witness")
         else:
-            for ending in ("", "-wal", ".lock"):
+            for ending in ("", "-wal", ".witness"):
                 if self._beside(ending).exists():
                     shutil.copy(self._beside(ending), folder / f"run.journal{ending}")
         return folder
@@ -62,9 +62,9 @@ class FileStore:
             if (made / f"run.journal{ending}").exists():
                 shutil.copy(made / f"run.journal{ending}", self._beside(ending))
         if fate == "lost":
-            self._beside(".lock").unlink()
+            self._beside(".witness").unlink()
         elif fate == "rolled back":
-            shutil.copy(made / "run.journal.lock", self._beside(".lock"))
+            shutil.copy(made / "run.journal.witness", self._beside(".witness"))
 
     def violations(self) -> list[Any]:
         return audit_journal(self._path).violations

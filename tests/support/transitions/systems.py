@@ -42,7 +42,7 @@ _SALT = bytes(32)
 _NO_MARK = Marked("", 0, "")
 _FIRST = Revision(0, "")
 _NAME = "run.journal"
-_WITNESS = "run.journal.lock"
+_WITNESS = "run.journal.witness"
 
 
 class Released(NamedTuple):

@@ -139,7 +139,7 @@ def test_changes_backups_and_restores(run: Run) -> None:
     assert answer_of("backup", run("backup", "run.journal", "b.journal", "--json")[1]).through_slot == 10
     publish_through(run, 12, "-q")
     Path("run.journal").unlink()
-    Path("run.journal.lock").unlink()  # with it, the last state of the registry would be known
+    Path("run.journal.witness").unlink()  # with it, the last state of the registry would be known
     stated = ("--released-through", "12", "--same-settings")
     restored = answer_of("restore", run("restore", "b.journal", "run.journal", *stated, "--json")[1])
     assert (restored.backup_through, restored.released_through) == (10, 12)

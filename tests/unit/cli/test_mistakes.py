@@ -321,7 +321,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {
         file.name: file.read_bytes()
         for file in folder.iterdir()
-        if file.is_file() and not file.name.endswith(("-wal", "-shm", ".lock"))
+        if file.is_file() and not file.name.endswith(("-wal", "-shm", ".witness"))
     }
 
 

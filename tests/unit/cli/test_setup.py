@@ -96,7 +96,7 @@ def test_a_journal_that_is_named_needs_no_configuration(run: RunCommand) -> None
     code, _, err = run("users", "run.journal", "list")
     assert (code, "Settings" in err) == (0, False)
     shutil.copy("run.journal", "list")
-    shutil.copy("run.journal.lock", "list.lock")
+    shutil.copy("run.journal.witness", "list.lock")
     assert run("users", "list", "list")[0] == 0, "a journal of that name is a journal"
 
 

@@ -74,7 +74,7 @@ def test_a_restore_is_seen_in_status_and_audit(
     run("backup", "run.journal", "b.journal")
     publish_through(run, 14, "-q")
     Path("run.journal").unlink()
-    Path("run.journal.lock").unlink()  # with it, the last state of the registry would be known
+    Path("run.journal.witness").unlink()  # with it, the last state of the registry would be known
     code, restored, _ = run("restore", "b.journal", "run.journal", "--released-through", "14", *stated)
     assert code == 0
     found = facts(run)

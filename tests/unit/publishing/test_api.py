@@ -55,7 +55,7 @@ def test_a_frame_in_and_releases_back(folder: Path, events: pd.DataFrame, capsys
     assert sorted(path.name for path in folder.iterdir()) == [
         "events.csv",
         "run.journal",
-        "run.journal.lock",
+        "run.journal.witness",
         "users.csv",
     ]  # and no file with events
 

@@ -67,7 +67,7 @@ def test_commits_and_checkpoints_of_anybody_are_no_cut(
     assert any(later < earlier for earlier, later in pairwise(sizes)), "SQLite cut it, too"
 
 
-@pytest.mark.parametrize("ending", ["", "-wal", "-shm", ".lock"])
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", ".witness"])
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.99])
 def test_a_cut_is_seen(path: Path, connections: list[apsw.Connection], ending: str, keep: float) -> None:
     write(connections[0], 3)

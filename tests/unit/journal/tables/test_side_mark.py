@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wevent.journal.tables.side_mark import read_mark
+
+from wevent.journal.witness import read_witness
 
 
 @pytest.mark.parametrize(
@@ -14,4 +15,4 @@ from wevent.journal.tables.side_mark import read_mark
 )
 def test_a_text_that_means_nothing_cannot_be_read(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "side").write_bytes(text)
-    assert not read_mark(tmp_path / "side").readable
+    assert not read_witness(tmp_path / "side").readable

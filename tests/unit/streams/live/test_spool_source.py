@@ -79,7 +79,7 @@ def open_files(folder: Path) -> list[str]:
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # another thread's, closed meanwhile
             paths.append(os.readlink(descriptor))
-    return [path for path in paths if path.startswith(f"{folder}/") and ".lock" not in path]
+    return [path for path in paths if path.startswith(f"{folder}/") and ".witness" not in path]
 
 
 def test_a_batch_is_counted_when_its_slot_closes_and_leaves_no_byte_behind(tmp_path: Path) -> None:
