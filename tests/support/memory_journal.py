@@ -15,10 +15,10 @@ import msgspec
 
 from tests.support.memory_registry import MemoryRegistry, StoredRegistry
 from wevent.errors import JournalLocked
-from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms, hash_versions
+from wevent.journal.versions import NewVersion, changes_to_queue
 from wevent.journal.witness import NOTE_SIZE, WitnessRecord
 from wevent.people.classes import Restore
 from wevent.people.membership import Change, Changes
@@ -76,7 +76,7 @@ class MemoryJournal:
             raise JournalLocked("to be the only writer", "another one", "Stop it first.", path="memory", holder={})
         self._place, self._write = place, write
         self._before = place.record
-        self._planned: tuple[Epoch, Coming] | None = None
+        self._planned: tuple[Epoch, NewVersion] | None = None
         self._imported_before = b""
         self._working: Stored | None = None  # inside a transaction
         self.registry = MemoryRegistry(
@@ -179,7 +179,7 @@ class MemoryJournal:
         imported: bytes | None = None,
         asked: int | None = None,
     ) -> None:
-        before, coming = self._place.stored, Coming(terms, unsafe, tuple(changes), imported)
+        before, coming = self._place.stored, NewVersion(terms, unsafe, tuple(changes), imported)
         stored = Stored() if before is None else before
         if stored.committed:
             self._planned = Epoch(len(stored.epochs) + 1, stored.committed + 1, terms), coming
@@ -195,7 +195,7 @@ class MemoryJournal:
             self._place.stored = before
             raise
 
-    def _settled(self, coming: Coming) -> Coming:
+    def _settled(self, coming: NewVersion) -> NewVersion:
         words = None
         if coming.imported is not None and self._stored.imported != self._imported_before:
             words = {member.user: member.level for member in self.registry.members()}
@@ -205,7 +205,7 @@ class MemoryJournal:
         registry.queue = registry.queue[: self.registry.before]
         return coming._replace(changes=changes_to_queue(coming, since, words))
 
-    def _store_epoch(self, epoch: Epoch, coming: Coming, since: tuple[Change, ...] = ()) -> None:
+    def _store_epoch(self, epoch: Epoch, coming: NewVersion, since: tuple[Change, ...] = ()) -> None:
         self._stored.epochs += (epoch,)
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)

@@ -10,16 +10,15 @@ from typing import Protocol, Self
 import msgspec
 
 from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, WeventError
-from wevent.journal.coming import Coming
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import Record
 from wevent.journal.slots import SlotLog, Transaction
 from wevent.journal.tables.database import Database, only_row, stored_bytes
-from wevent.journal.tables.epoch_table import EpochTable, WaitingDraft
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.table_registry import IMPORTED, TableRegistry
 from wevent.journal.terms import Epoch, Terms, hash_versions
+from wevent.journal.versions import NewVersion, PendingVersion, VersionTable
 from wevent.journal.witness import WitnessFile, WitnessRecord
 from wevent.people.classes import Restore
 from wevent.people.membership import Changes
@@ -93,7 +92,7 @@ class SqlJournal:
         self._started_over = started_over
         self._facts = Facts(self._database)
         self.registry = TableRegistry(self._database, self._record_revision)
-        self._epochs = EpochTable(self._database, self._facts, self.registry)
+        self._epochs = VersionTable(self._database, self._facts, self.registry)
         self._slots = SlotLog(self._database, self._epochs.named)
         self._end: tuple[int, bytes] | None = None  # last slot stored by this writer, and its chain hash
         self._attempt: tuple[Batch, Transaction] | None = None  # a commit that has not succeeded yet
@@ -197,7 +196,7 @@ class SqlJournal:
             ) from None
         # 4. As if the commit of that writer had come through.
         if transaction.version is not None:
-            self._epochs.plan_again(WaitingDraft.decode(transaction.version).planned())
+            self._epochs.restore_pending(PendingVersion.decode(transaction.version))
         self._storage.check_place()
         self._database.write(
             lambda: self._store(transaction, no_hook), self._slots.clear_cache, lambda: self._has(transaction)
@@ -210,10 +209,10 @@ class SqlJournal:
         if batch.records and batch.records[0].slot != end[0] + 1:
             raise self._outrun(end[0], batch.records[0].slot)
         transaction = self._slots.build(batch.records, end, batch.position, batch.state, batch.emitted)
-        planned = self._epochs.planned()
-        if not batch.records or planned is None:
+        pending = self._epochs.pending
+        if not batch.records or pending is None:
             return transaction
-        return msgspec.structs.replace(transaction, version=WaitingDraft.of(planned).encode())
+        return msgspec.structs.replace(transaction, version=pending.encode())
 
     def _write_ahead(self, transaction: Transaction) -> None:
         if self._witness is None:
@@ -241,7 +240,7 @@ class SqlJournal:
         self._slots.append(transaction)
         at("slots stored")
         if transaction.entries:
-            self._epochs.store_planned()
+            self._epochs.store_pending()
         at("version stored")
         self._slots.advance(transaction)
         at("position stored")
@@ -317,23 +316,23 @@ class SqlJournal:
         asked: int | None = None,
     ) -> None:
         """See `Epochs.begin`."""
-        coming = Coming(terms, unsafe, changes, imported)
-        self._database.write(lambda: self._begin(coming, asked), self._slots.clear_cache)
+        new = NewVersion(terms, unsafe, changes, imported)
+        self._database.write(lambda: self._begin(new, asked), self._slots.clear_cache)
         self._storage.is_new = False
         if self._witness is not None:
             self._witness.reserve(terms.number_of_cells)
 
-    def _begin(self, coming: Coming, asked: int | None) -> None:
+    def _begin(self, new: NewVersion, asked: int | None) -> None:
         """Keep terms, or have those of the next version at hand; inside a transaction."""
         if self.is_new:
             self._storage.create_tables()
         committed, _ = self._slots.end()
         if committed:
-            self._epochs.plan(coming, committed + 1, asked)
+            self._epochs.begin_next(new, committed + 1, asked)
         else:
             started_over = self._started_over or STARTED_OVER in self._facts.unsafe
             self._facts.unsafe = (STARTED_OVER,) if started_over else ()
-            self._epochs.begin_first(coming)
+            self._epochs.begin_first(new)
 
     def epochs(self) -> list[Epoch]:
         """See `Epochs.epochs`."""

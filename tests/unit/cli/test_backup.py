@@ -51,7 +51,8 @@ def test_a_dangling_link_is_there_too(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["run.journal", "./run.journal", "link.journal", "run.journal.witness", "run.journal-wal", "run.journal-shm"]
+    "target",
+    ["run.journal", "./run.journal", "link.journal", "run.journal.witness", "run.journal-wal", "run.journal-shm"],
 )
 def test_the_journal_itself_is_never_replaced(folder: Path, target: str) -> None:
     (folder / "link.journal").symlink_to("run.journal")
