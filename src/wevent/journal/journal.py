@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
 
-from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, WeventError
+from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, StorageFailed, WeventError
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.lost import STARTED_OVER
 from wevent.journal.record import Record
@@ -104,7 +105,6 @@ class SqlJournal:
     # Slots
 
     def load(self) -> Loaded:
-        """See `Slots.load`."""
         with self._database.readable():
             return self._database.read(self._load)
 
@@ -123,7 +123,6 @@ class SqlJournal:
         return Loaded(head, state, since, last)
 
     def head(self) -> Head:
-        """See `Slots.head`."""
         with self._database.readable():
             row = only_row(
                 self._database,
@@ -151,9 +150,20 @@ class SqlJournal:
             self._attempt = batch, transaction
         transaction = self._attempt[1]
         # 4. All of it is stored, or nothing. It draws nothing, so it may be done again.
-        self._database.write(
-            lambda: self._store(transaction, at), self._slots.clear_cache, lambda: self._has(transaction)
-        )
+        reached = set[str]()
+
+        def reach(step: str) -> None:
+            reached.add(step)
+            at(step)
+
+        try:
+            self._database.write(
+                lambda: self._store(transaction, reach), self._slots.clear_cache, lambda: self._has(transaction)
+            )
+        except BaseException:
+            if "began" not in reached:  # fence, slot and memberships are compared first: nothing of it was sent
+                self._withdraw(transaction)
+            raise
         self._end = transaction.last, transaction.after
         # 5. A version that waited for its first slot is active; ids that came with it stay nowhere else.
         if batch.records and self._epochs.waits:
@@ -227,6 +237,14 @@ class SqlJournal:
             versions=hash_versions(self._epochs.all(), self.registry.restores()),
         )
 
+    def _withdraw(self, transaction: Transaction) -> None:
+        """Take a draw back that nobody saw: it is the draw of nothing."""
+        self._attempt = None
+        if self._witness is not None and transaction.entries:
+            with suppress(StorageFailed):
+                self._witness.clear_ahead()
+                self._witness.update(committed=transaction.first - 1, chain=transaction.before.hex(), before="")
+
     def _store(self, transaction: Transaction, at: Hook) -> None:
         """Store charges, releases, position and a pending version; inside a transaction."""
         committed, chain = self._slots.end()
@@ -278,19 +296,15 @@ class SqlJournal:
         )
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """See `Slots.releases`."""
         return self._slots.records(first)
 
     def chain_at(self, slot: int) -> bytes | None:
-        """See `Slots.chain_at`."""
         return self._slots.chain_at(slot)
 
     def is_elsewhere(self, slot: int) -> bool:
-        """See `Slots.is_elsewhere`."""
         return self._slots.is_elsewhere(slot)
 
     def compact(self, keep: int) -> int:
-        """See `Slots.compact`."""
         head = self.head()
         start, _ = self._slots.state()
         first = min(head.committed - max(keep, self._epochs.widest()) + 1, head.emitted + 1, start + 1)
@@ -304,7 +318,6 @@ class SqlJournal:
 
     @property
     def is_new(self) -> bool:
-        """See `Epochs.is_new`."""
         return self._storage.is_new
 
     def begin(
@@ -315,7 +328,6 @@ class SqlJournal:
         imported: bytes | None = None,
         asked: int | None = None,
     ) -> None:
-        """See `Epochs.begin`."""
         new = NewVersion(terms, unsafe, changes, imported)
         self._database.write(lambda: self._begin(new, asked), self._slots.clear_cache)
         self._storage.is_new = False
@@ -335,20 +347,16 @@ class SqlJournal:
             self._epochs.begin_first(new)
 
     def epochs(self) -> list[Epoch]:
-        """See `Epochs.epochs`."""
         return self._epochs.all()
 
     @property
     def epoch_waits(self) -> bool:
-        """See `Epochs.epoch_waits`."""
         return self._epochs.waits
 
     def imported(self) -> bytes:
-        """See `Epochs.imported`."""
         return stored_bytes(self._facts.get("imported") or b"")
 
     def note_imported(self, digest: bytes) -> None:
-        """See `Epochs.note_imported`."""
         self._database.write(lambda: self._note_imported(digest))
 
     def _note_imported(self, digest: bytes) -> None:
@@ -357,27 +365,22 @@ class SqlJournal:
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
-        """See `Epochs.note_unsafe`."""
         self._database.write(lambda: self._facts.add_unsafe(unsafe))
 
     # Witness and notes
 
     @property
     def identity(self) -> str:
-        """See `Slots.identity`."""
         return self._facts.text("id")
 
     @property
     def witness_name(self) -> str:
-        """See `Witnessed.witness_name`."""
         return self._storage.witness_name
 
     def witnessed(self) -> WitnessRecord:
-        """See `Witnessed.witnessed`."""
         return self._storage.seen() if self._witness is None else self._witness.before
 
     def update_witness(self) -> None:
-        """See `Witnessed.update_witness`."""
         if self._witness is None:
             return
         self._storage.check_place()
@@ -403,7 +406,6 @@ class SqlJournal:
             self._witness.update(revision=revision)
 
     def take_over(self, batch: Batch, restore: Restore | None = None, *, changes_lost: bool = False) -> None:
-        """See `Witnessed.take_over`."""
         transaction = self._slots.build(batch.records, self._stored_head(), batch.position, batch.state, batch.emitted)
         self._database.write(
             lambda: self._take_over(transaction, restore, changes_lost),
@@ -427,19 +429,15 @@ class SqlJournal:
 
     @property
     def changes_lost(self) -> bool:
-        """See `Witnessed.changes_lost`."""
         return self._facts.number("changes lost") == 1
 
     def accept_lost_changes(self) -> None:
-        """See `Witnessed.accept_lost_changes`."""
         self._database.write(lambda: self._facts.__setitem__("changes lost", 0))
 
     def read_note(self) -> bytes:
-        """See `Notes.read_note`."""
         return b"" if self._witness is None else self._witness.read_note()
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
-        """See `Notes.write_note`."""
         if self._witness is not None:
             self._witness.write_note(data, force=force)
 
@@ -447,23 +445,18 @@ class SqlJournal:
 
     @property
     def name(self) -> str:
-        """See `Journal.name`."""
         return self._database.name
 
     def files(self) -> list[Path]:
-        """See `Journal.files`."""
         return self._storage.files()
 
     def size(self) -> int:
-        """See `Journal.size`."""
         return self._storage.size()
 
     def writer(self) -> Writer | None:
-        """See `Journal.writer`."""
         return self._storage.writer()
 
     def close(self) -> None:
-        """See `Journal.close`."""
         self._storage.close()
 
     def check(self) -> None:

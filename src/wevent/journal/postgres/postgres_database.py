@@ -74,7 +74,6 @@ class PostgresDatabase:
         return self._run(portable(query), values)
 
     def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
-        """See `Database.executemany`."""
         assert self._inside == "write", "rows are changed inside a transaction only"
         several = list(rows)
         if len(several) == 1:
@@ -115,7 +114,6 @@ class PostgresDatabase:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """See `Database.readable`."""
         try:
             yield
         except InvalidJournal:
@@ -124,7 +122,6 @@ class PostgresDatabase:
             raise self.damaged() from None
 
     def damaged(self) -> InvalidJournal:
-        """See `Database.damaged`."""
         return damaged_tables(self._place)
 
     def close(self) -> None:
@@ -134,7 +131,6 @@ class PostgresDatabase:
     # Dialect
 
     def insert(self, table: str, data: bytes) -> int:
-        """See `Dialect.insert`."""
         ((number,),) = self._run(f"INSERT INTO {table} (data) VALUES (%s) RETURNING id", (data,)).fetchall()
         return int(number)
 
@@ -143,11 +139,9 @@ class PostgresDatabase:
         return value if isinstance(value, bytes) else str(value).encode()
 
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
-        """See `Dialect.among`."""
         return self._run(f'{select} WHERE "user" = ANY(%s)', (list(users),))
 
     def member_texts(self) -> Iterator[list[bytes]]:
-        """See `Dialect.member_texts`."""
         assert self._inside is not None, "many rows are read in one view"
         with self.session.translating(), self.session.connection.cursor("texts") as cursor:
             cursor.execute(_TEXTS)
@@ -155,7 +149,6 @@ class PostgresDatabase:
                 yield [text for (text,) in part]
 
     def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
-        """See `Dialect.member_columns`."""
         ((names, numbers, last),) = self._run(_COLUMNS, (after,)).fetchall()
         return (b"", "", None) if last is None else (names, numbers, last)
 

@@ -47,24 +47,19 @@ class JournalSchema:
 
     @property
     def witness(self) -> WitnessFile | None:
-        """See `Storage`."""
         return self._folder.witness
 
     @property
     def witness_name(self) -> str:
-        """See `Storage.witness_name`."""
         return self._folder.description
 
     def seen(self) -> WitnessRecord:
-        """See `Storage.seen`."""
         return self._folder.seen()
 
     def check_place(self) -> None:
-        """See `Storage.check_place`."""
         self._folder.check_place()
 
     def create_tables(self) -> None:
-        """See `Storage.create_tables`."""
         lay_out_tables(self.database)
 
     def check_pages(self) -> None:
@@ -88,7 +83,6 @@ class JournalSchema:
         return self.database.session.repeat(current_writer)
 
     def close(self) -> None:
-        """See `Storage.close`."""
         if not self._is_closed:
             self._is_closed = True
             self.database.close()

@@ -122,12 +122,10 @@ class SealedEvents:
     # Taking in
 
     def declare(self, digest: bytes, meaning: bytes) -> None:
-        """See `EventIntake.declare`."""
         text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
         self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
 
     def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        """See `EventIntake.find`."""
         return self._repeat(lambda connection: self._found(connection, wanted))
 
     def put(self, parts: Iterable[tuple[int, bytes, bytes]]) -> tuple[bool, int]:
@@ -160,7 +158,6 @@ class SealedEvents:
     # Closing
 
     def close_slot(self, slot: int) -> None:
-        """See `EventStore.close_slot`."""
         text = sql.SQL("UPDATE intake SET closed = greatest(closed, {slot})").format(slot=slot)
         self._repeat(lambda connection: self._lock.alone(connection, text))
         self._closed = max(self._closed, slot)
@@ -173,17 +170,14 @@ class SealedEvents:
         return self._repeat(lambda connection: use(_records(connection, slot, key)))
 
     def meaning(self, digest: bytes) -> bytes | None:
-        """See `EventStore.meaning`."""
         text = "SELECT meaning FROM meanings WHERE digest = %s"
         row = self._repeat(lambda connection: connection.execute(text, (digest,)).fetchone())
         return None if row is None else bytes(row[0])
 
     def destroy(self, through: int) -> None:
-        """See `EventStore.destroy`."""
         self._opened_keys().destroy(through)
 
     def forget(self, through: int) -> None:
-        """See `EventStore.forget`."""
         self.destroy(through)
         self._repeat(lambda connection: delete_rows(connection, through))
 

@@ -85,24 +85,19 @@ class JournalFile:
 
     @property
     def witness_name(self) -> str:
-        """See `Storage.witness_name`."""
         return witness_path(self.path).name
 
     def seen(self) -> WitnessRecord:
-        """See `Storage.seen`."""
         return read_witness(witness_path(self.path))
 
     def create_tables(self) -> None:
-        """See `Storage.create_tables`."""
         schema.create(self.connection)
         begin_rows(self.database)
 
     def check_pages(self) -> None:
-        """See `Storage.check_pages`."""
         check_pages(self.connection, self.path)
 
     def files(self) -> list[Path]:
-        """See `Storage.files`."""
         return own_files(self.path)
 
     def size(self) -> int:

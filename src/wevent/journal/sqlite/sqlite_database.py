@@ -74,24 +74,19 @@ class SqliteDatabase:
             raise
 
     def read(self, work: Callable[[], Result]) -> Result:
-        """See `Database.read`."""
         with snapshot(self.connection):
             return work()
 
     def clear_errors(self) -> AbstractContextManager[None]:
-        """See `Database.clear_errors`."""
         return clear_errors(self._path)
 
     def readable(self) -> AbstractContextManager[None]:
-        """See `Database.readable`."""
         return readable(self._path)
 
     def damaged(self) -> InvalidJournal:
-        """See `Database.damaged`."""
         return damaged(self._path)
 
     def insert(self, table: str, data: bytes) -> int:
-        """See `Dialect.insert`."""
         self.connection.execute(f"INSERT INTO {table} (data) VALUES (?)", (data,))
         return self.connection.last_insert_rowid()
 
@@ -100,23 +95,19 @@ class SqliteDatabase:
         return value
 
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
-        """See `Dialect.among`."""
         asked = msgspec.json.encode(list(users)).decode()
         return self.execute(f"{select} WHERE user IN (SELECT value FROM json_each(?))", (asked,))
 
     def member_texts(self) -> Iterator[list[bytes]]:
-        """See `Dialect.member_texts`."""
         texts = iter(self.execute(_TEXTS))
         while part := list(itertools.islice(texts, _AT_ONCE)):
             yield [text for (text,) in part]
 
     def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
-        """See `Dialect.member_columns`."""
         names, numbers, last = self.execute(_COLUMNS, (after,)).fetchone()
         return (b"", "", None) if last is None else (names.encode(), numbers, last)
 
     def enrol(self, users: list[str], each: list[int], kinds: list[Kind], slot: int) -> None:
-        """See `Dialect.enrol`."""
         marked = list(map(operator.add, map(chr, map((1).__add__, each)), users))
         values = msgspec.json.encode(marked).decode(), msgspec.json.encode(kinds).decode(), slot
         self.connection.execute(_ENROL, values)

@@ -62,12 +62,10 @@ class TableRegistry:
         return self._facts.data("salt")
 
     def members(self) -> list[Membership]:
-        """See `Registry.members`."""
         with self._database.clear_errors():
             return list(member_rows(self._database, "WHERE last IS NULL"))
 
     def rows(self) -> MemberColumns:
-        """See `Registry.rows`."""
         enrolled, self._enrolled = self._enrolled, None
         if enrolled is not None and self._summed == self._facts.data("registry"):
             return enrolled
@@ -84,7 +82,6 @@ class TableRegistry:
         return MemberColumns(Spelled.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]))
 
     def tails(self, slot: int) -> TailColumns:
-        """See `Registry.tails`."""
         query = 'SELECT "user", "window", nano, last FROM members WHERE last IS NOT NULL AND last + "window" > ?'
         with self._database.readable():
             rows = self._database.execute(query, (slot,)).fetchall()
@@ -93,7 +90,6 @@ class TableRegistry:
         return TailColumns(Spelled.of([row[0] for row in rows]), keys, numbers[:, 2])
 
     def former_ids(self) -> list[str]:
-        """See `Registry.former_ids`."""
         query = (
             'SELECT DISTINCT "user" FROM members WHERE last IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members AS held'
             ' WHERE held."user" = members."user" AND held.last IS NULL)'
@@ -101,7 +97,6 @@ class TableRegistry:
         return [user for (user,) in self._database.execute(query)]
 
     def next_expiry(self, classes: ClassHistory) -> int | None:
-        """See `Registry.next_expiry`."""
         query = 'SELECT min(last + CASE WHEN "window" > ? THEN "window" ELSE ? END) FROM members WHERE last IS NOT NULL'
         (ends,) = only_row(self._database, query, (classes.min_kept_slots,) * 2)
         return None if ends is None else int(ends)
@@ -115,7 +110,6 @@ class TableRegistry:
         return maybe_row(self._database, query, (user,)) is not None
 
     def remembers(self, user: str) -> bool:
-        """See `Registry.remembers`."""
         return maybe_row(self._database, 'SELECT 1 FROM members WHERE "user" = ?', (user,)) is not None
 
     def histories(self, users: Iterable[str]) -> Iterator[History]:
@@ -136,7 +130,6 @@ class TableRegistry:
             )
 
     def turnover(self, slot: int) -> int:
-        """See `Registry.turnover`."""
         joined = 'SELECT "user" FROM members WHERE first = ?'
         left = 'SELECT "user" FROM members WHERE last = ? AND first > 0'  # a note is no membership that ended
         query = f"SELECT count(*) FROM ({joined} EXCEPT {left}) AS joined"
@@ -145,7 +138,6 @@ class TableRegistry:
             return sum(count for (count,) in self._database.execute(query, (slot, slot - 1, slot - 1, slot)))
 
     def sizes(self) -> dict[Key, int]:
-        """See `Registry.sizes`."""
         query = 'SELECT "window", nano, count(*) FROM members WHERE last IS NULL GROUP BY "window", nano'
         with self._database.readable():
             return {(window, nano): users for window, nano, users in self._database.execute(query)}
@@ -176,7 +168,6 @@ class TableRegistry:
         self._database.executemany(UPSERT, ((mark, b"") for mark in marks))
 
     def joined_by_request(self) -> frozenset[str]:
-        """See `Registry.joined_by_request`."""
         marks = self._database.execute(f"SELECT name FROM facts WHERE {_REQUESTED}")
         return frozenset(name.removeprefix(_REQUEST) for (name,) in marks)
 
@@ -218,7 +209,6 @@ class TableRegistry:
         ]
 
     def restores(self) -> tuple[Restore, ...]:
-        """See `Registry.restores`."""
         query = "SELECT slot, silent_through, doubted FROM restores ORDER BY slot"
         return tuple(
             Restore(slot, silent_through, tuple((window, nano) for window, nano in json.loads(doubted)))
@@ -258,7 +248,6 @@ class TableRegistry:
             raise self._database.damaged()
 
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
-        """See `Registry.apply`."""
         if self._before is not None:
             most = self._before if most is None else min(most, self._before)
         before = self.revision()

@@ -22,7 +22,7 @@ LIMIT = 40_000
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(intact, "LOG_LIMIT", LIMIT)
-    (tmp_path / "j.lock").write_bytes(b"text")
+    (tmp_path / "j.witness").write_bytes(b"text")
     return tmp_path / "j"
 
 
@@ -50,7 +50,7 @@ def write(one: apsw.Connection, pages: int) -> None:
 def test_commits_and_checkpoints_of_anybody_are_no_cut(
     path: Path, connections: list[apsw.Connection], seed: int
 ) -> None:
-    chance, place = random.Random(seed), Place(path, path.with_name("j.lock"))
+    chance, place = random.Random(seed), Place(path, path.with_name("j.witness"))
     log, sizes = path.with_name("j-wal"), []
     for _ in range(150):
         one = chance.choice(connections)
@@ -73,7 +73,7 @@ def test_a_cut_is_seen(path: Path, connections: list[apsw.Connection], ending: s
     write(connections[0], 3)
     connections[0].execute("PRAGMA wal_checkpoint").fetchall()
     write(connections[0], 3)
-    place = Place(path, path.with_name("j.lock"))
+    place = Place(path, path.with_name("j.witness"))
     place.check()
     victim = path.with_name("j" + ending)
     data = victim.read_bytes()
@@ -83,33 +83,18 @@ def test_a_cut_is_seen(path: Path, connections: list[apsw.Connection], ending: s
     victim.write_bytes(data)
 
 
-@pytest.mark.parametrize("keep", [0, 32, 4096, 8192])
-def test_a_cut_is_seen_when_the_log_went_on(path: Path, connections: list[apsw.Connection], keep: int) -> None:
-    write(connections[0], 3)
-    place = Place(path, path.with_name("j.lock"))
-    log = path.with_name("j-wal")
-    data = log.read_bytes()
-    os.truncate(log, keep)
-    with log.open("r+b") as file:
-        file.seek(len(data))
-        file.write(data[32 : 32 + 4120])
-    with pytest.raises(StorageFailed, match="cut"):
-        place.check()
-    log.write_bytes(data)
-
-
 def test_zeros_that_a_power_failure_left_are_no_cut(path: Path, connections: list[apsw.Connection]) -> None:
     write(connections[0], 3)
     log = path.with_name("j-wal")
     os.truncate(log, log.stat().st_size + 3 * 4120)
-    place = Place(path, path.with_name("j.lock"))
+    place = Place(path, path.with_name("j.witness"))
     for _ in range(6):
         write(connections[1], 1)
         place.check()
 
 
 def test_no_descriptors_are_no_evidence_of_a_cut(path: Path, connections: list[apsw.Connection]) -> None:
-    place = Place(path, path.with_name("j.lock"))
+    place = Place(path, path.with_name("j.witness"))
     write(connections[0], 4)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))

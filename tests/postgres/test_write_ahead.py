@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from wevent.journal.postgres.draft_files import DraftFiles
-from wevent.journal.postgres.side_folder import SideFolder
 
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
 from wevent.auditing import audit_journal
-from wevent.errors import InvalidJournal, InvalidMembership, StaleJournal, StorageFailed
+from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres.postgres_journal import JournalSchema, PostgresJournal
+from wevent.journal.witness import RECORD_SIZE, read_witness
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
@@ -29,7 +27,8 @@ from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
 
 LATE = (4, 1_000_000_000)
-STEPS = ("began", "charges stored", "releases stored", "position stored", "committing")
+AHEAD_AT = 4 * RECORD_SIZE
+STEPS = ("written ahead", "began", "slots stored", "version stored", "position stored")
 
 
 class Died(BaseException):
@@ -47,9 +46,11 @@ def place(tmp_path: Path) -> PostgresPlace:
     return made
 
 
-def drafts(place: PostgresPlace) -> list[Path]:
+def witness_of(place: PostgresPlace) -> Path:
+    """The one witness file."""
     assert place.side is not None
-    return sorted(place.side.glob("*.draft"))
+    (found,) = place.side.glob("*.witness")
+    return found
 
 
 @contextmanager
@@ -60,9 +61,11 @@ def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
         with suppress(Died):
             yield journal
     finally:
-        journal._tables.close()
-        assert journal._lease is not None
-        journal._lease.close()
+        storage = journal._storage
+        assert isinstance(storage, JournalSchema)
+        storage.database.close()
+        assert storage._lease is not None
+        storage._lease.close()
 
 
 def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
@@ -76,13 +79,13 @@ def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
 
 
 def draws(place: PostgresPlace, slot: int) -> set[bytes]:
-    """All that the pages of the database ever had as the histogram of a slot, committed or not."""
+    """All that the pages of the database ever had as the entry of a slot, committed or not."""
     with asked(place) as connection:
         connection.execute(
             "SELECT pg_advisory_xact_lock(1);"  # other tests may make it at the same time
             "CREATE EXTENSION IF NOT EXISTS pageinspect SCHEMA public; SET search_path TO public"
         )
-        table = f"{place.schema}.histograms"
+        table = f"{place.schema}.slots"
         rows = connection.execute(
             "SELECT t_attrs[1], t_attrs[2] FROM generate_series(0, pg_relation_size(%(table)s::regclass) / 8192 - 1) AS page,"
             " heap_page_item_attrs(get_raw_page(%(table)s::text, page::int), %(table)s::regclass)",
@@ -97,8 +100,7 @@ def test_the_draw_of_a_writer_that_died_is_the_one_that_goes_out(
 ) -> None:
     out = tmp_path / "out.ndjson"
     dies_at(place, out, 3, step)
-    (left,) = drafts(place)
-    kept = left.read_bytes()
+    kept = witness_of(place).read_bytes()
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 3, "stored by whoever came next, before anything else"
         (record,) = journal.releases(3)
@@ -106,12 +108,11 @@ def test_the_draw_of_a_writer_that_died_is_the_one_that_goes_out(
         assert record.shown.data in kept
         publish(journal, out, 5)
         check_once(journal, place, out, 5)
-    assert drafts(place) == []
 
 
 def test_however_often_writers_die_the_database_sees_one_draw(place: PostgresPlace, tmp_path: Path) -> None:
     out = tmp_path / "out.ndjson"
-    dies_at(place, out, 3, "committing")
+    dies_at(place, out, 3, "position stored")
     for _ in range(3):  # and those who come next die over the very same draw
         with asked(place) as connection:
             connection.execute(FULL)
@@ -156,7 +157,7 @@ def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresPl
     out = tmp_path / "out.ndjson"
 
     def die(now: str) -> None:
-        if now == "committing":
+        if now == "position stored":
             raise Died
 
     with dying(place) as journal:
@@ -175,39 +176,52 @@ def test_an_epoch_that_began_with_the_draw_begins_all_the_same(place: PostgresPl
         check_once(journal, place, out, 5)
 
 
-def test_ids_that_an_epoch_brought_do_not_stay_in_the_draft(place: PostgresPlace, tmp_path: Path) -> None:
+def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresPlace, tmp_path: Path) -> None:
     with PostgresJournal(place, write=True) as journal:
         journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
         publish(journal, tmp_path / "out.ndjson", 3)
-        (own,) = drafts(place)
-        assert not own.read_bytes().strip(b"\0")
+        assert b"somebody-new" not in witness_of(place).read_bytes()
 
 
-def test_a_draft_that_is_torn_was_never_sent_and_one_of_a_later_version_is_refused(
+def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(
     place: PostgresPlace, tmp_path: Path
 ) -> None:
+    """Its slot may have been sent to the database: the operator says what was released."""
     out = tmp_path / "out.ndjson"
     dies_at(place, out, 3, "began")
-    (left,) = drafts(place)
+    left = witness_of(place)
     whole = left.read_bytes()
-    left.write_bytes(whole.replace(b"draft1", b"draft9", 1))
-    with pytest.raises(InvalidJournal, match="If a later version wrote it, upgrade"):
-        PostgresJournal(place, write=True)
-    left.write_bytes(whole[:200] + bytes(100) + whole[300:])
+    left.write_bytes(whole[: AHEAD_AT + 200] + bytes(100) + whole[AHEAD_AT + 300 :])
+    with PostgresJournal(place, write=True) as journal:
+        assert journal.head().committed == 2
+        with pytest.raises(StaleJournal, match="knows slot 3"):
+            settle_stale(journal, Stated())
+        settle_stale(journal, Stated(3, same_settings=True))
+        publish(journal, out, 5)
+        assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
+
+
+def test_a_record_that_is_torn_leaves_the_one_before(place: PostgresPlace, tmp_path: Path) -> None:
+    """The newer copy of two is torn: its draw was never sent, for that comes after it is durable."""
+    out = tmp_path / "out.ndjson"
+    dies_at(place, out, 3, "written ahead")
+    left = witness_of(place)
+    newest = read_witness(left).number % 2 * RECORD_SIZE
+    whole = left.read_bytes()
+    left.write_bytes(whole[: newest + 50] + bytes(60) + whole[newest + 110 :])
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
         publish(journal, out, 4)
         check_once(journal, place, out, 4)
-    assert drafts(place) == []
 
 
-def test_a_draft_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_draw_is_not_stored_in_a_database_that_lacks_slots(place: PostgresPlace, tmp_path: Path) -> None:
     """It was put back: what became of the slots that went out has to be said first."""
     out, before = tmp_path / "out.ndjson", f"{place.schema}_before"
     copy_schema(place, place.schema, before)
     with PostgresJournal(place, write=True) as journal:
         publish(journal, out, 3)
-    dies_at(place, out, 4, "committing")
+    dies_at(place, out, 4, "position stored")
     copy_schema(place, before, place.schema)
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 2
@@ -238,7 +252,7 @@ def test_nobody_counts_under_a_membership_that_the_database_lost(
             connection.execute(f"DELETE FROM {before}.changes WHERE %s", (wish_is_lost,))
         with pytest.raises(StaleJournal, match="memberships"):
             publish(journal, out, 4, at=put_back)
-    assert drafts(place) == [], "nothing of it was sent"
+    assert read_witness(witness_of(place)).committed == 3, "nothing of it was sent"
     with PostgresJournal(place, write=True) as journal:
         assert journal.head().committed == 3, "nothing that was counted under it went out, or will"
         publish(journal, out, 6)
@@ -254,23 +268,22 @@ def test_a_draw_that_was_sent_under_lost_memberships_is_charged_whoever_comes_fi
     copy_schema(place, place.schema, before)
     with PostgresJournal(place, write=True) as journal:
         journal.registry.ask([Change("set", "late", LATE)])
-    dies_at(place, out, 3, "committing")
+    dies_at(place, out, 3, "position stored")
     (first,) = draws(place, 3)
     copy_schema(place, before, place.schema)
     with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
         add(place, "late", Asked("8", "0.6"))
     with pytest.raises(StaleJournal, match="a journal that knows slot 3"):
         put_in_force(place)
-    with PostgresJournal(place, write=True) as journal:
-        journal.mark()
-    assert len(drafts(place)) == 1, "it waits for what the operator says"
+    PostgresJournal(place, write=True).close()
+    assert read_witness(witness_of(place)).committed == 3, "it waits for what the operator says"
     with PostgresJournal(place, write=True, released_through=3) as journal:
         settle_stale(journal, Stated(3, same_settings=True))
         publish(journal, out, 6)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3]
         assert audit_journal(place).ok
-    assert (draws(place, 3), drafts(place)) == (set(), [])
-    assert first
+    (again,) = draws(place, 3)
+    assert again != first, "the entry of a slot that was released elsewhere, without a histogram"
 
 
 def test_the_first_slot_of_a_journal_that_is_gone_is_not_drawn_again_unnoticed(tmp_path: Path) -> None:
@@ -278,7 +291,7 @@ def test_the_first_slot_of_a_journal_that_is_gone_is_not_drawn_again_unnoticed(t
     with dying(place) as journal:
         journal.begin(make_terms(mechanism="pbu"))
         register(journal, 30)
-    dies_at(place, out, 1, "committing")
+    dies_at(place, out, 1, "position stored")
     with asked(place) as connection:
         connection.execute(f"DROP SCHEMA {place.schema} CASCADE")
     with pytest.raises(StaleJournal, match="slot 1"):
@@ -287,49 +300,20 @@ def test_the_first_slot_of_a_journal_that_is_gone_is_not_drawn_again_unnoticed(t
         journal.begin(make_terms(mechanism="pbu"))
         register(journal, 30)
         publish(journal, tmp_path / "other.ndjson", 2)
-    assert drafts(place) == []
 
 
-def test_a_draft_goes_when_its_slot_is_known_outside_and_not_before(place: PostgresPlace, tmp_path: Path) -> None:
-    def fail(now: str) -> None:
-        if now == "committed":
-            raise KeyError
-
-    with PostgresJournal(place, write=True) as journal, pytest.raises(KeyError):
-        publish(journal, tmp_path / "out.ndjson", 3, at=fail)
-    assert len(drafts(place)) == 1, "committed, not marked: if the database were put back nobody would know of it"
-    with PostgresJournal(place, write=True) as journal:
-        publish(journal, tmp_path / "out.ndjson", 4)
-        check_once(journal, place, tmp_path / "out.ndjson", 4)
-    assert drafts(place) == []
-
-
-def test_of_several_drafts_the_newest_counts(place: PostgresPlace, tmp_path: Path) -> None:
-    """A writer that was paused before it wrote its draw down wrote it after another one had: nothing of it was sent."""
-    dies_at(place, tmp_path / "out.ndjson", 3, "began")
-    (left,) = drafts(place)
-    fence = int(left.name.split(".")[-2])
-    newer = left.with_name(f"{place.schema}.{fence + 5}.draft")
-    left.rename(newer)
-    with PostgresJournal(place, write=True) as journal:
-        assert journal.head().committed == 3
-        assert journal._lease is not None
-        assert journal._lease.fence > fence + 5, "or its own file would be another's"
-        journal.mark()
-    assert drafts(place) == []
-
-
-def test_a_slot_that_was_released_elsewhere_is_not_stored_from_a_draft(place: PostgresPlace, tmp_path: Path) -> None:
+def test_a_slot_that_was_released_elsewhere_is_not_stored_from_the_witness(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
     """The operator says so: another copy went on, and two releases of one slot would be out."""
     out = tmp_path / "out.ndjson"
-    dies_at(place, out, 3, "committing")
+    dies_at(place, out, 3, "position stored")
     with PostgresJournal(place, write=True, released_through=4) as journal:
         assert journal.head().committed == 2
         settle_stale(journal, Stated(4, same_settings=True))
         publish(journal, out, 5)
         assert [record.slot for record in journal.releases() if record.kind == "elsewhere"] == [3, 4]
         assert audit_journal(place).ok
-    assert drafts(place) == []
 
 
 def test_a_new_epoch_with_an_id_that_cannot_be_is_refused_before_anything_is_drawn(
@@ -348,60 +332,42 @@ def test_room_for_a_draw_is_taken_before_it_is_drawn(place: PostgresPlace, tmp_p
     (tmp_path / "many").mkdir()
 
     def look(now: str) -> None:
-        rooms.append((now, drafts(place)[-1].stat().st_blocks * 512))
+        rooms.append((now, witness_of(place).stat().st_blocks * 512))
 
     with PostgresJournal(place, write=True) as journal:
         publish(journal, tmp_path / "out.ndjson", 4, at=look)
-    assert {room for _, room in rooms} == {1 << 20}
+    assert len({room for _, room in rooms}) == 1
     many = place_at(tmp_path / "many")
     with PostgresJournal(many, write=True) as journal:
         journal.begin(make_terms(mechanism="pbu", cells=100_000))
-        (own,) = drafts(many)
-        assert own.stat().st_blocks * 512 > 64 * 100_000
-    assert {"stepped", "drafted", "emitted"} <= {step for step, _ in rooms}
+        assert witness_of(many).stat().st_blocks * 512 > 64 * 100_000
+    assert {"stepped", "written ahead", "emitted"} <= {step for step, _ in rooms}
 
 
-def test_a_draft_that_cannot_be_written_is_not_sent_and_leaves_nothing(
+def test_a_draw_that_cannot_be_written_ahead_is_not_sent(
     place: PostgresPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed, sync = [], os.fsync
     with PostgresJournal(place, write=True) as journal:
-        (own,) = drafts(place)
 
         def fails(file: int) -> None:
-            if file == journal._drafts._file and not failed:
-                failed.append(own.read_bytes().strip(b"\0"))
-                raise OSError(errno.EIO, "Input/output error")
-            sync(file)
+            raise OSError(errno.EIO, "Input/output error")
 
-        monkeypatch.setattr("os.fsync", fails)
-        with pytest.raises(StorageFailed, match=r"draft; received Input/output error"):
+        monkeypatch.setattr("wevent.journal.witness._force", fails)
+        with pytest.raises(StorageFailed, match=r"witness; received Input/output error"):
             publish(journal, tmp_path / "out.ndjson", 3)
-        assert failed[0], "it was written by then"
-        assert not own.read_bytes().strip(b"\0")
+        monkeypatch.undo()
     assert not draws(place, 3)
+    assert read_witness(witness_of(place)).committed == 2
 
 
-def test_a_draft_that_was_taken_away_stops_the_writer_before_anything_is_sent(
+def test_a_witness_that_was_taken_away_stops_the_writer_before_anything_is_sent(
     place: PostgresPlace, tmp_path: Path
 ) -> None:
     with PostgresJournal(place, write=True) as journal:
-        (own,) = drafts(place)
-        own.unlink()
+        witness_of(place).unlink()
         with pytest.raises(StorageFailed, match="one that was removed"):
             publish(journal, tmp_path / "out.ndjson", 3)
     assert not draws(place, 3)
-
-
-def test_keys_of_pending_events_come_along_with_a_draft_that_is_found(place: PostgresPlace, tmp_path: Path) -> None:
-    """Looked for before the side file is copied: whoever wrote it down had written the key before."""
-    order: list[str] = []
-    found, begin = DraftFiles.found, SideFolder.begin
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DraftFiles, "found", lambda self: (order.append("found"), found(self))[1])
-        patch.setattr(SideFolder, "begin", lambda self, lead: (order.append("copied"), begin(self, lead))[1])
-        PostgresJournal(place, write=True).close()
-    assert order == ["found", "copied"]
 
 
 @pytest.mark.parametrize(("stated", "kept"), [(2, None), (4, 4)])
