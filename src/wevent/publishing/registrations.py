@@ -190,7 +190,7 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         user: whose earlier choices the answer mentions.
     """
     with suppress(JournalLocked), open_journal(place, write=True) as journal:
-        _refuse_stale(journal)  # again: what writers wrote down may say that a slot was drawn
+        _refuse_stale(journal, is_writer=True)  # again: what writers wrote down may say that a slot was drawn
         slot = journal.head().next_slot
         journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
         journal.update_witness()
@@ -212,11 +212,11 @@ def _changeable(place: JournalPlace) -> Iterator[Journal]:
         yield journal
 
 
-def _refuse_stale(journal: Journal) -> None:
+def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
     """Refuse a backup and a journal behind its witness. A running publisher writes ahead what it is about to store."""
     record = journal.witnessed()  # before the head: a publisher may go on meanwhile
     head = journal.head()
-    if journal.writer() is not None and record.follows(head.digest):
+    if not is_writer and journal.writer() is not None and record.follows(head.digest):
         return
     refuse_stale(
         journal, head.committed, known_released(journal, head.committed, stated=head.copied), copied=head.copied
