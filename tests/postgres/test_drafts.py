@@ -16,7 +16,6 @@ from wevent.journal.postgres.side_folder import SideFolder
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres.postgres_journal import PostgresJournal
@@ -27,6 +26,7 @@ from wevent.publishing.resolve import ResolvedRun, RunOptions
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
+from wevent.verification import audit_journal
 
 LATE = (4, 1_000_000_000)
 STEPS = ("began", "charges stored", "releases stored", "position stored", "committing")

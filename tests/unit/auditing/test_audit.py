@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.auditing import audit_journal
 from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal import SqliteJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
+from wevent.verification import audit_journal
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.commands import call
 from tests.support.synthetic import SyntheticSource, make_journal
-from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
+from wevent.verification import audit_journal
 
 
 @pytest.fixture
