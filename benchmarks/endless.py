@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
-from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal, Terms
@@ -20,6 +19,7 @@ from wevent.outputs.text_output import NDJSON, FileOutput
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.streams.source import SlotCounts
+from wevent.verification import audit_journal
 
 SLOTS = int(os.environ.get("WEVENT_ENDLESS_SLOTS", "1000000"))
 CLASSES = [(window, nano) for window in (40, 80, 120) for nano in (600_000_000, 800_000_000, 1_000_000_000)]

@@ -38,7 +38,6 @@ from wevent.errors import (
 )
 
 if TYPE_CHECKING:
-    from wevent.auditing import audit_journal as audit
     from wevent.auditing.challenging import challenge
     from wevent.core.estimators.sampling import Sampling
     from wevent.core.estimators.weighting import Weighting
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from wevent.publishing.api import publish
     from wevent.publishing.resolve import RunOptions
     from wevent.publishing.session import RunReport
+    from wevent.verification import audit_journal as audit
 
 __version__ = "0.1.0"
 
@@ -157,7 +157,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "wevent.auditing": ("audit",),
+    "wevent.verification": ("audit",),
     "wevent.auditing.challenging": ("challenge",),
     "wevent.core.estimators.sampling": ("Sampling",),
     "wevent.core.estimators.weighting": ("Weighting",),

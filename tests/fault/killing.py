@@ -19,13 +19,13 @@ from tests.support.commands import wait_for
 from tests.support.emitted import charges_of
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.noise import SecureNoise
 from wevent.outputs import StreamOutput, open_output
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
+from wevent.verification import audit_journal
 
 STEPS = (
     "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",

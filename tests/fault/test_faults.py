@@ -18,7 +18,6 @@ import pytest
 from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from tests.support.window_checker import violated_windows
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import witness_path
@@ -32,6 +31,7 @@ from wevent.publishing.loop import Publication, Running
 from wevent.publishing.shutdown import Stop
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
+from wevent.verification import audit_journal
 
 
 @pytest.fixture(autouse=True)

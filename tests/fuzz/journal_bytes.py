@@ -19,7 +19,6 @@ import numpy as np
 from tests.fuzz.oracles import empty_folder, refusals
 from tests.support import commands
 from tests.support.synthetic import QuietSource
-from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.journal import SqliteJournal
@@ -28,6 +27,7 @@ from wevent.outputs.lines import ndjson_line
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.source import SlotCounts
+from wevent.verification import audit_journal
 
 BASES = ("pft", "unregistered users", "backup")
 TABLES = (

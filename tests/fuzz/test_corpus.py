@@ -30,13 +30,13 @@ from tests.fuzz import (
     targets,
 )
 from tests.fuzz.oracles import refusals
-from wevent.auditing.journal_audit import Report
 from wevent.errors import InvalidInput
 from wevent.service import request_body
 from wevent.streams.files import requirements_file
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records import delimited
 from wevent.streams.records.objects import ObjectDecoder
+from wevent.verification import Report
 
 MOST_BYTES = 120_000
 

@@ -66,9 +66,9 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "audit: a number is as many zeros",
-        "auditing/journal_audit.py",
-        'return b"" if value is None else memoryview(value).tobytes()',
-        'return bytes(value or b"")',
+        "verification/journal_reader.py",
+        "return memoryview(value).tobytes()",
+        "return bytes(value)",
         AUDITED,
     ),
     Mutant(
@@ -1146,9 +1146,9 @@ MUTANTS = [
     ),
     Mutant(
         "audit: an end that is missing is not noticed",
-        "auditing/journal_audit.py",
-        "        if own.committed > committed:\n",
-        "        if False:\n",
+        "verification/witness_check.py",
+        "    if record.committed > head.committed:\n",
+        "    if False:\n",
         AUDITED_END,
     ),
     Mutant(

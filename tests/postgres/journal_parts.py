@@ -15,10 +15,10 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms, register
-from wevent.auditing import audit_journal
 from wevent.journal import Journal, PostgresPlace, journal_place
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
+from wevent.verification import audit_journal
 
 LEASE_S = 6 * PATIENCE_S
 """No writer is taken for dead because the machine is busy; see `silence`."""

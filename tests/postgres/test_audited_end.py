@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.journal_parts import asked, begun, place_at, publish
-from wevent.auditing import audit_journal
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.verification import audit_journal
 
 
 @pytest.fixture

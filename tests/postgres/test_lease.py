@@ -20,13 +20,13 @@ from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.cutting_proxy import Cut
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms
-from wevent.auditing import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, PostgresPlace
 from wevent.journal.contents import Writer
 from wevent.journal.postgres import lease as lease_module
 from wevent.journal.postgres.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.verification import audit_journal
 
 URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
 

@@ -13,7 +13,6 @@ from tests.support.commands import call
 from tests.support.journals import InDatabase, copy_schema
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, register
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace, open_journal, witness
 from wevent.journal.postgres.lease import Lease
@@ -21,6 +20,7 @@ from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
+from wevent.verification import audit_journal
 
 
 class Restorable(InDatabase):

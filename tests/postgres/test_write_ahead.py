@@ -13,7 +13,7 @@ import pytest
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
-from wevent.auditing import audit_journal
+from wevent.verification import audit_journal
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres.postgres_journal import JournalSchema, PostgresJournal

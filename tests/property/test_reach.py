@@ -23,6 +23,7 @@ from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.sqlite.lock import witness_path
 from wevent.journal.terms import Epoch, class_history
+from wevent.journal.witness import read_witness
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.staleness import Stated, settle_stale
@@ -177,21 +178,21 @@ class TestOneJournal:
         with SqliteJournal(path, write=True) as journal:
             os.link(path, path.with_name("link.journal"))
             with pytest.raises(StorageFailed, match="second name"):
-                journal.mark()
+                journal.update_witness()
 
-    def test_without_its_side_file_it_stays_closed(self, path: Path) -> None:
+    def test_without_its_witness_it_stays_closed(self, path: Path) -> None:
         witness_path(path).unlink()
         with SqliteJournal(path, write=True) as journal:
-            with pytest.raises(StaleJournal, match="side file of this journal"):
+            with pytest.raises(StaleJournal, match="witness of this journal"):
                 settle_stale(journal, Stated())
             settle_stale(journal, Stated(5))
         with SqliteJournal(path, write=True) as journal:
             settle_stale(journal, Stated())
 
-    def test_a_side_file_that_was_wiped_is_not_an_empty_one(self, path: Path) -> None:
-        side = witness_path(path)
-        side.write_bytes(bytes(4096) + side.read_bytes()[4096:])
-        assert not read_witness(side).readable
+    def test_a_witness_that_was_wiped_is_not_an_empty_one(self, path: Path) -> None:
+        witness = witness_path(path)
+        witness.write_bytes(bytes(8192) + witness.read_bytes()[8192:])
+        assert not read_witness(witness).is_readable
         path.unlink()
         with pytest.raises(StaleJournal):
             SqliteJournal(path, write=True)

@@ -16,7 +16,6 @@ import pytest
 
 from tests.support.accountant import Accountant, Key
 from tests.support.synthetic import QuietSource, want
-from wevent.auditing import audit_journal
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import StaleJournal
@@ -29,6 +28,7 @@ from wevent.publishing.importing import import_users
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 from wevent.streams.source import SlotCounts
+from wevent.verification import audit_journal
 
 KEYS: tuple[Key, ...] = ((3, 2 * 10**9), (5, 10**9), (9, 4 * 10**8), (14, 3 * 10**9), (25, 2 * 10**8))
 WIDER: Key = (40, 10**9)

@@ -23,7 +23,6 @@ from tests.support.neighbours.pairs import make_pair, pairs_of
 from tests.support.streams import DAY, ScriptedInbox, Wall, settings
 from tests.support.synthetic import QuietSource, make_journal, make_terms
 from tests.zoo.bug import Persistence, Subject, replaced
-from wevent.auditing import audit_journal
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -36,6 +35,7 @@ from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
 from wevent.streams import LineSource, SlotClock
 from wevent.streams.source import SlotCounts
+from wevent.verification import audit_journal
 
 Seen = str | None
 

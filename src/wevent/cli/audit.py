@@ -11,13 +11,13 @@ import click
 import msgspec
 from rich.table import Table
 
-from wevent.auditing import audit_journal
 from wevent.cli.answers import AuditAnswer, Violation, as_json
 from wevent.cli.flags import chosen_journal, journal_flags
 from wevent.cli.printing import new_table, print_table
 from wevent.cli.status import elsewhere_sentence
 from wevent.errors import ReaderGone
 from wevent.journal.place import JournalPlace
+from wevent.verification import audit_journal
 
 _SHOWN = 20  # violations
 
@@ -52,8 +52,10 @@ def _table(answer: AuditAnswer) -> Table:
 
 def _lines(answer: AuditAnswer) -> Iterator[str]:
     yield from (elsewhere_sentence(one) for one in answer.released_elsewhere)
-    if answer.mark_unseen is not None:
-        yield f"no mark was seen ({answer.mark_unseen}): whether the end of the journal is missing was not checked"
+    if answer.witness_problem is not None:
+        yield f"{answer.witness_problem}: the end of the journal was not checked against a witness"
+    if answer.write_ahead_slot is not None:
+        yield f"slots through {answer.write_ahead_slot} are in the write-ahead record only: the next writer stores them"
     yield from (f"unsafe: {reason}" for reason in answer.unsafe)
     yield from (_said(violation) for violation in answer.violations[:_SHOWN])
     more = len(answer.violations) - _SHOWN

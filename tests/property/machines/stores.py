@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.support.memory_journal import NOTHING_MARKED, MemoryJournal, Place
-from wevent.auditing import audit_journal
 from wevent.journal import Journal, SqliteJournal
+from wevent.verification import audit_journal
 
 FATES = ("kept", "lost", "rolled back")
 """What becomes of the side file when an older copy is put in place of the journal."""

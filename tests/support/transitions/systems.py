@@ -17,7 +17,6 @@ import numpy as np
 
 from tests.support.synthetic import QuietSource
 from tests.support.transitions.accountant import Key, RecordingNoise
-from wevent.auditing import audit_journal
 from wevent.core.arrays import IntArray
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
@@ -36,6 +35,7 @@ from wevent.publishing.loop import Publication, Running
 from wevent.publishing.members import MemberView
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.source import SlotCounts
+from wevent.verification import audit_journal
 
 CELLS = 2
 _SALT = bytes(32)

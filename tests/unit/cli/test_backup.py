@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 from tests.support.commands import publish, run, write_stream
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidOutput, StorageFailed
 from wevent.journal import SqliteJournal
+from wevent.verification import audit_journal
 
 pytestmark = pytest.mark.slow
 

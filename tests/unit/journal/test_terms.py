@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms, want
 from tests.support.window_checker import violated_windows
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, SettingsDiffer
 from wevent.journal import SqliteJournal
 from wevent.journal.statement import privacy_statement
@@ -20,6 +19,7 @@ from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.resolve import begin, must_begin
+from wevent.verification import audit_journal
 
 SHOWN = {"length_us": "slot", "origin_us": "start"}  # the names people know
 OTHERS: dict[str, Any] = {

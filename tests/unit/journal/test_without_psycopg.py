@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal
 from wevent.journal import PostgresPlace, examine_database, is_begun, open_journal, share_journal
+from wevent.verification import audit_journal
 
 PLACE = PostgresPlace("postgresql://ann@db/city")
 PSYCOPG = "psycopg"

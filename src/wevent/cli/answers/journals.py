@@ -138,8 +138,10 @@ class AuditAnswer(Answer):
         slots: how many were.
         classes: the worst window of each.
         released_elsewhere: slots that a restore charged.
-        marked: the last slot that is noted outside the journal, in its side file or side folder; null if none was seen.
-        mark_unseen: why nothing was seen there, so that a missing end would not be noticed; null if something was.
+        witness_slot: last slot that the witness outside the journal shows; null if it shows nothing of the journal.
+        witness_problem: reason why the end was not compared with a witness, so that a missing end is not noticed; null if
+            it was.
+        write_ahead_slot: last slot of a draw that only the witness has and the next writer stores; null without one.
         unsafe: what weakens the promise without breaking it.
         violations: in slot order, the first thousand.
     """
@@ -149,8 +151,9 @@ class AuditAnswer(Answer):
     slots: int
     classes: list[WindowSpend]
     released_elsewhere: list[SlotsElsewhere]
-    marked: int | None
-    mark_unseen: str | None
+    witness_slot: int | None
+    witness_problem: str | None
+    write_ahead_slot: int | None
     unsafe: list[str]
     violations: list[Violation]
 

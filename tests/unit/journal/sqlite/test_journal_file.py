@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.publications import publish
 from tests.support.synthetic import SyntheticSource, make_journal, make_terms, register
-from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.publishing import loop
 from wevent.publishing.loop import Publication, Running
+from wevent.verification import audit_journal
 
 
 def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
-from wevent.auditing import audit_journal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.publishing.members import MemberView
+from wevent.verification import audit_journal
 
 SMALL, LARGE = CLASSES[2], CLASSES[1]  # windows 3 and 8
 CORNER = (LARGE[0], SMALL[1])

@@ -1,4 +1,4 @@
-"""The audit finds what is wrong, and nothing where nothing is."""
+"""Verification of journals: every change of stored slots is found, and an unchanged journal is clean."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.stored_slots import chain_again, change_blob, change_entry, read_blob, read_entry, store_blob
 from tests.support.synthetic import SyntheticSource, make_journal
 from tests.support.window_checker import violated_windows
-from wevent.auditing import audit_journal
 from wevent.auditing.window_sums import WindowSums
 from wevent.errors import InvalidJournal
 from wevent.journal import SqliteJournal
 from wevent.noise import SeededNoise
 from wevent.outputs import open_output
 from wevent.publishing.loop import Publication, Running
+from wevent.verification import audit_journal
 
 
 @pytest.fixture
@@ -81,35 +82,87 @@ def test_it_works_while_someone_publishes(path: Path) -> None:
     [
         ("DELETE FROM slots WHERE slot = 20", "missing"),
         ("DELETE FROM slots WHERE slot > 30", "committed"),
-        ("UPDATE slots SET probe = 0, publication = 0 WHERE kind = 0", "charged to nobody"),
-        ("UPDATE slots SET probe = 0 WHERE slot = 9", "hash chain"),
-        ("UPDATE slots SET threshold = 5 WHERE slot = 9", "hash chain"),
-        ("UPDATE slots SET dissimilarity = 0.123456 WHERE slot = 9", "hash chain"),
-        ("UPDATE histograms SET data = x'93' WHERE slot = 1", "hash chain"),
-        ("UPDATE epochs SET terms = replace(terms, 'add_remove', 'replace')", "hash chain"),
-        ("UPDATE head SET link = x'00'", "does not end"),
-        ("UPDATE slots SET kind = 2 WHERE slot = 1", "hash chain"),
+        ("UPDATE slots SET chain = x'00' WHERE slot = 9", "hash chain"),
+        ("UPDATE epochs SET terms = replace(terms, 'add_remove', 'replace')", "configuration version"),
+        ("UPDATE epochs SET first = 2", "configuration version"),
+        ("UPDATE head SET chain = x'00'", "does not begin or end"),
+        ("UPDATE head SET anchor = x'00'", "does not begin or end"),
         ("UPDATE facts SET value = '[\"seeded noise\"]' WHERE name = 'unsafe'", "seeded"),
-        ('UPDATE populations SET data = \'{"turnover":0,"classes":[[3,400000000,30]]}\'', ""),
     ],
 )
 def test_a_change_is_found(path: Path, statement: str, problem: str) -> None:
     change(path, statement)
-    try:
-        report = audit_journal(path)
-    except InvalidJournal:
-        assert not problem
-        return
-    assert not report.ok
-    assert any(problem in one["problem"] for one in report.violations)
+    assert any(problem in one["problem"] for one in audit_journal(path).violations)
+
+
+def fresh_slot(path: Path) -> int:
+    """Return a slot with a fresh release."""
+    return next(slot for slot in range(1, 41) if read_entry(path, slot)["kind"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"probe": b"", "publication": b""}, "charged to nobody"),
+        ({"threshold": 5}, "hash chain"),
+        ({"dissimilarity": 0.123456}, "hash chain"),
+        ({"slot": 50}, "hash chain"),
+        ({"kind": 1, "shown": 41}, "does not fit"),
+        ({"kind": 4}, "does not fit"),
+        ({"kind": 3}, "does not fit"),
+        ({"histogram": b""}, "does not fit"),
+        ({"histogram": b"x" * 32}, "a blob that the slot names"),
+        ({"version": 2}, "configuration version"),
+        ({"version_digest": b"x" * 32}, "configuration version"),
+    ],
+)
+def test_a_changed_slot_is_found(path: Path, changes: dict[str, Any], problem: str) -> None:
+    slot = fresh_slot(path)
+    change_entry(path, slot, **changes)
+    found = [one["problem"] for one in audit_journal(path).violations if one["slot"] == slot]
+    assert "the hash chain is broken: what is stored is not what was committed" in found
+    assert any(problem in one for one in found)
+
+
+@pytest.mark.parametrize("which", ["population", "publication", "histogram"])
+def test_a_changed_blob_is_found(path: Path, which: str) -> None:
+    """The chain has the name of a blob alone, so the content is compared with its name."""
+    slot = fresh_slot(path)
+    name = read_entry(path, slot)[which]
+    whole = read_blob(path, name)
+    damaged = {
+        "population": whole.replace(b'"turnover":', b'"turnover":1'),
+        "publication": b"r" + np.array([1, 1, 1, 1], dtype="<i8").tobytes(),
+        "histogram": whole[:-1],
+    }
+    change_blob(path, name, damaged[which])
+    found = [one["problem"] for one in audit_journal(path).violations]
+    assert "a blob that the slot names is missing or is not what was committed" in found
+
+
+def test_a_missing_histogram_is_found(path: Path) -> None:
+    slot = fresh_slot(path)
+    name = read_entry(path, slot)["histogram"]
+    change(path, f"DELETE FROM blobs WHERE hash = x'{name.hex()}'")
+    found = [(one["slot"], one["problem"]) for one in audit_journal(path).violations]
+    assert found == [(slot, "a blob that the slot names is missing or is not what was committed")]
+
+
+def test_another_histogram_in_a_repeat_is_found(path: Path) -> None:
+    """Also if the chain was computed anew."""
+    first, *later = (read_entry(path, slot) for slot in range(1, 41))
+    repeat = next(entry["slot"] for entry in later if entry["kind"] == 0) + 1
+    change_entry(path, repeat, kind=1, shown=1, histogram=first["histogram"])
+    chain_again(path)
+    problems = {(one["slot"], one["problem"]) for one in audit_journal(path).violations}
+    assert (repeat, "the release does not fit the slot's outcome") in problems
 
 
 def charge(path: Path, slot: int, charges: list[int]) -> None:
     """Store other publication charges of a slot; classes are (3, 0.4), (4, 1.0), the corner (8, 0.4) and (8, 0.6)."""
-    database = apsw.Connection(str(path))
-    database.execute("INSERT INTO charges VALUES (99999, ?)", (b"r" + np.array(charges, dtype="<i8").tobytes(),))
-    database.execute("UPDATE slots SET publication = 99999 WHERE slot = ?", (slot,))
-    database.close()
+    raw = np.array(charges, dtype="<i8").tobytes()
+    change_entry(path, slot, publication=store_blob(path, b"r" + raw, raw))
+    chain_again(path)
 
 
 def test_an_overspent_window_is_named(path: Path) -> None:
@@ -120,11 +173,17 @@ def test_an_overspent_window_is_named(path: Path) -> None:
     assert found[0]["spend"] > 1.0
 
 
+def test_a_negative_charge_is_named(path: Path) -> None:
+    charge(path, 12, [0, -1, 0, 0])
+    found = [(one["slot"], one["problem"]) for one in audit_journal(path).violations]
+    assert (12, "a charge is negative") in found
+
+
 def test_a_class_that_was_charged_more_than_a_looser_one_is_named(path: Path) -> None:
     charge(path, 12, [3, 3, 2, 1])
     found = [one for one in audit_journal(path).violations if "looser" in one["problem"]]
     assert [(one["slot"], one["window"], one["epsilon"]) for one in found] == [(12, 8, 0.4)]
-    change(path, "UPDATE slots SET kind = 3, shown = 0 WHERE slot = 12")
+    change_entry(path, 12, kind=3, shown=0, histogram=b"")
     assert not any("looser" in one["problem"] for one in audit_journal(path).violations)
 
 
@@ -137,12 +196,10 @@ def test_a_class_that_was_charged_more_than_a_looser_one_is_named(path: Path) ->
     ],
 )
 def test_another_population_is_found(path: Path, old: str, new: str, problem: str) -> None:
-    database = apsw.Connection(str(path))
-    ((data,),) = list(database.execute("SELECT data FROM populations"))
-    assert isinstance(data, bytes)
+    name = read_entry(path, 20)["population"]
+    data = read_blob(path, name)
     assert old.encode() in data
-    database.execute("UPDATE populations SET data = ?", (data.replace(old.encode(), new.encode()),))
-    database.close()
+    change_blob(path, name, data.replace(old.encode(), new.encode()))
     assert any(problem in one["problem"] for one in audit_journal(path).violations)
 
 
@@ -179,10 +236,10 @@ def test_what_is_no_journal_is_said_so(tmp_path: Path, content: bytes) -> None:
         audit_journal(tmp_path / "missing.journal")
 
 
-@pytest.mark.parametrize("table", ["histograms", "populations", "charges"])
-def test_a_number_where_bytes_should_be_is_damage(path: Path, table: str) -> None:
+@pytest.mark.parametrize("which", ["population", "publication", "histogram"])
+def test_a_number_where_bytes_should_be_is_damage(path: Path, which: str) -> None:
     """Made into bytes, it would be as many zeros: more than there is memory."""
-    change(path, f"UPDATE {table} SET data = {2**50}")
+    change(path, f"UPDATE blobs SET data = {2**50} WHERE hash = x'{read_entry(path, fresh_slot(path))[which].hex()}'")
     with pytest.raises(InvalidJournal, match="damaged"):
         audit_journal(path)
     with SqliteJournal(path) as journal, pytest.raises(InvalidJournal, match="damaged"):
