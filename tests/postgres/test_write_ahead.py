@@ -13,7 +13,6 @@ import pytest
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
-from wevent.verification import audit_journal
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres.postgres_journal import JournalSchema, PostgresJournal
@@ -25,6 +24,7 @@ from wevent.publishing.resolve import ResolvedRun, RunOptions
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
+from wevent.verification import audit_journal
 
 LATE = (4, 1_000_000_000)
 AHEAD_AT = 4 * RECORD_SIZE
