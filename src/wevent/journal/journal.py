@@ -97,6 +97,7 @@ class SqlJournal:
         self._slots = SlotLog(self._database, self._epochs.named)
         self._end: tuple[int, bytes] | None = None  # last slot stored by this writer, and its chain hash
         self._attempt: tuple[Batch, Transaction] | None = None  # a commit that has not succeeded yet
+        self._is_sent = False  # whether the database may have received a part of it
         if self._witness is not None and not self.is_new:
             self._recover(released_through or 0)
             if started_over:
@@ -147,13 +148,12 @@ class SqlJournal:
             if batch.records:
                 self._write_ahead(transaction)
                 at("written ahead")
-            self._attempt = batch, transaction
+            self._attempt, self._is_sent = (batch, transaction), False
         transaction = self._attempt[1]
-        # 4. All of it is stored, or nothing. It draws nothing, so it may be done again.
-        reached = set[str]()
 
+        # 4. All of it is stored, or nothing. It draws nothing, so it may be done again.
         def reach(step: str) -> None:
-            reached.add(step)
+            self._is_sent = True
             at(step)
 
         try:
@@ -161,7 +161,7 @@ class SqlJournal:
                 lambda: self._store(transaction, reach), self._slots.clear_cache, lambda: self._has(transaction)
             )
         except BaseException:
-            if "began" not in reached:  # fence, slot and memberships are compared first: nothing of it was sent
+            if not self._is_sent:  # fence, slot and memberships are compared first
                 self._withdraw(transaction)
             raise
         self._end = transaction.last, transaction.after
@@ -238,7 +238,7 @@ class SqlJournal:
         )
 
     def _withdraw(self, transaction: Transaction) -> None:
-        """Take a draw back that nobody saw: it is the draw of nothing."""
+        """Take a draw of this writer back that nobody saw, the database included: it is the draw of nothing."""
         self._attempt = None
         if self._witness is not None and transaction.entries:
             with suppress(StorageFailed):
