@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.postgres.journal_parts import begun, place_at, publish
-from wevent.journal.postgres.commit_news import CommitNews
+from wevent.journal.postgres_database import CommitNews
 
 
 def test_a_slot_that_no_mark_knows_is_not_shown(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from tests.support.synthetic import make_terms
 from wevent.auditing import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, PostgresPlace
+from wevent.journal import lease as lease_module
 from wevent.journal.contents import Writer
-from wevent.journal.postgres import lease as lease_module
-from wevent.journal.postgres.lease import Lease, current_writer, read_holder
+from wevent.journal.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 
 URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"
@@ -141,7 +141,7 @@ def test_a_process_that_was_started_again_does_not_wait_for_itself(tmp_path: Pat
     lease._closing.set()
     lease._renewing.join()
     lease_module._here.clear()
-    lease._connection.close()
+    lease._session.connection.close()
     again = Lease.take(place)
     assert again.fence == 2
     again.close()

@@ -18,7 +18,7 @@ from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace
 from wevent.journal.contents import NO_REVISION
-from wevent.journal.postgres.lease import Lease
+from wevent.journal.lease import Lease
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.journal.tables.side_mark import MARK_SIZE, read_mark
@@ -232,7 +232,7 @@ def test_an_older_writer_does_not_turn_the_mark_back(kept: Restorable, tmp_path:
     side = first._side.side
     first._tables.close()
     first._lease._closing.set()  # as if it was paused from here on
-    first._lease._connection.close()
+    first._lease._session.connection.close()
     with asked(kept.place) as database:
         database.execute("UPDATE lease SET expires = '-infinity'")
     with PostgresJournal(kept.place, write=True) as journal:

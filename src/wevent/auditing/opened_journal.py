@@ -98,8 +98,7 @@ def opened_database(place: PostgresPlace) -> Iterator[OpenedJournal]:
     with psycopg_needed(place):
         import psycopg
 
-        from wevent.journal.postgres.connection import connect
-        from wevent.journal.postgres.server_errors import translated
+        from wevent.journal.connection import connect, translated
     connection = connect(place, "audit")
     try:
         connection.execute(_ONE_VIEW, prepare=False)

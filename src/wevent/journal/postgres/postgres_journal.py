@@ -9,15 +9,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed, WeventError
+from wevent.journal.connection import PATIENCE_S, no_journal
 from wevent.journal.contents import Batch, Hook, Marked, Revision, Writer, no_hook
+from wevent.journal.lease import Lease, current_writer
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import PATIENCE_S
 from wevent.journal.postgres.draft_files import DraftFiles
-from wevent.journal.postgres.lease import Lease, current_writer
-from wevent.journal.postgres.postgres_database import PostgresDatabase
 from wevent.journal.postgres.postgres_tables import has_journal, lay_out_tables
-from wevent.journal.postgres.server_errors import no_journal
 from wevent.journal.postgres.side_folder import SideFolder
+from wevent.journal.postgres_database import PostgresDatabase
 from wevent.journal.record import Record
 from wevent.journal.tables.database import only_row
 from wevent.journal.tables.draft import Draft

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from wevent.errors import StorageFailed
 from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
+from wevent.journal.lease import Lease
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.lease import Lease
 from wevent.journal.tables.mark_file import MarkFile, side_errors
 from wevent.journal.tables.sealed import KEYS_AT, KEYS_SIZE
 from wevent.journal.tables.side_mark import Mark, read_mark
@@ -155,7 +155,6 @@ class SideFolder:
         if found is not None and (found.st_dev, found.st_ino) == self._begun[:2]:
             return
         if any(fence > self._lease.fence for fence in self.fences()):  # whoever came later removed it
-            self._lease.lose()
             raise self._lease.locked(None)
         raise StorageFailed(
             f"the side file {self.side.path} to stay in its place while the journal is published into",

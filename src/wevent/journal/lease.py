@@ -1,11 +1,12 @@
 """One writer per journal: a lease and a fencing number (spec 10).
 
-The *lease* says who writes and until when, by the server's clock. The writer renews it three times per lease over a
-connection of its own, so one that is paused or cut off loses it. The *fence* is what the guarantee rests on, because a lease
-only says what was so a moment ago: each writer has a larger number than all before it, and every transaction compares it.
-A writer that was paused, and knows nothing of the one that replaced it, commits nothing any more.
+The *lease* names the writer and ends by the server's clock. The writer renews it three times per lease over a connection
+of its own, so a writer that is paused or cut off loses it. The guarantee rests on the *fence*: each writer has a larger
+number than all before it, and each of its transactions compares that number. A writer that was replaced during a pause
+commits nothing afterwards.
 
-`writer` is locked by every transaction of the writer, `lease` by none of them: a long transaction delays no renewal.
+Every transaction of the writer locks its row in `writer`, and none locks `lease`: a long transaction delays no renewal.
+`outcomes` has the last write transaction of each session, see `wevent.journal.postgres_database`.
 """
 
 from __future__ import annotations
@@ -23,46 +24,54 @@ import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, WeventError
+from wevent.journal.connection import Connection, Session, check_writable
 from wevent.journal.contents import Writer
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import Connection, check_writable, connect
-from wevent.journal.postgres.server_errors import clear_failures
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS writer (
   "only" bigint PRIMARY KEY CHECK ("only" = 1), fence bigint NOT NULL, instance text NOT NULL, pid bigint NOT NULL,
-  host text NOT NULL, since text NOT NULL, lease_s double precision NOT NULL, transaction text NOT NULL
+  host text NOT NULL, since text NOT NULL, lease_s double precision NOT NULL
 );
 CREATE TABLE IF NOT EXISTS lease (
   "only" bigint PRIMARY KEY CHECK ("only" = 1), instance text NOT NULL, expires timestamptz NOT NULL
 );
-INSERT INTO writer VALUES (1, 0, '', 0, '', '', 0, '') ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS outcomes (
+  session text PRIMARY KEY, number bigint NOT NULL, is_stored boolean NOT NULL, at timestamptz NOT NULL
+);
+INSERT INTO writer VALUES (1, 0, '', 0, '', '', 0) ON CONFLICT DO NOTHING;
 INSERT INTO lease VALUES (1, '', '-infinity') ON CONFLICT DO NOTHING
 """
+_ARE_THERE = "SELECT count(to_regclass(name)) = 3 FROM unnest(ARRAY['writer', 'lease', 'outcomes']) AS name"
 _HOLDER = (
     "SELECT fence, writer.instance, pid, host, since, lease_s,"
     " CASE WHEN isfinite(expires) THEN extract(epoch FROM expires - clock_timestamp())::double precision END,"
     " EXISTS (SELECT 1 FROM pg_stat_activity WHERE starts_with(application_name, 'wevent ' || writer.instance))"
     " FROM writer, lease"
 )
+_TAKE = (
+    "UPDATE writer SET fence = greatest(fence, %s) + 1, instance = %s, pid = %s, host = %s, since = %s, lease_s = %s"
+    " RETURNING fence"
+)
 _RENEW = "UPDATE lease SET expires = clock_timestamp() + make_interval(secs => lease_s) FROM writer"
 _PAUSE_S = 0.05
 _RECONNECT_S = 0.25
-_LOOKS = 4  # at a lease that somebody has: they may be about to give it up
-_LOOKS_AT_GONE = 100  # at one of a killed process: the server may still be inside a statement of it
-_LOCK_MS = 1000  # for sessions of the writer before, which were told to end
-_here: set[str] = set()  # the writers of this process, by their instances
+_WAIT_S = 0.2  # for a live writer, which may be about to end
+_WAIT_GONE_S = 5.0  # for the connections of a killed writer: the server may still be inside a statement
+_WAIT_MORE_S = 10.0  # after the lease of a writer without connections
+_LOCK_MS = 1000  # for transactions of the writer before, whose sessions were told to end
+_here: set[str] = set()  # instances of the writers of this process
 
 
 class Holder(NamedTuple):
-    """Who wrote a journal last.
+    """Last writer of a journal.
 
     Attributes:
         fence: its fencing number.
         instance: the name of its connections.
-        writer: the process.
+        writer: its process.
         lease_s: length of its lease.
-        left_s: time until its lease expires; None if it gave it up.
+        left_s: time until its lease expires; None if it gave the lease up.
         connected: whether the server has a connection of it.
     """
 
@@ -77,17 +86,16 @@ class Holder(NamedTuple):
     def may_write(self) -> bool:
         """Whether its lease is valid and its process not known to be gone.
 
-        A lease that ends much later than any that begins now is not valid: the server's clock was set back. Machines may
-        share a name, and containers that do may not see each other's processes: so one with connections may write.
+        A lease that ends much later than one that begins now is invalid: the server's clock was set back. Containers may
+        share a host name without seeing each other's processes, so a writer that has connections may write.
         """
         is_valid = self.left_s is not None and 0 < self.left_s <= 2 * self.lease_s
         return is_valid and (self.connected or not self.seems_gone())
 
     def seems_gone(self) -> bool:
-        """Return whether the process ran on a machine of this name and is not there.
+        """Return whether a host of this name runs no such process.
 
-        A process that has the number of this one and is none of its writers was a process before it, as in a container that
-        was started again.
+        A process with the number of this one may be an earlier one, as in a container that was started again.
         """
         if self.writer.host != socket.gethostname():
             return False
@@ -108,180 +116,168 @@ class Lease:
     Attributes:
         place: the journal.
         instance: the name of its connections, see `connect`.
-        fence: its number; every transaction that writes compares it with the one in the table `writer`.
-        before: who wrote the journal last, None if nobody did.
+        writer: this process.
+        fence: its fencing number.
+        before: last writer before this one; None if there was none.
+        is_lost: whether another writer is known to have the journal. The fence in the database decides.
     """
 
-    def __init__(self, place: PostgresPlace, connection: Connection, instance: str, above: int) -> None:
-        """Become the writer. Callers use `take`."""
-        self.place, self.instance = place, instance
-        self._connection: Connection | None = connection
-        self._closing = threading.Event()
-        self._lost = self._made_schema = False
+    def __init__(self, place: PostgresPlace) -> None:
+        """Prepare a lease. Callers use `take`."""
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.place, self.instance = place, secrets.token_hex(8)
         self.writer = Writer(os.getpid(), socket.gethostname(), since)
-        self.before, self.fence = self._take(connection, above)
-        _here.add(instance)
+        self.fence, self.is_lost = 0, False
+        self.before: Holder | None = None
+        self._made_schema = False
+        self._session = Session(place, "lease", self.instance, writes=False)
+        self._closing = threading.Event()
         self._renewing = threading.Thread(target=self._renew, name="wevent-lease", daemon=True)
-        self._renewing.start()
 
     @classmethod
     def take(cls, place: PostgresPlace, *, above: int = 0) -> Self:
         """Become the writer of a journal.
 
-        A writer without a connection may be about to connect again: it is waited for, at most until its lease expires.
+        A writer without a connection may be about to connect again: wait for it, at most until its lease expires.
 
         Args:
             place: the journal.
-            above: the fence will be larger than this too: the number of the newest side file.
+            above: a lower bound of the fence: the number of the newest side file.
 
         Raises:
-            JournalLocked: naming the writer that has it.
-            StorageFailed: if the server may forget what it commits, is a standby, or does not allow it.
+            JournalLocked: naming the writer.
+            StorageFailed: if the server can lose commits, is a standby, or refuses it.
             JournalUnreachable, InvalidJournal: as of `connect`.
         """
-        instance = secrets.token_hex(8)
-        connection = connect(place, "lease", instance)
+        lease = cls(place)
         try:
-            check_writable(connection, place)
-            with clear_failures(place):
-                return cls(place, connection, instance, above)
+            lease._session.once(lambda connection: lease._wait(connection, above))
         except BaseException:
-            connection.close()
+            lease._session.close()
             raise
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another writer has taken the journal, as far as is known here: the fence in the database decides."""
-        return self._lost
+        _here.add(lease.instance)
+        lease._session.regained = lambda: check_writable(lease._session.connection, place)
+        lease._renewing.start()
+        return lease
 
     def check(self) -> None:
         """Refuse to go on when another writer is known to have the journal.
 
         Raises:
-            JournalLocked: naming the writer that has it.
+            JournalLocked: if one has.
         """
-        if self._lost:
+        if self.is_lost:
             raise self.locked(None)
 
-    def lose(self) -> None:
-        """Note that another writer has the journal."""
-        self._lost = True
-
     def locked(self, holder: Holder | None) -> JournalLocked:
-        """Return the error for a journal that another writer took."""
+        """Note that another writer took the journal; return the error that says so."""
+        self.is_lost = True
         return _held_by(self.place, holder, "Its releases stand, this draw is discarded.")
 
     def close(self, *, never_begun: bool = False) -> None:
         """Give the lease up.
 
         Args:
-            never_begun: there is no journal: remove what was made for it.
+            never_begun: whether there is no journal: remove the tables that were made for it.
         """
         if self._closing.is_set():
             return
         self._closing.set()
         self._renewing.join()
         _here.discard(self.instance)
-        if self._connection is None:
-            return
-        if never_begun and not self._lost:
+        connection = self._session.connection
+        if never_begun and not self.is_lost:
             with suppress(psycopg.Error, WeventError):
-                drop_tables(self._connection, self.place.schema, self.instance, whole=self._made_schema)
-        with suppress(psycopg.Error, WeventError):
-            self._connection.execute("UPDATE lease SET expires = '-infinity' WHERE instance = %s", (self.instance,))
-        self._connection.close()
+                drop_tables(connection, self.place.schema, self.instance, whole=self._made_schema)
+        with suppress(psycopg.Error):
+            connection.execute("UPDATE lease SET expires = '-infinity' WHERE instance = %s", (self.instance,))
+        self._session.close()
 
-    def _take(self, connection: Connection, above: int) -> tuple[Holder | None, int]:
-        """Wait until nobody else may write, and be the writer; returns the one before and the new fence."""
-        looks, end = 0, time.monotonic() + self.place.lease_s + 10
+    def _wait(self, connection: Connection, above: int) -> None:
+        """Wait until no other writer may write, and take the lease."""
+        check_writable(connection, self.place)
+        begun = time.monotonic()
         while True:
             self._made_schema = make_tables(connection, self.place.schema) or self._made_schema
-            holder, fence = None, None
+            holder = None
             with suppress(
                 errors.UndefinedTable, errors.LockNotAvailable
             ):  # dropped meanwhile; sessions that end slowly
-                holder, fence = self._try_take(connection, above)
-            if fence is not None:
-                return holder, fence
-            looks += holder is not None and holder.connected
-            if holder is not None and looks >= (_LOOKS_AT_GONE if holder.seems_gone() else _LOOKS):
-                raise _held_by(self.place, holder, "Stop that process first, or publish into another journal.")
-            if time.monotonic() > end:
-                raise _held_by(
-                    self.place,
-                    holder or read_holder(connection),
+                holder = self._try_take(connection, above)
+                if holder is None:
+                    return
+            limit_s, remedy = _WAIT_S, "Stop that process first, or publish into another journal."
+            if holder is None or not holder.connected:
+                limit_s = self.place.lease_s + _WAIT_MORE_S
+                remedy = (
                     "It does not react, and its sessions could not be ended: let the role do that (GRANT pg_signal_backend "
-                    "TO role), or end them.",
+                    "TO role), or end them."
                 )
+            elif holder.seems_gone():
+                limit_s = _WAIT_GONE_S
+            if time.monotonic() - begun >= limit_s:
+                raise _held_by(self.place, holder or read_holder(connection), remedy)
             time.sleep(_PAUSE_S)
 
-    def _try_take(self, connection: Connection, above: int) -> tuple[Holder | None, int | None]:
-        """Be the writer if nobody else may write: a fencing number larger than any before, and than `above`.
+    def _try_take(self, connection: Connection, above: int) -> Holder | None:
+        """Take the lease with a fence above all before it and `above`, or return the holder that may still write.
 
-        A transaction of the writer before holds the row `writer` until it ends: it is stored before the number rises, or
-        never.
+        A transaction of the writer before locks its row in `writer`: it is stored before the fence rises, or never.
         """
         holder = read_holder(connection)
         if holder is not None and holder.may_write:
-            return holder, None
+            return holder
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout TO {_LOCK_MS}")
             connection.execute("SELECT FROM lease FOR UPDATE")
-            holder = read_holder(connection)  # again: another one may have been faster
+            holder = read_holder(connection)  # again: another writer may have been faster
             if holder is not None and holder.may_write:
-                return holder, None
+                return holder
             if holder is not None:
                 _end_sessions(connection, holder.instance)
-            fence = _only(
-                connection,
-                "UPDATE writer SET fence = greatest(fence, %s) + 1, instance = %s, pid = %s, host = %s, since = %s,"
-                " lease_s = %s, transaction = '' RETURNING fence",
-                above,
-                self.instance,
-                *self.writer,
-                self.place.lease_s,
-            )
+            fence = _only(connection, _TAKE, above, self.instance, *self.writer, self.place.lease_s)
             connection.execute("UPDATE lease SET instance = %s", (self.instance,))
             connection.execute(_RENEW)
-        return holder, int(fence)
+        self.before, self.fence = holder, int(fence)
+        return None
 
     def _renew(self) -> None:
-        """Renew the lease three times in its length; connect again when the connection breaks."""
-        while not self._closing.wait(self.place.lease_s / 3 if self._connection is not None else _RECONNECT_S):
+        """Renew the lease three times in its length. The session reconnects after a failure."""
+        pause_s = self.place.lease_s / 3
+        while not self._closing.wait(pause_s):
             try:
-                if self._connection is None:
-                    self._connection = connect(self.place, "lease", self.instance)
-                    check_writable(self._connection, self.place)
-                done = self._connection.execute(f"{_RENEW} WHERE lease.instance = %s", (self.instance,))
-                if done.rowcount != 1:
-                    self._lost = True
-                    return
-            except (psycopg.Error, WeventError):
-                if self._connection is not None:
-                    self._connection.close()
-                self._connection = None
+                renewed = self._session.once(self._renew_once)
+            except WeventError:
+                pause_s = _RECONNECT_S
+                continue
+            if not renewed:
+                self.is_lost = True
+                return
+            pause_s = self.place.lease_s / 3
+
+    def _renew_once(self, connection: Connection) -> bool:
+        return connection.execute(f"{_RENEW} WHERE lease.instance = %s", (self.instance,)).rowcount == 1
 
 
 def own_instances() -> list[str]:
-    """Return the instances of this process's writers. No other process has them, while containers share names and numbers."""
+    """Return the instances of this process's writers. They are unique, while containers share names and numbers."""
     return sorted(_here)
 
 
 def lock_key(schema: str, purpose: str) -> int:
-    """Return the number of an advisory lock; locks of a database are told apart by their numbers only."""
+    """Return the number of an advisory lock, different for each schema and purpose of a database."""
     digest = hashlib.sha256(f"wevent {purpose} {schema}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def make_tables(connection: Connection, schema: str) -> bool:
-    """Make the schema and both tables where they are missing; returns whether the schema was."""
+    """Create the schema and the tables of writers where they are missing; return whether the schema was."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(schema, "writer"),))
         is_there = _only(connection, "SELECT to_regnamespace(%s) IS NOT NULL", schema)
         if not is_there:
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        if not _only(connection, "SELECT to_regclass('writer') IS NOT NULL AND to_regclass('lease') IS NOT NULL"):
+        if not _only(connection, _ARE_THERE):
             connection.execute(_TABLES)
     return not is_there
 
@@ -289,8 +285,8 @@ def make_tables(connection: Connection, schema: str) -> bool:
 def drop_tables(connection: Connection, schema: str, instance: str, *, whole: bool) -> None:
     """Remove what `make_tables` made for a journal that was never begun, unless another writer has it now.
 
-    The answer to the COMMIT that began it may have been lost, and that transaction may still be about to end: it is waited
-    for, and the tables of a journal that was begun stay.
+    The transaction that began the journal may still be about to end after its answer was lost. Wait for it, and keep the
+    tables of a journal that was begun.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(schema, "writer"),))
@@ -299,14 +295,14 @@ def drop_tables(connection: Connection, schema: str, instance: str, *, whole: bo
             return
         if _only(connection, "SELECT to_regclass('head') IS NOT NULL AND to_regclass('facts') IS NOT NULL"):
             return
-        connection.execute("DROP TABLE writer, lease")
+        connection.execute("DROP TABLE writer, lease, outcomes")
         if whole:
             with suppress(errors.DependentObjectsStillExist), connection.transaction():
                 connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(schema)))
 
 
 def read_holder(connection: Connection) -> Holder | None:
-    """Return who wrote the journal last; None if nobody ever did."""
+    """Return the last writer of a journal, None if there was none."""
     try:
         row = connection.execute(_HOLDER).fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -318,7 +314,7 @@ def read_holder(connection: Connection) -> Holder | None:
 
 
 def current_writer(connection: Connection) -> Writer | None:
-    """Return who publishes into a journal now, None if nobody does."""
+    """Return the process that publishes into a journal now, None if there is none."""
     holder = read_holder(connection)
     return holder.writer if holder is not None and holder.left_s is not None and holder.connected else None
 
@@ -336,7 +332,7 @@ def _held_by(place: PostgresPlace, holder: Holder | None, remedy: str) -> Journa
 
 
 def _end_sessions(connection: Connection, instance: str) -> None:
-    """End the connections of a writer, as far as the role may; what they had not committed is undone."""
+    """End the connections of a writer, as far as the role may. The server rolls their transactions back."""
     with suppress(errors.InsufficientPrivilege), connection.transaction():
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, %s)",
