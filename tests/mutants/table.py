@@ -914,7 +914,7 @@ MUTANTS = [
     Mutant(
         "database: a server that forgets is written to",
         "journal/connection.py",
-        "        if found[name] not in allowed:\n",
+        "        if value not in _DURABLE[name]:\n",
         "        if False:\n",
         SERVER,
     ),

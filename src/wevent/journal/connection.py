@@ -1,6 +1,6 @@
 """Connections to the database of a journal, a session that reconnects, and one sentence for each error of PostgreSQL.
 
-Every connection is pinned to settings that a journal relies on, whatever the server, the database and the role default to.
+Every connection is pinned to settings that a journal relies on, against defaults of the server, the database and the role.
 A commit is forced to disk before it is reported. Each statement sees all earlier commits. The server ends a session that
 is idle inside a transaction.
 """
@@ -25,9 +25,6 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 Result = TypeVar("Result")
 Failure = TypeVar("Failure", bound=WeventError)
 
-DURABLE = ("on", "remote_apply")
-"""Values of `synchronous_commit` under which a reported commit has reached the disk, here and on standbys."""
-
 PATIENCE_S = 60.0
 """Default limit for reconnecting. A server that restarts is back within it."""
 
@@ -40,6 +37,7 @@ _REFUSAL = re.compile(
     "authentication failed|no password supplied|does not exist|no pg_hba.conf entry|not permitted to log in"
     "|permission denied|not currently accepting connections|certificate|does not support SSL"
 )
+_INTACT = "What is committed is intact: "
 _LIMITS = {"connect_timeout": "10", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3"}
 _PINNED = sql.SQL(
     "SET search_path TO {schema}, pg_temp;"
@@ -52,9 +50,8 @@ _PINNED = sql.SQL(
     "SELECT set_config('synchronous_commit',"
     " CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"
 )
-_DURABILITY = (
-    "SELECT name, reset_val FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')"
-)
+_DURABLE = {"fsync": ("on",), "full_page_writes": ("on",), "synchronous_commit": ("on", "remote_apply")}
+"""Values of settings under which a reported commit has reached the disk, here and on standbys."""
 
 
 def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connection:
@@ -117,16 +114,16 @@ def check_writable(connection: Connection, place: PostgresPlace) -> None:
     if is_standby(connection, place):
         raise a_standby(place)
     with translate_errors(place):
-        rows: list[Any] = connection.execute(_DURABILITY).fetchall()
-    found: dict[str, str] = dict(rows)
-    for name, allowed in (("fsync", ("on",)), ("full_page_writes", ("on",)), ("synchronous_commit", DURABLE)):
-        if found[name] not in allowed:
+        query = "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s)"
+        rows = connection.execute(query, (list(_DURABLE),)).fetchall()
+    for name, value in rows:
+        if value not in _DURABLE[name]:
             danger = "what is reported as committed must survive a crash, or a slot would be drawn twice"
             remedy = (
                 "Change it in the server's configuration, the database, the role or the address, wherever it is set."
             )
-            expected = f"{name} = {' or '.join(allowed)}: {danger}"
-            raise journal_error(StorageFailed, place, expected, f"{name} = {found[name]}", remedy)
+            expected = f"{name} = {' or '.join(_DURABLE[name])}: {danger}"
+            raise journal_error(StorageFailed, place, expected, f"{name} = {value}", remedy)
 
 
 class RetryLimit:
@@ -200,12 +197,7 @@ class Session:
         return self._connection
 
     def connect(self) -> Connection:
-        """Return the connection, or another one if it is lost.
-
-        Raises:
-            JournalUnreachable: as of the function `connect`; if this session writes, also for a standby.
-            StorageFailed: as of `check_writable`, if this session writes.
-        """
+        """Return the connection, or another one if it is lost. Raises as the function `connect` and `check_writable`."""
         if self._connection is not None and not self._connection.closed:
             return self._connection
         if self._is_closed:
@@ -240,12 +232,7 @@ class Session:
 
     @contextmanager
     def translating(self) -> Iterator[None]:
-        """Translate errors of PostgreSQL, except those that the caller handles.
-
-        Raises:
-            JournalUnreachable: if the connection is lost, or the server asks to repeat the transaction.
-            StorageFailed, InvalidJournal: for other errors.
-        """
+        """Raise errors of PostgreSQL as `translated`, except those that the caller handles."""
         try:
             yield
         except self._understood:
@@ -306,13 +293,7 @@ def translate_errors(place: PostgresPlace) -> Iterator[None]:
 
 
 def translated(error: psycopg.Error, place: PostgresPlace, *, is_lost: bool = False) -> WeventError:
-    """Return the error to raise instead of one of PostgreSQL.
-
-    Args:
-        error: PostgreSQL's.
-        place: the journal.
-        is_lost: whether the connection is lost, whatever the error is.
-    """
+    """Return the error to raise instead of one of PostgreSQL; with a lost connection all errors mean the same."""
     for kinds, translate in () if is_lost else _TRANSLATIONS:
         if isinstance(error, kinds):
             return translate(place)
@@ -323,15 +304,13 @@ def translated(error: psycopg.Error, place: PostgresPlace, *, is_lost: bool = Fa
         found = "one with parameters that PostgreSQL does not know"
         remedy = "Check them: postgresql://host/database?schema=NAME&side=FOLDER."
         return journal_error(InvalidJournal, place, "the address of a database", found, remedy)
-    found, remedy = f"an error of it, {error.sqlstate}", "What is committed is intact: look into the server's log."
-    return journal_error(StorageFailed, place, "the database to do what a journal needs", found, remedy)
+    expected, found = "the database to do what a journal needs", f"an error of it, {error.sqlstate}"
+    return journal_error(StorageFailed, place, expected, found, f"{_INTACT}look into the server's log.")
 
 
 def unreachable(place: PostgresPlace, reason: str, *, passing: bool = True) -> JournalUnreachable:
     """Return the error for a database that does not answer, or refuses this client (not `passing`)."""
-    remedy = (
-        "What is committed is intact: start the server, check address and password, and run the same command again."
-    )
+    remedy = f"{_INTACT}start the server, check address and password, and run the same command again."
     expected = "the database of the journal to answer"
     return journal_error(JournalUnreachable, place, expected, reason, remedy, passing=passing)
 

@@ -54,12 +54,18 @@ _TAKE = (
     " RETURNING fence"
 )
 _RENEW = "UPDATE lease SET expires = clock_timestamp() + make_interval(secs => lease_s) FROM writer"
+_END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, %s)"
 _PAUSE_S = 0.05
 _RECONNECT_S = 0.25
 _WAIT_S = 0.2  # for a live writer, which may be about to end
 _WAIT_GONE_S = 5.0  # for the connections of a killed writer: the server may still be inside a statement
 _WAIT_MORE_S = 10.0  # after the lease of a writer without connections
 _LOCK_MS = 1000  # for transactions of the writer before, whose sessions were told to end
+_STOP_IT = "Stop that process first, or publish into another journal."
+_END_IT = (
+    "It does not react, and its sessions could not be ended: let the role do that (GRANT pg_signal_backend TO role), or end"
+    " them."
+)
 _here: set[str] = set()  # instances of the writers of this process
 
 
@@ -67,9 +73,7 @@ class Holder(NamedTuple):
     """Last writer of a journal.
 
     Attributes:
-        fence: its fencing number.
         instance: the name of its connections.
-        writer: its process.
         lease_s: length of its lease.
         left_s: time until its lease expires; None if it gave the lease up.
         connected: whether the server has a connection of it.
@@ -114,9 +118,7 @@ class Lease:
     """The right to write a journal, from `take` to `close` or until another writer takes it.
 
     Attributes:
-        place: the journal.
         instance: the name of its connections, see `connect`.
-        writer: this process.
         fence: its fencing number.
         before: last writer before this one; None if there was none.
         is_lost: whether another writer is known to have the journal. The fence in the database decides.
@@ -160,15 +162,6 @@ class Lease:
         lease._renewing.start()
         return lease
 
-    def check(self) -> None:
-        """Refuse to go on when another writer is known to have the journal.
-
-        Raises:
-            JournalLocked: if one has.
-        """
-        if self.is_lost:
-            raise self.locked(None)
-
     def locked(self, holder: Holder | None) -> JournalLocked:
         """Note that another writer took the journal; return the error that says so."""
         self.is_lost = True
@@ -199,22 +192,16 @@ class Lease:
         begun = time.monotonic()
         while True:
             self._made_schema = make_tables(connection, self.place.schema) or self._made_schema
-            holder = None
-            with suppress(
-                errors.UndefinedTable, errors.LockNotAvailable
-            ):  # dropped meanwhile; sessions that end slowly
+            try:
                 holder = self._try_take(connection, above)
                 if holder is None:
                     return
-            limit_s, remedy = _WAIT_S, "Stop that process first, or publish into another journal."
-            if holder is None or not holder.connected:
-                limit_s = self.place.lease_s + _WAIT_MORE_S
-                remedy = (
-                    "It does not react, and its sessions could not be ended: let the role do that (GRANT pg_signal_backend "
-                    "TO role), or end them."
-                )
-            elif holder.seems_gone():
-                limit_s = _WAIT_GONE_S
+            except (errors.UndefinedTable, errors.LockNotAvailable):  # dropped meanwhile; a session that ends slowly
+                holder = None
+            if holder is not None and holder.connected:
+                limit_s, remedy = _WAIT_GONE_S if holder.seems_gone() else _WAIT_S, _STOP_IT
+            else:
+                limit_s, remedy = self.place.lease_s + _WAIT_MORE_S, _END_IT
             if time.monotonic() - begun >= limit_s:
                 raise _held_by(self.place, holder or read_holder(connection), remedy)
             time.sleep(_PAUSE_S)
@@ -233,8 +220,9 @@ class Lease:
             holder = read_holder(connection)  # again: another writer may have been faster
             if holder is not None and holder.may_write:
                 return holder
-            if holder is not None:
-                _end_sessions(connection, holder.instance)
+            if holder is not None:  # end its sessions, as far as the role may: the server rolls them back
+                with suppress(errors.InsufficientPrivilege), connection.transaction():
+                    connection.execute(_END_SESSIONS, (f"wevent {holder.instance}",))
             fence = _only(connection, _TAKE, above, self.instance, *self.writer, self.place.lease_s)
             connection.execute("UPDATE lease SET instance = %s", (self.instance,))
             connection.execute(_RENEW)
@@ -243,20 +231,14 @@ class Lease:
 
     def _renew(self) -> None:
         """Renew the lease three times in its length. The session reconnects after a failure."""
-        pause_s = self.place.lease_s / 3
+        pause_s, renew = self.place.lease_s / 3, f"{_RENEW} WHERE lease.instance = %s"
         while not self._closing.wait(pause_s):
-            try:
-                renewed = self._session.once(self._renew_once)
-            except WeventError:
-                pause_s = _RECONNECT_S
-                continue
-            if not renewed:
-                self.is_lost = True
-                return
-            pause_s = self.place.lease_s / 3
-
-    def _renew_once(self, connection: Connection) -> bool:
-        return connection.execute(f"{_RENEW} WHERE lease.instance = %s", (self.instance,)).rowcount == 1
+            pause_s = _RECONNECT_S
+            with suppress(WeventError):
+                if not self._session.once(lambda connection: connection.execute(renew, (self.instance,)).rowcount):
+                    self.is_lost = True
+                    return
+                pause_s = self.place.lease_s / 3
 
 
 def own_instances() -> list[str]:
@@ -329,15 +311,6 @@ def _held_by(place: PostgresPlace, holder: Holder | None, remedy: str) -> Journa
         path=str(place),
         holder={} if writer is None else writer._asdict(),
     )
-
-
-def _end_sessions(connection: Connection, instance: str) -> None:
-    """End the connections of a writer, as far as the role may. The server rolls their transactions back."""
-    with suppress(errors.InsufficientPrivilege), connection.transaction():
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, %s)",
-            (f"wevent {instance}",),
-        )
 
 
 def _only(connection: Connection, query: str, *values: object) -> Any:

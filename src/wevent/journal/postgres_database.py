@@ -70,16 +70,13 @@ _COPY = 'COPY members ("user", "window", nano, level, first, last) FROM STDIN'
 _NONE = "\\N"
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
-_SCHEMA = """
-SELECT to_regnamespace(%(schema)s) IS NOT NULL,
-  CASE WHEN to_regnamespace(%(schema)s) IS NULL THEN has_database_privilege(current_database(), 'CREATE')
-    ELSE has_schema_privilege(to_regnamespace(%(schema)s)::oid, 'USAGE')
-      AND has_schema_privilege(to_regnamespace(%(schema)s)::oid, 'CREATE') END
-"""
-_TABLES = """
-SELECT relname, has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
-  AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')
-FROM pg_class WHERE relnamespace = to_regnamespace(%(schema)s)::oid AND relkind IN ('r', 'p')
+_RIGHTS = """
+SELECT to_regclass('head') IS NOT NULL, schema IS NOT NULL,
+  CASE WHEN schema IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+    ELSE has_schema_privilege(schema, 'USAGE') AND has_schema_privilege(schema, 'CREATE') AND NOT EXISTS (
+      SELECT FROM pg_class CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed
+      WHERE relnamespace = schema AND relkind IN ('r', 'p') AND NOT has_table_privilege(pg_class.oid, needed)) END
+FROM (SELECT to_regnamespace(%s)::oid AS schema) AS named
 """
 _COMMITTED = "SELECT committed, convert_from(value, 'UTF8') FROM head, facts WHERE name = 'id'"
 
@@ -150,10 +147,7 @@ class PostgresDatabase:
             return self.session.repeat(attempt)
 
     def _begin(self, stands: Callable[[], bool] | None) -> bool:
-        """Begin a write transaction; return whether an earlier attempt at it was stored.
-
-        Args:
-            stands: as of `write`; None at the first attempt.
+        """Begin a write transaction; return whether an earlier attempt at it was stored. `stands` is None at the first.
 
         Raises:
             JournalLocked: if another writer has the journal.
@@ -298,28 +292,25 @@ class Examination:
         return "forced to disk before they are reported (fsync, full_page_writes, synchronous_commit); no standby"
 
     def _schema(self) -> str:
-        connection, names = self._connected(), {"schema": self._place.schema}
+        connection, schema = self._connected(), self._place.schema
         with translate_errors(self._place):
-            ((is_there, is_allowed),) = connection.execute(_SCHEMA, names).fetchall()
-            rows: list[Any] = connection.execute(_TABLES, names).fetchall()
-            tables: dict[str, bool] = dict(rows)
-            if not is_allowed or not all(tables.values()):
-                raise without_rights(self._place)
-            if "head" in tables:
-                writer = current_writer(connection)
-                by = "nobody" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
-                return f"{self._place.schema} holds a journal, written by {by} now"
-        return f"{self._place.schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"
+            ((has_journal, is_there, is_allowed),) = connection.execute(_RIGHTS, (schema,)).fetchall()
+            writer = current_writer(connection) if has_journal and is_allowed else None
+        if not is_allowed:
+            raise without_rights(self._place)
+        if has_journal:
+            by = "nobody" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
+            return f"{schema} holds a journal, written by {by} now"
+        return f"{schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"
 
     def _side_folder(self) -> str:
         folder = self._place.private_folder
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise StorageFailed(
+            expected, remedy = (
                 "a side folder that this user can write to",
-                f"one that it cannot ({folder})",
                 "Run this as the publisher's user, or give it the folder.",
-                path=str(folder),
             )
+            raise StorageFailed(expected, f"one that it cannot ({folder})", remedy, path=str(folder))
         return f"{folder}, mode {stat.S_IMODE(folder.stat().st_mode):04o}"
 
     def _connected(self) -> Connection:

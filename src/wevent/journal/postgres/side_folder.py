@@ -148,7 +148,8 @@ class SideFolder:
         """
         if self._lease is None or self.side is None:
             return
-        self._lease.check()
+        if self._lease.is_lost:
+            raise self._lease.locked(None)
         found = None
         with side_errors(self.side.path), suppress(FileNotFoundError):  # another error does not tell that it is gone
             found = os.stat(self.side.path)
