@@ -214,15 +214,15 @@ class Lease:
         holder = read_holder(connection)
         if holder is not None and holder.may_write:
             return holder
+        if holder is not None:  # end its sessions, which may hold locks, as far as the role may
+            with suppress(errors.InsufficientPrivilege):
+                connection.execute(_END_SESSIONS, (f"wevent {holder.instance}",))
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout TO {_LOCK_MS}")
             connection.execute("SELECT FROM lease FOR UPDATE")
             holder = read_holder(connection)  # again: another writer may have been faster
             if holder is not None and holder.may_write:
                 return holder
-            if holder is not None:  # end its sessions, as far as the role may: the server rolls them back
-                with suppress(errors.InsufficientPrivilege), connection.transaction():
-                    connection.execute(_END_SESSIONS, (f"wevent {holder.instance}",))
             fence = _only(connection, _TAKE, above, self.instance, *self.writer, self.place.lease_s)
             connection.execute("UPDATE lease SET instance = %s", (self.instance,))
             connection.execute(_RENEW)
