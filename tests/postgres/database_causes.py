@@ -11,7 +11,7 @@ from tests.postgres.journal_parts import asked
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.journal import PostgresPlace, journal_place
-from wevent.journal.postgres.lease import Lease
+from wevent.journal.lease import Lease
 
 END = ("--end", "2026-01-01T00:25:00Z")
 ADDRESS = "ADDRESS"

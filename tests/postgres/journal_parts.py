@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms, register
+from wevent.errors import JournalLocked
 from wevent.journal import Journal, PostgresPlace, journal_place
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
@@ -88,6 +89,20 @@ def beats_on(place: PostgresPlace, times: int = 2) -> None:
             wait_for(lambda before=before: beat() != before, "a beat")  # type: ignore[misc]
 
 
+def take_over(place: PostgresPlace, prepare: Callable[[PostgresPlace], None] = silence) -> PostgresJournal:
+    """Become the writer as soon as that is possible; the one before has been silent for long."""
+    taken: list[PostgresJournal] = []
+
+    def is_taken() -> bool:
+        prepare(place)
+        with suppress(JournalLocked):
+            taken.append(PostgresJournal(place, write=True))
+        return bool(taken)
+
+    wait_for(is_taken, "the journal")
+    return taken[0]
+
+
 def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> None:
     """Every slot is there once, went out as it is stored, and no window spent more than its epsilon."""
     records = list(journal.releases())
@@ -97,4 +112,15 @@ def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> N
     assert (report.slots, report.violations) == (end, [])
 
 
-__all__ = ["asked", "bear_silence", "beats_on", "begun", "check_once", "place_at", "proxied", "publish", "silence"]
+__all__ = [
+    "asked",
+    "bear_silence",
+    "beats_on",
+    "begun",
+    "check_once",
+    "place_at",
+    "proxied",
+    "publish",
+    "silence",
+    "take_over",
+]

@@ -17,9 +17,9 @@ from tests.support.commands import PATIENCE_S
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
+from wevent.journal import lease
+from wevent.journal.lease import make_tables
 from wevent.journal.place import PostgresPlace, journal_place
-from wevent.journal.postgres import lease
-from wevent.journal.postgres.lease import make_tables
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.journal.postgres.slot_keys import KeyRing
 from wevent.streams.clock import SlotClock

@@ -25,7 +25,7 @@ from tests.postgres.journal_parts import LEASE_S
 from tests.service.witnessed_serving import witness
 from tests.support.executioner import Executioner
 from wevent.cli import main
-from wevent.journal.postgres import lease
+from wevent.journal import lease
 from wevent.journal.postgres.intake_lock import IntakeLock
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.outputs.lines import ndjson_line
@@ -37,12 +37,12 @@ def bear_silence() -> None:
     """Let others wait for this writer until a test says that its lease is over (`journal_parts.silence`)."""
     try_take = lease.Lease._try_take
 
-    def taken(self: lease.Lease, connection: Any, above: int) -> tuple[lease.Holder | None, int | None]:
-        holder, fence = try_take(self, connection, above)
-        if fence is not None:
+    def taken(self: lease.Lease, connection: Any, above: int) -> lease.Holder | None:
+        holder = try_take(self, connection, above)
+        if holder is None:
             connection.execute("UPDATE writer SET lease_s = %s", (LEASE_S,))
             connection.execute(lease._RENEW)
-        return holder, fence
+        return holder
 
     lease.Lease._try_take = taken  # type: ignore[method-assign]
 

@@ -35,8 +35,7 @@ def test_a_lease_that_ends_in_the_far_future_is_not_valid(tmp_path: Path) -> Non
     assert lease is not None
     lease._closing.set()  # its machine is gone without a word
     lease._renewing.join()
-    assert lease._connection is not None
-    lease._connection.close()
+    lease._session.connection.close()
     journal._tables.close()
     with asked(place) as connection:
         connection.execute("UPDATE writer SET host = 'elsewhere'")

@@ -35,11 +35,11 @@ from wevent.errors import (
     ServiceStopping,
     StorageFailed,
 )
+from wevent.journal import connection as sessions
 from wevent.journal import share_journal
+from wevent.journal.connection import Connection
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres import intake_lock
-from wevent.journal.postgres import postgres_session as sessions
-from wevent.journal.postgres.connection import Connection
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.publishing.session import open_sweeper
 from wevent.schemas import BatchResult

@@ -17,9 +17,9 @@ from psycopg import sql
 
 from tests.postgres.replica_parts import Clock, asked, lines, new_place, replicas, roster
 from wevent.errors import StorageFailed
+from wevent.journal.connection import connect
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres import intake_lock
-from wevent.journal.postgres.connection import connect
 from wevent.journal.postgres.intake_lock import IntakeLock
 
 _NOTHING = sql.SQL("SET LOCAL work_mem TO '1MB'")

@@ -7,24 +7,34 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.postgres.journal_parts import asked, bear_silence, beats_on, begun, check_once, place_at, proxied, silence
+from tests.postgres.journal_parts import (
+    asked,
+    bear_silence,
+    beats_on,
+    begun,
+    check_once,
+    place_at,
+    proxied,
+    silence,
+    take_over,
+)
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.cutting_proxy import Cut
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, PostgresPlace
+from wevent.journal import lease as lease_module
 from wevent.journal.contents import Writer
-from wevent.journal.postgres import lease as lease_module
-from wevent.journal.postgres.lease import Lease, current_writer, read_holder
+from wevent.journal.lease import Lease, current_writer, read_holder
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.verification import audit_journal
 
@@ -48,20 +58,6 @@ def paused(place: PostgresPlace, out: Path, step: str) -> Iterator[subprocess.Po
         process.kill()
         process.wait()
         process.stdout.close()
-
-
-def take_over(place: PostgresPlace, prepare: Callable[[PostgresPlace], None] = silence) -> PostgresJournal:
-    """Become the writer as soon as that is possible; the one before has been silent for long."""
-    taken: list[PostgresJournal] = []
-
-    def is_taken() -> bool:
-        prepare(place)
-        with suppress(JournalLocked):
-            taken.append(PostgresJournal(place, write=True))
-        return bool(taken)
-
-    wait_for(is_taken, "the journal")
-    return taken[0]
 
 
 def show_life_often(place: PostgresPlace) -> PostgresPlace:
@@ -141,7 +137,7 @@ def test_a_process_that_was_started_again_does_not_wait_for_itself(tmp_path: Pat
     lease._closing.set()
     lease._renewing.join()
     lease_module._here.clear()
-    lease._connection.close()
+    lease._session.connection.close()
     again = Lease.take(place)
     assert again.fence == 2
     again.close()

@@ -17,7 +17,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
-from wevent.journal.postgres import postgres_session as sessions
+from wevent.journal import connection as sessions
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
@@ -156,7 +156,7 @@ def test_everybody_is_enrolled_once(behind: tuple[PostgresPlace, CuttingProxy], 
 
 def test_a_writer_may_think_inside_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What becomes of millions of members takes a while: the server must not take it for one that stands still."""
-    monkeypatch.setattr("wevent.journal.postgres.connection._LEAST_IDLE_S", 0.0)
+    monkeypatch.setattr("wevent.journal.connection._LEAST_IDLE_S", 0.0)
     begun_works = []
 
     def think() -> int:

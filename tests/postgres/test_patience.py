@@ -15,12 +15,10 @@ from tests.support.moved_time import MovedTime
 from tests.support.synthetic import make_terms
 from wevent.errors import InvalidJournal, JournalUnreachable, StaleJournal
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres import connection as connections
-from wevent.journal.postgres import postgres_session as sessions
-from wevent.journal.postgres.connection import Connection, connect
-from wevent.journal.postgres.lease import drop_tables, make_tables
+from wevent.journal import connection as connections
+from wevent.journal.connection import Connection, Session, connect
+from wevent.journal.lease import drop_tables, make_tables
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.postgres_session import Session
 
 PATIENCE_S = 0.6
 LONG_S = 1.0
@@ -37,7 +35,7 @@ def behind(tmp_path: Path) -> Iterator[tuple[PostgresPlace, CuttingProxy]]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> MovedTime:
     """By which a loss is borne: a busy machine, on which it takes long to connect, uses up no patience."""
     moved = MovedTime()
-    monkeypatch.setattr(sessions, "time", moved)
+    monkeypatch.setattr(connections, "time", moved)
     return moved
 
 
@@ -212,7 +210,7 @@ def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) ->
     place = place_at(tmp_path)
     with closing(connect(place, "test")) as guard, asked(place) as other:
         make_tables(guard, place.schema)
-        other.execute("BEGIN; UPDATE writer SET transaction = 'x'", prepare=False)
+        other.execute("BEGIN; UPDATE writer SET fence = fence", prepare=False)
         other.execute("CREATE TABLE head (x bigint); CREATE TABLE facts (x bigint)", prepare=False)
         dropping = threading.Thread(target=drop_tables, args=(guard, place.schema, ""), kwargs={"whole": True})
         dropping.start()

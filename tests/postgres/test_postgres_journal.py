@@ -17,7 +17,7 @@ from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
 from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal, share_journal
-from wevent.journal.postgres.connection import connect
+from wevent.journal.connection import connect
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn

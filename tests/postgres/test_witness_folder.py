@@ -15,7 +15,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace, open_journal, witness
-from wevent.journal.postgres.lease import Lease
+from wevent.journal.lease import Lease
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
@@ -184,7 +184,7 @@ def test_an_older_writer_does_not_turn_the_witness_back(kept: Restorable, tmp_pa
     storage = first._storage
     storage.database.close()
     storage._lease._closing.set()  # as if it was paused from here on
-    storage._lease._connection.close()
+    storage._lease._session.connection.close()
     with asked(kept.place) as database:
         database.execute("UPDATE lease SET expires = '-infinity'")
     with PostgresJournal(kept.place, write=True) as journal:

@@ -14,8 +14,8 @@ from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
-    from wevent.journal.postgres.examining import Examination as Examination
     from wevent.journal.postgres.shared_journal import SharedJournal as SharedJournal
+    from wevent.journal.postgres_database import Examination as Examination
 
 __all__ = [
     "Batch",
@@ -89,7 +89,7 @@ def examine_database(place: PostgresPlace) -> Examination:
         InvalidJournal: for a Python without what databases need.
     """
     with psycopg_needed(place):
-        from wevent.journal.postgres.examining import Examination
+        from wevent.journal.postgres_database import Examination
     return Examination(place)
 
 

@@ -190,8 +190,7 @@ def _open_database(place: PostgresPlace) -> Iterator[JournalReader]:
     with psycopg_needed(place):
         import psycopg
 
-        from wevent.journal.postgres.connection import connect
-        from wevent.journal.postgres.server_errors import translated
+        from wevent.journal.connection import connect, translated
     connection = connect(place, "audit")
     numbers = itertools.count()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from wevent.errors import InvalidJournal
+from wevent.journal.connection import connect
 from wevent.journal.place import PostgresPlace, file_beside, is_address, journal_file, journal_place
-from wevent.journal.postgres.connection import connect
 
 ADDRESS = "postgresql://ann:s3cret@db.example:5433/city?schema=bikes&side=/var/lib/wevent&sslmode=require"
 

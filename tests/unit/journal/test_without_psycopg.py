@@ -13,14 +13,14 @@ from wevent.verification import audit_journal
 
 PLACE = PostgresPlace("postgresql://ann@db/city")
 PSYCOPG = "psycopg"
-IMPLEMENTED = ("connection", "examining", "postgres_journal", "shared_journal")
+IMPLEMENTED = ("connection", "postgres_database", "postgres.postgres_journal", "postgres.shared_journal")
 
 WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, audit_journal]
 
 
 @pytest.fixture(autouse=True)
 def without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (PSYCOPG, *(f"wevent.journal.postgres.{name}" for name in IMPLEMENTED)):
+    for name in (PSYCOPG, *(f"wevent.journal.{name}" for name in IMPLEMENTED)):
         monkeypatch.setitem(sys.modules, name, None)
 
 

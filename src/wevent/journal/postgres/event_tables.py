@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from psycopg import errors, sql
 
-from wevent.journal.postgres.connection import Connection
+from wevent.journal.connection import Connection
 from wevent.journal.postgres.intake_lock import IntakeLock
 
 Row = tuple[bytes, bytes]

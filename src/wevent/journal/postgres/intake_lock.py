@@ -14,9 +14,9 @@ from contextlib import suppress
 from psycopg import errors, sql
 
 from wevent.errors import StorageFailed
+from wevent.journal.connection import Connection
+from wevent.journal.lease import lock_key
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import Connection
-from wevent.journal.postgres.lease import lock_key
 
 STANDSTILL_S = 2
 """So long a replica may stand in the way of a slot that closes."""

@@ -6,16 +6,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from wevent.errors import InvalidJournal
+from wevent.journal.connection import PATIENCE_S, no_journal
 from wevent.journal.contents import Writer
 from wevent.journal.journal import SqlJournal
+from wevent.journal.lease import Lease, current_writer
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.connection import PATIENCE_S
-from wevent.journal.postgres.lease import Lease, current_writer
-from wevent.journal.postgres.postgres_database import PostgresDatabase
 from wevent.journal.postgres.postgres_tables import has_journal, lay_out_tables
-from wevent.journal.postgres.server_errors import no_journal
 from wevent.journal.postgres.witness_folder import WitnessFolder
+from wevent.journal.postgres_database import PostgresDatabase
 from wevent.journal.tables.database import only_row
 from wevent.journal.tables.facts import Facts
 from wevent.journal.witness import WitnessFile, WitnessRecord

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 from wevent.errors import InvalidJournal
+from wevent.journal.connection import without_rights
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.postgres_database import FORMAT, PostgresDatabase
-from wevent.journal.postgres.server_errors import without_rights
-from wevent.journal.postgres.write_transactions import ASKED
+from wevent.journal.postgres_database import FORMAT, PostgresDatabase
 from wevent.journal.tables.beginning import begin_rows
 from wevent.journal.tables.facts import Facts
 
-_TABLES = f"""
+_TABLES = """
 CREATE TABLE facts (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);
 CREATE TABLE epochs (number bigint PRIMARY KEY, first bigint NOT NULL, terms text NOT NULL);
 CREATE TABLE blobs (hash bytea PRIMARY KEY, data bytea NOT NULL);
@@ -37,7 +36,6 @@ CREATE INDEX members_ended ON members (last) WHERE last IS NOT NULL;
 CREATE TABLE restores (
   slot bigint PRIMARY KEY, silent_through bigint NOT NULL, doubted text NOT NULL
 );
-{ASKED}
 """
 _NAMES = re.findall(r"CREATE TABLE (\w+)", _TABLES)
 

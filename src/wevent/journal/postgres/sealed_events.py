@@ -19,9 +19,9 @@ from typing import TypeVar
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, StorageFailed, WeventError
+from wevent.journal.connection import PATIENCE_S, Connection, Session
+from wevent.journal.lease import own_instances
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.commit_news import tell_commit
-from wevent.journal.postgres.connection import PATIENCE_S, Connection
 from wevent.journal.postgres.event_sealing import batch_digest, opened_record, sealed_record
 from wevent.journal.postgres.event_tables import (
     Row,
@@ -36,9 +36,8 @@ from wevent.journal.postgres.event_tables import (
     take_room,
 )
 from wevent.journal.postgres.intake_lock import IntakeLock
-from wevent.journal.postgres.lease import own_instances
-from wevent.journal.postgres.postgres_session import Session
 from wevent.journal.postgres.slot_keys import KeyRing, SlotKeys
+from wevent.journal.postgres_database import tell_commit
 
 _log = logging.getLogger("wevent.journal.postgres.sealed_events")
 _LOOKED_AT = 64  # slots that a batch is looked for in, the latest

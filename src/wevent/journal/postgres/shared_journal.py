@@ -9,12 +9,12 @@ from functools import cached_property
 import psycopg
 
 from wevent.errors import JournalUnreachable, WeventError
+from wevent.journal.connection import PATIENCE_S, connect
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.commit_news import CommitNews
-from wevent.journal.postgres.connection import PATIENCE_S, connect
 from wevent.journal.postgres.event_tables import are_laid_out
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.journal.postgres.slot_keys import KeyRing
+from wevent.journal.postgres_database import CommitNews
 
 
 class SharedJournal:

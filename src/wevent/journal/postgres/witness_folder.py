@@ -14,8 +14,8 @@ from pathlib import Path
 
 from wevent.errors import StorageFailed
 from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
+from wevent.journal.lease import Lease
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.lease import Lease
 from wevent.journal.witness import WitnessFile, WitnessRecord, copy_name, read_witness, witness_errors
 
 
@@ -100,12 +100,12 @@ class WitnessFolder:
         """
         if self._lease is None or self.witness is None:
             return
-        self._lease.check()
+        if self._lease.is_lost:
+            raise self._lease.locked(None)
         with witness_errors(self.witness.path):
             if self.witness.is_in_place():
                 return
         if any(fence > self._lease.fence for fence in self.fences()):  # a later writer removed it
-            self._lease.lose()
             raise self._lease.locked(None)
         raise StorageFailed(
             f"the witness {self.witness.path} to stay in its place while the journal is published into",

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from wevent.journal.contents import Writer
-from wevent.journal.postgres.lease import Holder
+from wevent.journal.lease import Holder
 
 NOBODYS_PID = 1 << 30
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.moved_time import MovedTime
 from wevent.errors import JournalUnreachable
-from wevent.journal.postgres import postgres_session as session
-from wevent.journal.postgres.postgres_session import RetryLimit
+from wevent.journal import connection as session
+from wevent.journal.connection import RetryLimit
 
 LOSS = JournalUnreachable("an answer", "none", "Wait.", path="postgresql://db/city")
 
