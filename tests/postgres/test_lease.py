@@ -103,7 +103,7 @@ def test_a_paused_writer_loses(tmp_path: Path, step: str) -> None:
             assert said.startswith("JournalLocked ")
             assert "this draw is discarded" in said
             check_once(journal, place, out, 5)
-        assert [file.name for file in (tmp_path / "side").iterdir()] == [f"{place.schema}.3.side"]
+        assert [file.name for file in (tmp_path / "side").iterdir()] == [f"{place.schema}.3.witness"]
 
 
 def test_what_a_paused_writer_had_committed_is_not_drawn_again(tmp_path: Path) -> None:
