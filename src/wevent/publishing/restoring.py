@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
 from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import release_witness, take_witness, witness_path
-from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.witness import WitnessFile, read_witness
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.live.spool import spool_folder, sweep
@@ -73,7 +73,7 @@ def restore(backup: Path, journal: JournalPlace, stated: Stated, at: Hook = no_h
         identity, end, link = _check_copy(copy, backup, witness)
         _refuse_sound(journal, identity, end)  # 3. what is there is worse than the backup
         _check_stated(copy, witness, stated, end)
-        settle_copy_mode(copy)
+        to_one_file(copy)
         at("checked")
         # 4. from here on a missing journal is noticed
         _announce(witness, identity, through, link if through == end else "")

@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 
 from wevent.errors import WeventError
+from wevent.journal.backup import copy_journal
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.journal import SqlJournal
-from wevent.journal.sqlite.copying import copy_journal
 from wevent.journal.sqlite.file import JournalFile
 from wevent.journal.sqlite.storage import readable
 from wevent.journal.witness import WitnessFile

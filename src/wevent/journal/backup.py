@@ -1,0 +1,221 @@
+"""Backups of journal files: a copy made while the journal is in use, and a backup put in the place of a journal.
+
+A copy is one file for its owner only, and knows that it is a copy: nothing is published from it until it is restored.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from wevent.errors import InvalidInput, InvalidJournal, InvalidOutput, StorageFailed
+from wevent.file_io import atomic_write, create_private, storage_errors, sync_path
+from wevent.journal.sqlite.lock import is_own_file
+from wevent.journal.sqlite.storage import clear_errors, connect, only_number
+
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
+_AGAIN = "Make room and make the folder writable, and run the same command again."
+
+
+def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, replace: bool) -> int:
+    """Copy a journal; see `SqliteJournal.backup`. A file at the target stays until the copy is whole."""
+    _refuse_target(journal, target, replace=replace)
+    with storage_errors(f"to write {target}", "Make room and make the folder writable; nothing was replaced.", target):
+        try:
+            with atomic_write(target) as partial:
+                slot = _copy(database, journal, partial)
+                _refuse_target(journal, target, replace=replace)
+            return slot
+        except (apsw.FullError, apsw.IOError):
+            raise OSError(0, "a full or failing disk") from None
+
+
+def copy_backup(backup: Path, journal: Path) -> Path:
+    """Copy a backup beside the journal, durable; the backup is only read.
+
+    Raises:
+        InvalidInput: if the backup is no file of its own.
+        InvalidJournal: if it is no wevent journal, of a newer format, or not readable.
+        StorageFailed: if it cannot be copied.
+    """
+    _refuse_source(backup, journal)
+    copy = _partial_path(journal)
+    with storage_errors(f"to copy {backup} to {copy}", _AGAIN, copy):
+        remove_partial(journal)
+        with backup.open("rb") as source, open(create_private(copy), "wb") as to:
+            shutil.copyfileobj(source, to, 1 << 20)
+    try:
+        connect(copy, create=False)[0].close()  # foreign, cut or newer: before a byte of it is changed
+        with clear_errors(copy):
+            _run_once(copy, "UPDATE head SET copied = 1")
+    except InvalidJournal as error:
+        is_damaged = "damaged" in error.received
+        raise InvalidJournal(
+            "a whole backup of a wevent journal" if is_damaged else error.expected,
+            error.received.replace(str(copy), str(backup)),
+            "Take an older backup; nothing was changed." if is_damaged else "Nothing was changed. " + error.remedy,
+            path=str(backup),
+        ) from None
+    return copy
+
+
+def to_one_file(copy: Path) -> None:
+    """Make one durable file of a copy that was opened for writing."""
+    with clear_errors(copy):
+        _run_once(copy)
+    with storage_errors(f"to write {copy}", _AGAIN, copy):
+        sync_path(copy)
+
+
+def put_aside(journal: Path) -> list[Path]:
+    """Rename a journal and what SQLite keeps beside it to the first free JOURNAL.replaced-N; return the new names.
+
+    The journal goes first: a write-ahead log without it changes nothing, and the witness shows that it is missing.
+
+    Raises:
+        StorageFailed: if it cannot be renamed.
+    """
+    present = [ending for ending in ("", *_BESIDE) if os.path.lexists(f"{journal}{ending}")]
+    number = 1
+    while any(os.path.lexists(f"{journal}.replaced-{number}{ending}") for ending in ("", *_BESIDE)):
+        number += 1
+    moved = []
+    with storage_errors(f"to rename {journal}", _AGAIN, journal):
+        for ending in present:
+            target = Path(f"{journal}.replaced-{number}{ending}")
+            os.rename(f"{journal}{ending}", target)
+            with suppress(OSError):
+                target.chmod(0o600)
+            moved.append(target)
+        sync_path(journal.parent)
+    return moved
+
+
+def move_in(copy: Path, journal: Path) -> None:
+    """Put the copy in the journal's place, durable.
+
+    Raises:
+        StorageFailed: if it cannot be renamed.
+    """
+    with storage_errors(f"to put the copy in place of {journal}", _AGAIN, journal):
+        os.replace(copy, journal)
+        sync_path(journal.parent)
+
+
+def remove_partial(journal: Path) -> None:
+    """Remove a copy that was not moved in, also one that an earlier restore left when it was killed."""
+    for ending in ("", *_BESIDE):
+        Path(f"{_partial_path(journal)}{ending}").unlink(missing_ok=True)
+
+
+def _partial_path(journal: Path) -> Path:
+    """Return the place of a copy before it is moved in: one, for the holder of the lock only."""
+    return journal.with_name(f".{journal.name}.restoring")
+
+
+def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
+    with clear_errors(journal):
+        database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
+    os.close(create_private(partial))  # ids of users are in it
+    copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with copy.backup("main", database, "main") as steps:
+            steps.step(-1)
+        copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+        copy.execute("PRAGMA secure_delete = ON").fetchall()
+        copy.execute("UPDATE head SET copied = 1")
+        return only_number(copy, "SELECT committed FROM head")
+    finally:
+        copy.close()
+
+
+def _run_once(copy: Path, statement: str = "") -> None:
+    """Run a statement without a write-ahead log, so that one file is all there is."""
+    database = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        database.execute("PRAGMA secure_delete = ON").fetchall()
+        if statement:
+            database.execute(statement)
+    finally:
+        database.close()
+
+
+def _refuse_target(journal: Path, target: Path, *, replace: bool) -> None:
+    """Refuse a target that is there, and in any case the journal's own files and what is no file.
+
+    Raises:
+        InvalidOutput: naming what it is.
+        StorageFailed: if its folder is not there.
+    """
+    if is_own_file(journal, target):
+        raise InvalidOutput(
+            "another file for the backup",
+            f"one of the journal's own ({target})",
+            "Choose another name.",
+            path=str(target),
+        )
+    if not Path(os.path.realpath(target)).parent.is_dir():
+        raise StorageFailed("a backup in an existing folder", f"{target}", "Make the folder first.", path=str(target))
+    if (kind := _special_kind(target)) is not None:
+        raise InvalidOutput(
+            "a file for the backup",
+            f"{kind} ({target})",
+            "Name a file; what is there is untouched.",
+            path=str(target),
+        )
+    if os.path.lexists(target) and not replace:
+        raise InvalidOutput(
+            "a new file for the backup",
+            f"one that is there already ({target})",
+            "Choose another name, or say --force to replace it.",
+            path=str(target),
+        )
+
+
+def _refuse_source(backup: Path, journal: Path) -> None:
+    if is_own_file(journal, backup):
+        raise InvalidInput(
+            "a backup that is another file",
+            f"one of the journal's own ({backup})",
+            "Name the backup.",
+            path=str(backup),
+        )
+    try:
+        mode = backup.stat().st_mode
+    except OSError as error:
+        raise InvalidInput(
+            f"a backup at {backup}", (error.strerror or "an error").lower(), "Check the path.", path=str(backup)
+        ) from None
+    if not stat.S_ISREG(mode):
+        raise InvalidInput("a backup file", f"something else ({backup})", "Name a file.", path=str(backup))
+    for ending in ("-wal", "-journal"):
+        log = Path(os.path.realpath(backup) + ending)
+        if log.exists() and log.stat().st_size:
+            raise InvalidInput(
+                "a backup, which is one file",
+                f"one with a log beside it ({log})",
+                f"It is a journal in use, or a plain copy of one: make a backup of it first (wevent backup {backup} "
+                "TARGET) and restore that.",
+                path=str(backup),
+            )
+
+
+def _special_kind(path: Path) -> str | None:
+    """Return what is at a path if it is neither a regular file nor nothing; a link is one whatever it leads to."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return None if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
