@@ -20,7 +20,7 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make
 from tests.support.window_checker import violated_windows
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import witness_path
+from wevent.journal.writer_lock import witness_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.outputs.output import unwritable

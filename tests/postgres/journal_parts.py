@@ -17,7 +17,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import make_terms, register
 from wevent.errors import JournalLocked
 from wevent.journal import Journal, PostgresPlace, journal_place
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.verification import audit_journal
 

@@ -9,7 +9,7 @@ import pytest
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from tests.support.synthetic import make_terms
 from wevent.errors import JournalLocked
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 
 NOBODYS_PID = 1 << 30
 

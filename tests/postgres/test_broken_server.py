@@ -13,7 +13,7 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES
 from wevent.errors import StorageFailed
 from wevent.journal import Batch
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.people.membership import Change
 
 MARKED = b"a person who was there"

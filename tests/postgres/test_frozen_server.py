@@ -23,7 +23,7 @@ from tests.support.postgres_server import PostgresServer, _children
 from wevent.auditing import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import share_journal
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.publishing import shutdown
 
 

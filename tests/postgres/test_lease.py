@@ -35,7 +35,7 @@ from wevent.journal import Batch, PostgresPlace
 from wevent.journal import lease as lease_module
 from wevent.journal.contents import Writer
 from wevent.journal.lease import Lease, current_writer, read_holder
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.verification import audit_journal
 
 URL = "{0.conninfo}?schema={0.schema}&side={0.side}&lease={0.lease_s}"

@@ -18,7 +18,7 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
 from wevent.journal import connection as sessions
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.staleness import Stated, settle_stale

@@ -18,7 +18,7 @@ from wevent.journal import PostgresPlace
 from wevent.journal import connection as connections
 from wevent.journal.connection import Connection, Session, connect
 from wevent.journal.lease import drop_tables, make_tables
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 
 PATIENCE_S = 0.6
 LONG_S = 1.0

@@ -12,8 +12,8 @@ from tests.support.commands import call, wait_for
 from tests.support.journals import InDatabase, copy_schema
 from wevent.errors import StaleJournal
 from wevent.journal import open_journal, share_journal
-from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres_database import CommitNews
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.feed import JournalFollower

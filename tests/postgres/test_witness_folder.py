@@ -16,7 +16,7 @@ from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
 from wevent.journal import Batch, PostgresPlace, open_journal, witness
 from wevent.journal.lease import Lease
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale

@@ -15,7 +15,7 @@ from tests.support.journals import copy_schema
 from tests.support.synthetic import make_terms, register
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres.postgres_journal import JournalSchema, PostgresJournal
+from wevent.journal.postgres_journal import JournalSchema, PostgresJournal
 from wevent.journal.witness import RECORD_SIZE, read_witness
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force

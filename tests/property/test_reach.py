@@ -21,9 +21,9 @@ from wevent.counting.lookup import Labels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.sqlite.lock import witness_path
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.witness import read_witness
+from wevent.journal.writer_lock import witness_path
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.staleness import Stated, settle_stale

@@ -14,7 +14,7 @@ from tests.support.memory_journal import MemoryJournal, Place, Stored
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.journal import Journal, PostgresPlace, SqliteJournal, journal_place
 from wevent.journal.connection import connect
-from wevent.journal.postgres.postgres_journal import PostgresJournal
+from wevent.journal.postgres_journal import PostgresJournal
 
 
 class Kept(Protocol):

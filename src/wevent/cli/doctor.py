@@ -106,7 +106,7 @@ def _disk(folder: Path) -> str:
 def _lock(folder: Path) -> str:
     _refuse_missing(folder)
     from wevent.errors import JournalLocked
-    from wevent.journal.sqlite.lock import release_witness, take_witness
+    from wevent.journal.writer_lock import release_witness, take_witness
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         first = take_witness(Path(place) / "probe")

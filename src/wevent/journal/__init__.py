@@ -10,7 +10,7 @@ from wevent.journal.contents import Batch, Head
 from wevent.journal.contract import Journal, Registry
 from wevent.journal.place import JournalPlace, NoJournal, PostgresPlace, journal_file, journal_place, psycopg_needed
 from wevent.journal.record import Record, Shown
-from wevent.journal.sqlite.journal import SqliteJournal
+from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
@@ -95,7 +95,7 @@ def examine_database(place: PostgresPlace) -> Examination:
 
 def _open_database(place: PostgresPlace, **how: Any) -> Journal:
     with psycopg_needed(place):
-        from wevent.journal.postgres.postgres_journal import PostgresJournal
+        from wevent.journal.postgres_journal import PostgresJournal
     return PostgresJournal(place, **how)
 
 

@@ -15,8 +15,8 @@ import apsw
 
 from wevent.errors import InvalidInput, InvalidJournal, InvalidOutput, StorageFailed
 from wevent.file_io import atomic_write, create_private, storage_errors, sync_path
-from wevent.journal.sqlite.lock import is_own_file
-from wevent.journal.sqlite.storage import clear_errors, connect, only_number
+from wevent.journal.sqlite_connection import clear_errors, connect, only_number
+from wevent.journal.writer_lock import is_own_file
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
 _AGAIN = "Make room and make the folder writable, and run the same command again."

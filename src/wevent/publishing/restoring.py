@@ -14,9 +14,9 @@ from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partial, to_one_file
 from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
-from wevent.journal.sqlite.journal import SqliteJournal
-from wevent.journal.sqlite.lock import release_witness, take_witness, witness_path
+from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.witness import WitnessFile, read_witness
+from wevent.journal.writer_lock import release_witness, take_witness, witness_path
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
 from wevent.streams.live.spool import spool_folder, sweep
 

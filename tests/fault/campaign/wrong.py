@@ -44,7 +44,7 @@ class _ChargesMuchLater(StoresChargesApart):
 
 def late_mark() -> None:
     """The side file is told how far the journal is when a run starts only: one that lost its end later goes unnoticed."""
-    from wevent.journal.sqlite.journal import SqliteJournal
+    from wevent.journal.sqlite_journal import SqliteJournal
 
     mark, told = SqliteJournal.mark, list[SqliteJournal]()
 

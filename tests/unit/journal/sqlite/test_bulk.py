@@ -17,7 +17,7 @@ from tests.support.profiles import examples
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.sqlite.storage import transaction
+from wevent.journal.sqlite_connection import transaction
 from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Restore

@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from wevent.errors import StorageFailed
-from wevent.journal.sqlite import intact
-from wevent.journal.sqlite.intact import Place
+from wevent.journal import sqlite_journal as intact
+from wevent.journal.sqlite_journal import Place
 
 LIMIT = 40_000
 

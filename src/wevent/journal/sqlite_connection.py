@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.file_io import storage_errors
-from wevent.journal.sqlite import schema
-from wevent.journal.sqlite.intact import LOG_LIMIT
-from wevent.journal.sqlite.reading import BUSY_TIMEOUT_MS, open_for_reading
+from wevent.journal import sqlite_schema as schema
 from wevent.journal.tables.database import UNREADABLE
+
+BUSY_TIMEOUT_MS = 10_000
+
+LOG_LIMIT = 1 << 26
+"""Size that SQLite may cut a write-ahead log to, in bytes."""
 
 
 def connect(path: Path, *, create: bool) -> tuple[apsw.Connection, bool]:
@@ -250,3 +254,31 @@ def snapshot(database: apsw.Connection) -> Iterator[None]:
     finally:
         if database.in_transaction:  # an input/output error ends it
             database.execute("ROLLBACK")
+
+
+def open_for_reading(path: Path) -> apsw.Connection:
+    """A connection to a file that may be in use.
+
+    Reading a file with a write-ahead log needs a file beside it, and so a writable folder. Where there is none and no
+    log either, nobody is writing: the file is read as it is.
+
+    Raises:
+        StorageFailed: if there is a log that cannot be read; without it the file would look older than it is.
+    """
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    try:
+        connection.pragma("schema_version")
+        return connection
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        connection.close()
+    real = os.path.realpath(path)
+    log = Path(real + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StorageFailed(
+            f"a folder that can be written, to read {path} together with its write-ahead log",
+            "one that cannot",
+            f"Copy {path.name} and {log.name} to a writable folder and read them there.",
+            path=str(path),
+        )
+    return apsw.Connection(f"file:{quote(real)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
-from wevent.journal.sqlite.storage import clear_errors, damaged, readable, snapshot, transaction
+from wevent.journal.sqlite_connection import clear_errors, damaged, readable, snapshot, transaction
 from wevent.journal.tables.database import FoundRows, Kind, Result
 from wevent.journal.tables.fingerprint import ROW_TEXT
 

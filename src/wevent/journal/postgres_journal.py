@@ -12,12 +12,12 @@ from wevent.journal.journal import SqlJournal
 from wevent.journal.lease import Lease, current_writer
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.postgres_tables import has_journal, lay_out_tables
-from wevent.journal.postgres.witness_folder import WitnessFolder
 from wevent.journal.postgres_database import PostgresDatabase
+from wevent.journal.postgres_schema import has_journal, lay_out_tables
 from wevent.journal.tables.database import only_row
 from wevent.journal.tables.facts import Facts
 from wevent.journal.witness import WitnessFile, WitnessRecord
+from wevent.journal.witness_folder import WitnessFolder
 
 
 class JournalSchema:

@@ -1,4 +1,7 @@
-"""The file of a journal, opened: locked if it is to be written, whole, and the one whose slots its witness shows."""
+"""The journal in one SQLite file: one writer, every commit forced to disk, its witness beside it (spec 10).
+
+The writer watches its files. Removed, replaced or cut, they stop it before anything more is released.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,91 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from wevent.errors import InvalidJournal
-from wevent.journal.contents import Writer
+from wevent.errors import InvalidJournal, StorageFailed, WeventError
+from wevent.file_io import storage_errors
+from wevent.journal import sqlite_schema as schema
+from wevent.journal.backup import copy_journal
+from wevent.journal.contents import Batch, Hook, Writer, no_hook
+from wevent.journal.journal import SqlJournal
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
-from wevent.journal.sqlite import schema
-from wevent.journal.sqlite.intact import Place
-from wevent.journal.sqlite.lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
-from wevent.journal.sqlite.sqlite_database import SqliteDatabase
-from wevent.journal.sqlite.storage import check_pages, clear_errors, connect, keep_log
+from wevent.journal.sqlite_connection import LOG_LIMIT, check_pages, clear_errors, connect, keep_log, readable
+from wevent.journal.sqlite_database import SqliteDatabase
 from wevent.journal.tables.beginning import begin_rows
 from wevent.journal.tables.database import only_row
 from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness
+from wevent.journal.writer_lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
+
+
+class SqliteJournal(SqlJournal):
+    """A journal file; see `wevent.journal.contract.Journal`.
+
+    Args:
+        path: the file; made on the first `begin` if it does not exist.
+        write: be the one writer. Readers, and requests to the registry, need not.
+        start_over: make a new journal where another one was lost.
+        held: the witness, if the caller has locked it already and keeps it.
+        released_through: see `SqlJournal`.
+
+    Raises:
+        InvalidJournal: if the file is no journal, damaged or newer.
+        JournalLocked: naming the holder.
+        StaleJournal: if the witness shows slots of a journal that is not here.
+        StorageFailed: if it cannot be opened or written.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        write: bool = False,
+        start_over: bool = False,
+        held: WitnessFile | None = None,
+        released_through: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._file = JournalFile(self.path, write=write or held is not None, start_over=start_over, held=held)
+        with ExitStack() as undo:
+            undo.callback(self._file.close)  # the lock too: whoever tries again must not be told that it is held
+            super().__init__(self._file, started_over=start_over, released_through=released_through)
+            undo.pop_all()
+
+    def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        """See `Slots.commit`. No page is written before the COMMIT itself, however large a release."""
+        self._file.connection.execute("PRAGMA cache_spill = OFF")
+        try:
+            super().commit(batch, at)
+        finally:
+            self._file.connection.execute("PRAGMA cache_spill = ON")
+
+    def backup(self, target: Path, *, replace: bool = False) -> int:
+        """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
+
+        The copy cannot be published from until it is told through which slot releases went out (spec 10).
+
+        Args:
+            target: the copy.
+            replace: whether an existing file may be replaced; never the journal itself or its own files.
+
+        Raises:
+            InvalidOutput: if the target is there, or is one of the journal's own files.
+            StorageFailed: if it cannot be written.
+        """
+        return copy_journal(self._file.connection, self.path, target, replace=replace)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close it. An unforeseen error may come of damage: then that is raised instead.
+
+        Raises:
+            InvalidJournal: if the journal is damaged.
+        """
+        try:
+            if isinstance(error, Exception) and not isinstance(error, WeventError) and not self.is_new:
+                with readable(self.path):
+                    if isinstance(error, apsw.Error):
+                        raise error
+                    self.check()
+        finally:
+            self.close()
 
 
 class JournalFile:
@@ -166,3 +243,71 @@ def _refuse_second_name(path: Path) -> None:
             "Remove the other names; a symbolic link may stay.",
             path=str(path),
         )
+
+
+class Place:
+    """The files of a journal that is open for writing, as they were last seen.
+
+    Args:
+        path: the journal.
+        witness: its witness.
+    """
+
+    def __init__(self, path: Path, witness: Path) -> None:
+        self._path = path
+        real = os.path.realpath(path)
+        self._growing = [
+            _Growing(path),
+            _Growing(witness),
+            _Growing(Path(real + "-shm")),
+            _Growing(Path(real + "-wal"), LOG_LIMIT),
+        ]
+        self.is_intact()
+
+    def is_intact(self) -> bool:
+        """Whether every file is still the one it was, and as long.
+
+        Raises:
+            OSError: if that cannot be told.
+        """
+        return all(file.is_intact() for file in self._growing) and not has_second_name(self._path)
+
+    def check(self) -> None:
+        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost.
+
+        Raises:
+            StorageFailed: before anything more is stored or goes out.
+        """
+        remedy = "Nothing more went out, and nothing is lost: run the same command again when that is over."
+        with storage_errors(f"to look at the files of the journal {self._path}", remedy, self._path):
+            if self.is_intact():
+                return
+        raise StorageFailed(
+            f"the journal {self._path} to stay in its place while it is published into",
+            "one that was removed, replaced, cut, or given a second name (it, or a file beside it)",
+            "Nothing more went out. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
+            "SLOT.",
+            path=str(self._path),
+        )
+
+
+class _Growing:
+    """A file that stays, once it is there, and never gets shorter."""
+
+    def __init__(self, path: Path, limit: int | None = None) -> None:
+        self.path = path
+        self.size = 0
+        self._limit = limit
+        self._same: tuple[int, int] | None = None
+
+    def is_intact(self) -> bool:
+        """Whether it is; remembers how long it is now."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return self._same is None
+        size = found.st_size if self._limit is None else min(found.st_size, self._limit)
+        if self._same not in (None, (found.st_dev, found.st_ino)) or size < self.size:
+            return False
+        self._same, self.size = (found.st_dev, found.st_ino), size
+        return True
