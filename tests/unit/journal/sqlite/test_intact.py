@@ -93,16 +93,12 @@ def test_zeros_that_a_power_failure_left_are_no_cut(path: Path, connections: lis
         place.check()
 
 
-def test_no_descriptors_are_no_evidence_of_a_cut(path: Path, connections: list[apsw.Connection]) -> None:
+def test_no_descriptors_are_needed(path: Path, connections: list[apsw.Connection]) -> None:
     place = Place(path, path.with_name("j.witness"))
     write(connections[0], 4)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
     try:
-        with pytest.raises(StorageFailed, match="Too many open files") as caught:
-            place.check()
+        place.check()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert caught.value.passing
-    assert "removed" not in str(caught.value)
-    place.check()
