@@ -68,11 +68,11 @@ def stopped(child: subprocess.Popen[str]) -> str:
 
 
 def assert_only_end_missing(folder: Path) -> None:
-    """What was in the journal itself is whole, and the mark knows that there was more."""
+    """The journal itself is whole, and the witness shows that there was more."""
     done = call(folder, "audit", "run.journal", "--json")
     (found,) = json.loads(done.out)["violations"]
     assert (done.code, found["slot"]) == (1, 21)
-    assert "slot 22 is noted in" in found["problem"]
+    assert "shows slot 22, and the journal ends with 20" in found["problem"]
 
 
 @pytest.mark.parametrize("size", [0, 32, 4096])
@@ -90,7 +90,7 @@ def test_a_cut_log_stops_it_and_the_journal_is_not_made_worse(used: Path, size: 
 
 
 @pytest.mark.parametrize("size", [0, 4096])
-def test_a_cut_side_file_stops_it(used: Path, size: int) -> None:
+def test_a_cut_witness_stops_it(used: Path, size: int) -> None:
     with running(used) as child:
         os.truncate(used / "run.journal.witness", size)
         assert SENTENCE in stopped(child)

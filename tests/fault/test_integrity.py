@@ -27,6 +27,7 @@ from tests.support.commands import (
     wait_for,
     write_stream,
 )
+from tests.support.stored_slots import change_blob, change_entry, read_blob, read_entry, stored_slots
 
 SLOT = 6
 
@@ -50,20 +51,17 @@ def change(folder: Path, statement: str) -> None:
     database.close()
 
 
-def change_histogram(folder: Path, kept: int = 0) -> None:
-    """One bit of the first histogram from slot SLOT on."""
-    database = apsw.Connection(str(folder / "run.journal"))
-    rows = database.execute(
-        "SELECT slot, data FROM histograms WHERE slot >= ? ORDER BY slot", (kept or SLOT,)
-    ).fetchall()
-    slot, data = rows[0]
+def change_histogram(folder: Path, shown_from: int = SLOT) -> None:
+    """Change a value of the first histogram that was first shown in a slot or later."""
     from wevent.journal.record import decode_shown, encode_shown
 
-    shown = decode_shown(slot, data)
+    path = folder / "run.journal"
+    entries = (read_entry(path, slot) for slot in stored_slots(path))
+    entry = next(entry for entry in entries if entry["shown"] >= shown_from)
+    shown = decode_shown(entry["shown"], read_blob(path, entry["histogram"]))
     shown.text.clear()
     shown.values[0] += 1
-    database.execute("UPDATE histograms SET data = ? WHERE slot = ?", (encode_shown(shown), slot))
-    database.close()
+    change_blob(path, entry["histogram"], encode_shown(shown))
 
 
 def assert_damaged(done: Done) -> None:
@@ -83,7 +81,8 @@ class TestWhatIsSentAgain:
         assert_damaged(publish(used, 22))
 
     def test_a_changed_threshold_is_not_sent(self, used: Path) -> None:
-        change(used, f"UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = {SLOT}")
+        threshold = read_entry(used / "run.journal", SLOT)["threshold"]
+        change_entry(used / "run.journal", SLOT, threshold=(threshold or 0) + 1)
         (used / "out.ndjson").unlink()
         assert_damaged(publish(used, 22))
 
@@ -154,7 +153,7 @@ class TestOutputs:
         assert publish(folder, 20, out=out).code == 0
         if not noted:
             with (folder / "run.journal.witness").open("r+b") as side:
-                side.seek(1 << 14)
+                side.seek(2 * 4096)
                 side.write(bytes(4096))
         return out, folder / out
 

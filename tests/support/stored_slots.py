@@ -16,6 +16,14 @@ FIELDS = (
 """Names of the elements of a payload."""
 
 
+def stored_slots(path: Path) -> list[int]:
+    """Return the numbers of all stored slots."""
+    connection = apsw.Connection(str(path))
+    found = [int(slot) for (slot,) in connection.execute("SELECT slot FROM slots ORDER BY slot")]
+    connection.close()
+    return found
+
+
 def read_entry(path: Path, slot: int) -> dict[str, Any]:
     """Return what a slot stores."""
     connection = apsw.Connection(str(path))

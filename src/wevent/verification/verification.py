@@ -52,7 +52,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return not self.violations
 
     def add(self, slot: int, problem: str, **facts: Any) -> None:

@@ -71,7 +71,7 @@ class EndOfJournal(NamedTuple):
 
 
 def read_witness(place: Path | PostgresPlace) -> SeenWitness:
-    """Read a witness. Open the journal afterwards: whatever a writer adds meanwhile is then in the journal."""
+    """Read a witness. Open the journal afterwards, so that it is at least as new."""
     for _ in range(_TRIES):
         seen = _read(place)
         if seen.problem is None:

@@ -1,4 +1,4 @@
-"""Flipped bits, lost sectors and cut ends in the journal, its write-ahead log, its side file and outputs.
+"""Flipped bits, lost sectors and cut ends in the journal, its write-ahead log, its witness and outputs.
 
 Each either changes nothing, or is named: by `publish` in one sentence (exit code 2), or by `audit`. A released slot
 never gets other bytes.
@@ -25,7 +25,7 @@ from tests.fault.campaign.stream import JOURNAL, lines, live, publish, write_str
 from tests.fault.campaign.witness import Unnoticed, Witness, clean, fine, must
 from tests.fault.killing import Broken
 
-TARGETS = {"journal": "", "log": "-wal", "side file": ".witness"}
+TARGETS = {"journal": "", "log": "-wal", "witness": ".witness"}
 OUTPUTS = ("-", "out.ndjson", "out.csv", "out.parquet")
 _WAYS = ("bit", "bits", "zeros", "noise", "cut", "cut sector", "empty")
 _SECTOR = 512
@@ -95,7 +95,9 @@ class Victim:
     def strike(self, target: str, chance: random.Random) -> str:
         """Damage a file, publish, audit; what became of it: harmless, or the sentence that names it."""
         name = self._out if target == "output" else JOURNAL + TARGETS[target]
-        most = chance.choice([512, 1 << 30]) if target == "side file" else 1 << 30  # the mark is at its beginning
+        most = (
+            chance.choice([512, 8192, 1 << 30]) if target == "witness" else 1 << 30
+        )  # its records are at its beginning
         harmed = {**self._begun, name: harm(self._begun[name], chance, most)}
         self._restore(harmed)
         ran, releases, audit, status, listed = self._commands.run(

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from tests.support.commands import PATIENCE_S, slots_of, wait_for
+from tests.support.stored_slots import change_entry
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
 from wevent.publishing.resolve import RunOptions
@@ -78,10 +79,8 @@ def test_the_journal_is_for_its_owner_only(run: RunCommand) -> None:
 
 
 def test_a_violation_is_exit_code_1(run: RunCommand) -> None:
-    import apsw
-
     publish(run, 5)
-    apsw.Connection("run.journal").execute("UPDATE slots SET threshold = 1 WHERE slot = 2")
+    change_entry(Path("run.journal"), 2, threshold=1)
     code, out, _ = run("audit", "run.journal")
     assert code == 1
     assert "VIOLATION in slot 2" in out
