@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from tests.support.publications import publish
@@ -29,7 +30,10 @@ def test_the_same_counts_leave_no_trace_of_themselves(tmp_path: Path) -> None:
         source.end, source.shift = 4, cells
         output.close()
         Publication(journal, source, output, running=Running(last=4)).run()  # slots 2 to 4 are not due
-        stored.append(journal._database.execute("SELECT slot, payload FROM slots WHERE slot > 1").fetchall())
+        entries = [record.entry() for record in journal.releases(2)]
+        stored.append(
+            [msgspec.structs.replace(entry, histogram=b"") for entry in entries]
+        )  # that of slot 1, which is noisy
         output.close()
         journal.close()
     assert stored[0] == stored[1]
