@@ -30,19 +30,7 @@ from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal
 
 BASES = ("pft", "unregistered users", "backup")
-TABLES = (
-    "head",
-    "slots",
-    "facts",
-    "epochs",
-    "populations",
-    "charges",
-    "histograms",
-    "states",
-    "members",
-    "changes",
-    "restores",
-)
+TABLES = ("head", "slots", "facts", "epochs", "blobs", "state", "changes", "restores", "members")
 MOST_CHANGES = 8
 MOST_SLOTS = 60  # a journal that says that it is further would only take longer
 SEEDS = (

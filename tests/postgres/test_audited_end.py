@@ -1,4 +1,4 @@
-"""Verification of a journal in a database reads the witness folder: an end that was cut off leaves no other trace (spec 10)."""
+"""Verification of a journal in a database reads the witness: an end that was cut off leaves no other trace (spec 10)."""
 
 from __future__ import annotations
 
