@@ -23,10 +23,11 @@ from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
-from wevent.publishing.resolve import ResolvedRun, RunOptions
+from wevent.publishing.resolve import ResolvedRun
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
+from wevent.settings import RunOptions
 
 LATE = (4, 1_000_000_000)
 STEPS = ("began", "charges stored", "releases stored", "position stored", "committing")

@@ -1,13 +1,13 @@
-"""THE list of a stream's options: how its releases are made, with defaults and checks.
+"""The options of a publisher, and the form in which options and settings are declared: a field with `about`.
 
-A publisher's state, a journal's terms, the configuration file, the command's flags and the privacy statement are all made
-from this list. A new option is one field here; `wevent.core.suitability` says which mechanisms take it.
+A publisher's state, the pinned configuration, the flags of commands and the privacy statement follow from the fields of
+`Options`. `wevent.core.suitability` lists the mechanisms that take an option; `wevent.settings` declares the other settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -25,9 +25,9 @@ SmoothingName = Literal["hold", "filter"]
 _SHOWN = 8  # of several numbers, in a message
 
 
-def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
-    """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
-    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1, "off": None}
+def about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
+    """Return the metadata of a field that users can set: a help text, and attributes of its `Kind` that are not usual."""
+    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1}
     return {"help": help, **usual, **facts}
 
 
@@ -56,45 +56,42 @@ class Options:
         round: publish whole numbers.
     """
 
-    mechanism: str = field(default="pft", metadata=_about("See `wevent mechanisms`; pft unless told otherwise."))
-    neighbours: Neighbours = field(
-        default="add_remove", metadata=_about("add_remove (default) or replace.", permanent=True)
-    )
+    mechanism: str = field(default="pft", metadata=about("Mechanism, as of `wevent mechanisms`."))
+    neighbours: Neighbours = field(default="add_remove", metadata=about("Neighbouring relation.", permanent=True))
     max_cells_per_user: int = field(
-        default=1,
-        metadata=_about(
-            "How many cells a user may be in within a slot; 1 unless told otherwise.", permanent=True, least=1
-        ),
+        default=1, metadata=about("Number of cells that a user may be in within a slot.", permanent=True, least=1)
     )
-    refund: bool = field(default=False, metadata=_about("Charge publications what was really lost.", of_mechanism=True))
+    refund: bool = field(default=False, metadata=about("Charge publications what was really lost.", of_mechanism=True))
     threshold: ThresholdName | None = field(
-        default=None, metadata=_about("For bd and ba: scale or std.", of_mechanism=True)
+        default=None, metadata=about("Threshold rule of bd and ba.", of_mechanism=True, default="scale")
     )
     estimator: EstimatorName | None = field(
-        default=None, metadata=_about("sampling or weighting, instead of the mechanism's own.", of_mechanism=True)
+        default=None, metadata=about("Estimator of a slot.", of_mechanism=True, default="the mechanism's own")
     )
     smoothing: SmoothingName | None = field(
-        default=None, metadata=_about("hold or filter, instead of the mechanism's own.", of_mechanism=True)
+        default=None, metadata=about("Smoother of releases.", of_mechanism=True, default="the mechanism's own")
     )
     anchors: bool | None = field(
         default=None,
-        metadata=_about(
-            "For pft: classes count by their budgets, and now and then alike to learn what that is off by (its own).",
+        metadata=about(
+            "For pft: weight classes by budget and correct the bias with periodic equal-weight measurements.",
             of_mechanism=True,
+            default="the mechanism's own",
         ),
     )
     unbiased: bool | None = field(
         default=None,
-        metadata=_about(
-            "For pft: all classes always count alike, or always by their budgets: wrong if requirement and cell correlate.",
+        metadata=about(
+            "For pft: always weight classes equally, or always by budget, which is wrong if requirement and cell correlate.",
             of_mechanism=True,
             off="weighted",
+            default="the mechanism's own",
         ),
     )
     cycle: tuple[float, ...] = field(
         default=(),
-        metadata=_about(
-            "For pft: what comes back, such as 1d, or in slots; several with commas. It is learnt.",
+        metadata=about(
+            "For pft: periods to learn, e.g. 1d, or in slots; up to four, with commas.",
             of_mechanism=True,
             least=3,
             most=MAX_CYCLE,
@@ -103,20 +100,20 @@ class Options:
     )
     calendar: tuple[int, ...] = field(
         default=(),
-        metadata=_about(
-            "With a cycle: a file of days of another kind, such as weekends and holidays, learnt apart.",
+        metadata=about(
+            "With a cycle: file of days to learn apart, such as weekends and holidays.",
             of_mechanism=True,
             least=1,
             most=MAX_SLOT,
             many=MAX_CHANGES,
         ),
     )
-    nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
+    nonnegative: bool = field(default=False, metadata=about("Publish no value below 0 (free)."))
     known_total: int | None = field(
         default=None,
-        metadata=_about("Everyone is present in every slot: publish this total (free; replace only).", most=MAX_USERS),
+        metadata=about("Publish this total: every user is present in every slot (free; replace only).", most=MAX_USERS),
     )
-    round: bool = field(default=False, metadata=_about("Publish whole numbers (free)."))
+    round: bool = field(default=False, metadata=about("Publish whole numbers (free)."))
 
     @property
     def sensitivity(self) -> int:
@@ -139,21 +136,26 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values an option takes.
+    """Values that an option or a setting takes.
 
     Attributes:
+        field: the field that holds it.
+        form: the values in words; empty if the other attributes tell them.
         choices: the words it may be; empty for others.
         type: str, int, float or bool.
         optional: whether None is a value.
-        several: whether it is a tuple of numbers.
-        many: how many at most.
+        several: whether it is a tuple.
+        many: maximum length of the tuple.
         least, most: the range of a number.
         permanent: whether it stays for the life of a journal.
         of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
-        off: the word that says no to a switch.
-        help: one line for people who choose.
+        off: name of the flag that turns a switch off.
+        default: the default in words; empty if there is none.
+        help: one line for users.
     """
 
+    field: str
+    form: str
     choices: tuple[str, ...]
     type: type
     optional: bool
@@ -164,6 +166,7 @@ class Kind:
     permanent: bool
     of_mechanism: bool
     off: str
+    default: str
     help: str
 
     def takes(self, value: Any) -> bool:
@@ -189,12 +192,14 @@ class Kind:
         return tuple(dict.fromkeys(self.type(one) for one in numbers))
 
     def read(self, value: Any) -> Any:
-        """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
-        if (self.optional or self.several) and value == "none":
+        """Return a value that may be written as text; `none` takes back an earlier value, unless any text is a value."""
+        if (self.optional or self.several) and value == "none" and (self.choices or self.type is not str):
             return () if self.several else None
         return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
 
     def __str__(self) -> str:
+        if self.form:
+            return self.form
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.type is bool:
@@ -203,15 +208,23 @@ class Kind:
             return "text"
         kind = "a number" if self.type is float else "a whole number"
         kind += " of slots" * self.several
-        number = f"{kind}, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
+        number = f"{kind}, at least {self.least:,}" + ("" if self.most is None else f" and at most {self.most:,}")
         return f"{number}, or up to {self.many} of them" if self.several else number
 
 
 @cache
+def kinds(holder: type[Any]) -> Mapping[str, Kind]:
+    """Return the kind of every field of a dataclass that users can set, by key, in order."""
+    types = get_type_hints(holder)
+    declared = [entry for entry in fields(holder) if "help" in entry.metadata]
+    return MappingProxyType(
+        {entry.metadata.get("key", entry.name): _kind(entry, types[entry.name]) for entry in declared}
+    )
+
+
 def option_kinds() -> Mapping[str, Kind]:
-    """Every option's name and what it takes, in the order of the list."""
-    types = get_type_hints(Options)
-    return MappingProxyType({entry.name: _kind(entry, types[entry.name]) for entry in fields(Options)})
+    """Return the kind of every option of a publisher, by name."""
+    return kinds(Options)
 
 
 def option_values(holder: Options) -> dict[str, Any]:
@@ -248,14 +261,16 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or a tuple of numbers."""
+    """Return the kind of a field `kind` or `kind | None`, kind being bool, int, str, a Literal of words or a tuple."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
     several = get_origin(plain) is tuple
     plain = get_args(plain)[0] if several else plain
-    choices = get_args(plain)
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
     facts = entry.metadata
     return Kind(
+        entry.name,
+        facts.get("form", ""),
         choices,
         str if choices else plain,
         len(parts) > 1,
@@ -265,6 +280,13 @@ def _kind(entry: Field[Any], annotation: Any) -> Kind:
         facts["most"],
         facts["permanent"],
         facts["of_mechanism"],
-        facts["off"] or f"no-{entry.name}",
+        facts.get("off", f"no-{entry.name.replace('_', '-')}"),
+        facts.get("default", _default_text(entry.default)),
         facts["help"],
     )
+
+
+def _default_text(value: Any) -> str:
+    if value is MISSING or value is None or value == ():
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

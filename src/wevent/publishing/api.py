@@ -13,10 +13,10 @@ from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.resolve import RunOptions
+from wevent.publishing.configuration import load_settings, read_config
 from wevent.publishing.session import RunReport, run, settings_files
+from wevent.settings import RunOptions, Settings
+from wevent.settings.loading import PUBLISHING
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 

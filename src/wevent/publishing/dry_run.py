@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import get_args
 
 from wevent.core.requirements import Population
 from wevent.counting.spelling import Spelled
@@ -16,24 +17,16 @@ from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.terms import class_history
 from wevent.people.membership import KeyColumn, KnownIds
 from wevent.people.rosters import MemberColumns, Rosters
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference, registered
 from wevent.publishing.preview import strictest_sentences
-from wevent.publishing.resolve import (
-    ResolvedRun,
-    RunOptions,
-    begin,
-    check_journal,
-    pinned_terms,
-    resolve,
-    with_version,
-)
+from wevent.publishing.resolve import ResolvedRun, begin, check_journal, pinned_terms, resolve, with_version
+from wevent.settings import RunOptions, Settings
+from wevent.settings.declaration import TimeUnit
+from wevent.settings.values import SECOND_US, format_time
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.clock import SECOND_US, format_time
 from wevent.streams.files.file_source import span_of
 from wevent.streams.files.inspection import Inspection, inspect_files
 from wevent.streams.records.outlines import outline
-from wevent.streams.records.times import UNITS
 
 _FEW = 0.5  # of the events; fewer that match look like a mistake
 _Span = tuple[int, int]
@@ -249,7 +242,7 @@ def _explain_times(settings: Settings, found: Inspection, declared: _Span, last:
     if settings.slot_column:
         seen = "none" if span is None else f"{span[0] + 1} to {span[1] + 1}"
         return f"Most events lie outside the slots 1 to {last}: slot numbers in the events are {seen}."
-    for unit in UNITS:
+    for unit in get_args(TimeUnit):
         other = span_of(replace(settings, time_unit=unit)) if unit != settings.time_unit else None  # reads the files
         if other is None or other == span:  # texts are the same in any unit
             continue

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wevent.streams.clock import SECOND_US, SlotClock
+from wevent.settings import StreamSettings
+from wevent.settings.values import SECOND_US
+from wevent.streams.clock import SlotClock
 from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
-from wevent.streams.stream_settings import StreamSettings
 
 _SHARE = 4  # unless told, a release goes out a quarter of a slot after the grace, at most a second
 _LATE_US = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
@@ -16,7 +16,6 @@ from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plai
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, check_declared
 from wevent.publisher.catalogue import find_mechanism
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import (
     Difference,
     RequirementsFile,
@@ -28,41 +27,14 @@ from wevent.publishing.importing import (
     registered,
 )
 from wevent.publishing.preview import preview
-from wevent.publishing.staleness import Settlement, Stated, plan_or_refuse, refuse_lost_changes
+from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes
+from wevent.settings import RunOptions, Settings
+from wevent.settings.values import calendar_slots
 from wevent.streams import SlotClock, declared_clock
-from wevent.streams.cycles import calendar_slots
 from wevent.streams.files.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
 _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(Stated):
-    """Statements of the operator for one run; none of them is a setting of the stream.
-
-    Attributes:
-        declare: "WINDOW,EPSILON" of classes that may have members later.
-        new_epoch: go on with another mechanism, cells or levels; every charge stays.
-        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
-        start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
-    """
-
-    declare: tuple[str, ...] = ()
-    new_epoch: bool = False
-    allow_removals: bool = False
-    start_over: bool = False
-    keep: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
-            raise InvalidSettings(
-                "declare to be several texts 'WINDOW,EPSILON'",
-                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
-                "Write RunOptions(declare=('40,0.5',)).",
-                key="declare",
-            )
 
 
 class ResolvedRun(NamedTuple):
@@ -306,8 +278,8 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
         InvalidSettings: for a calendar of slots that have no times.
     """
     if settings.days is not None:
-        times = None if settings.slot_length_us is None else clock
-        settings = replace(settings, calendar=calendar_slots(settings.days, times, settings.timezone_us))
+        slot_of = None if settings.slot_length_us is None else clock.slot_of
+        settings = replace(settings, calendar=calendar_slots(settings.days, slot_of, settings.timezone_us))
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
         declared |= {requirement.key for requirement in settings.levels.offered().values()}

@@ -17,7 +17,8 @@ from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import WriterLock, lock_path
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.tables.side_mark import read_mark
-from wevent.publishing.staleness import Stated, plan_settling, settle_stale
+from wevent.publishing.staleness import plan_settling, settle_stale
+from wevent.settings import RestoreOptions as Stated
 from wevent.streams.live.spool import spool_folder, sweep
 
 

@@ -18,11 +18,10 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Change
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import RequirementsFile
 from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
-from wevent.streams.clock import SECOND_US
-from wevent.streams.windows import span_text
+from wevent.settings import Settings
+from wevent.settings.values import SECOND_US, span_text
 
 
 class BudgetView:

@@ -17,7 +17,7 @@ import pytest
 from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
-from wevent.publishing.resolve import RunOptions
+from wevent.settings import RunOptions
 
 pytestmark = pytest.mark.slow
 
