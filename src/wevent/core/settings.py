@@ -1,4 +1,4 @@
-"""The options of a publisher, and the form in which options and settings are declared: a field with `about`.
+"""The options of a publisher, and the form in which options and settings are declared: a field made by `setting`.
 
 A publisher's state, the pinned configuration, the flags of commands and the privacy statement follow from the fields of
 `Options`. `wevent.core.suitability` lists the mechanisms that take an option; `wevent.settings` declares the other settings.
@@ -25,10 +25,19 @@ SmoothingName = Literal["hold", "filter"]
 _SHOWN = 8  # of several numbers, in a message
 
 
-def about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
-    """Return the metadata of a field that users can set: a help text, and attributes of its `Kind` that are not usual."""
+def setting(default: Any, help: str, **facts: Any) -> Any:  # noqa: A002
+    """Return a field of a dataclass that users can set.
+
+    Args:
+        default: the default, or a function that makes it; MISSING if there is none.
+        help: one line for users.
+        facts: `key` if it is not the name of the field, `shown` for the default in words, and attributes of the `Kind`.
+    """
     usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1}
-    return {"help": help, **usual, **facts}
+    metadata = {"help": help, **usual, **facts}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,64 +65,53 @@ class Options:
         round: publish whole numbers.
     """
 
-    mechanism: str = field(default="pft", metadata=about("Mechanism, as of `wevent mechanisms`."))
-    neighbours: Neighbours = field(default="add_remove", metadata=about("Neighbouring relation.", permanent=True))
-    max_cells_per_user: int = field(
-        default=1, metadata=about("Number of cells that a user may be in within a slot.", permanent=True, least=1)
+    mechanism: str = setting("pft", "Mechanism, as of `wevent mechanisms`.")
+    neighbours: Neighbours = setting("add_remove", "Neighbouring relation.", permanent=True)
+    max_cells_per_user: int = setting(
+        1, "Number of cells that a user may be in within a slot.", permanent=True, least=1
     )
-    refund: bool = field(default=False, metadata=about("Charge publications what was really lost.", of_mechanism=True))
-    threshold: ThresholdName | None = field(
-        default=None, metadata=about("Threshold rule of bd and ba.", of_mechanism=True, default="scale")
+    refund: bool = setting(False, "Charge publications what was really lost.", of_mechanism=True)
+    threshold: ThresholdName | None = setting(None, "Threshold rule of bd and ba.", of_mechanism=True, shown="scale")
+    estimator: EstimatorName | None = setting(
+        None, "Estimator of a slot.", of_mechanism=True, shown="the mechanism's own"
     )
-    estimator: EstimatorName | None = field(
-        default=None, metadata=about("Estimator of a slot.", of_mechanism=True, default="the mechanism's own")
+    smoothing: SmoothingName | None = setting(
+        None, "Smoother of releases.", of_mechanism=True, shown="the mechanism's own"
     )
-    smoothing: SmoothingName | None = field(
-        default=None, metadata=about("Smoother of releases.", of_mechanism=True, default="the mechanism's own")
+    anchors: bool | None = setting(
+        None,
+        "For pft: weight classes by budget and correct the bias with periodic equal-weight measurements.",
+        of_mechanism=True,
+        shown="the mechanism's own",
     )
-    anchors: bool | None = field(
-        default=None,
-        metadata=about(
-            "For pft: weight classes by budget and correct the bias with periodic equal-weight measurements.",
-            of_mechanism=True,
-            default="the mechanism's own",
-        ),
+    unbiased: bool | None = setting(
+        None,
+        "For pft: always weight classes equally, or always by budget, which is wrong if requirement and cell correlate.",
+        of_mechanism=True,
+        off="weighted",
+        shown="the mechanism's own",
     )
-    unbiased: bool | None = field(
-        default=None,
-        metadata=about(
-            "For pft: always weight classes equally, or always by budget, which is wrong if requirement and cell correlate.",
-            of_mechanism=True,
-            off="weighted",
-            default="the mechanism's own",
-        ),
+    cycle: tuple[float, ...] = setting(
+        (),
+        "For pft: periods to learn, e.g. 1d, or in slots; up to four, with commas.",
+        of_mechanism=True,
+        least=3,
+        most=MAX_CYCLE,
+        many=4,
     )
-    cycle: tuple[float, ...] = field(
-        default=(),
-        metadata=about(
-            "For pft: periods to learn, e.g. 1d, or in slots; up to four, with commas.",
-            of_mechanism=True,
-            least=3,
-            most=MAX_CYCLE,
-            many=4,
-        ),
+    calendar: tuple[int, ...] = setting(
+        (),
+        "With a cycle: file of days to learn apart, such as weekends and holidays.",
+        of_mechanism=True,
+        least=1,
+        most=MAX_SLOT,
+        many=MAX_CHANGES,
     )
-    calendar: tuple[int, ...] = field(
-        default=(),
-        metadata=about(
-            "With a cycle: file of days to learn apart, such as weekends and holidays.",
-            of_mechanism=True,
-            least=1,
-            most=MAX_SLOT,
-            many=MAX_CHANGES,
-        ),
+    nonnegative: bool = setting(False, "Publish no value below 0 (free).")
+    known_total: int | None = setting(
+        None, "Publish this total: every user is present in every slot (free; replace only).", most=MAX_USERS
     )
-    nonnegative: bool = field(default=False, metadata=about("Publish no value below 0 (free)."))
-    known_total: int | None = field(
-        default=None,
-        metadata=about("Publish this total: every user is present in every slot (free; replace only).", most=MAX_USERS),
-    )
-    round: bool = field(default=False, metadata=about("Publish whole numbers (free)."))
+    round: bool = setting(False, "Publish whole numbers (free).")
 
     @property
     def sensitivity(self) -> int:
@@ -281,7 +279,7 @@ def _kind(entry: Field[Any], annotation: Any) -> Kind:
         facts["permanent"],
         facts["of_mechanism"],
         facts.get("off", f"no-{entry.name.replace('_', '-')}"),
-        facts.get("default", _default_text(entry.default)),
+        facts.get("shown", _default_text(entry.default)),
         facts["help"],
     )
 

@@ -7,15 +7,14 @@ The checks of the configuration file, the flags of commands and the reference pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wevent.core.requirements import Levels
-from wevent.core.settings import Options, about, kinds
-from wevent.errors import InvalidSettings
-from wevent.settings.values import ListenAddress
+from wevent.core.settings import Options, kinds, setting
+from wevent.settings.values import ListenAddress, invalid
 
 if TYPE_CHECKING:
     from wevent.counting.cells import Cells
@@ -33,33 +32,23 @@ TimeUnit = Literal["s", "ms", "us"]
 class ServiceSettings:
     """The table [service]."""
 
-    listen: ListenAddress = field(
-        default=ListenAddress("127.0.0.1", 8080),
-        metadata=about("Address to listen on; port 0 is any free port.", form="HOST:PORT"),
+    listen: ListenAddress = setting(
+        ListenAddress("127.0.0.1", 8080), "Address to listen on; port 0 is any free port.", form="HOST:PORT"
     )
-    public: bool = field(default=False, metadata=about("Serve releases, ledger, levels and statement without a token."))
-    tokens: Path | None = field(
-        default=None, metadata=about("File of tokens.", form="a file", default="journal with `.tokens` appended")
+    public: bool = setting(False, "Serve releases, ledger, levels and statement without a token.")
+    tokens: Path | None = setting(None, "File of tokens.", form="a file", shown="journal with `.tokens` appended")
+    url: str | None = setting(
+        None, "Address that personal links begin with.", form="an address", shown="`http://` and `listen`"
     )
-    url: str | None = field(
-        default=None,
-        metadata=about("Address that personal links begin with.", form="an address", default="`http://` and `listen`"),
+    max_body_bytes: int = setting(8 << 20, "Largest request body, in bytes.", least=1 << 10, most=1 << 27)
+    max_batch_bytes: int = setting(
+        32 << 20, "Largest request body after decompression, in bytes.", least=1 << 10, most=1 << 27
     )
-    max_body_bytes: int = field(
-        default=8 << 20, metadata=about("Largest request body, in bytes.", least=1 << 10, most=1 << 27)
+    requests_per_minute: int = setting(
+        600, "Requests of one token, or of one address without a token; 0: no limit.", most=10**9
     )
-    max_batch_bytes: int = field(
-        default=32 << 20,
-        metadata=about("Largest request body after decompression, in bytes.", least=1 << 10, most=1 << 27),
-    )
-    requests_per_minute: int = field(
-        default=600,
-        metadata=about("Requests of one token, or of one address without a token; 0: no limit.", most=10**9),
-    )
-    events_per_minute: int = field(default=0, metadata=about("Events of one token; 0: no limit.", most=10**12))
-    link_hours: int = field(
-        default=72, metadata=about("Lifetime of a personal link, in hours.", least=1, most=24 * 366)
-    )
+    events_per_minute: int = setting(0, "Events of one token; 0: no limit.", most=10**12)
+    link_hours: int = setting(72, "Lifetime of a personal link, in hours.", least=1, most=24 * 366)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,52 +60,43 @@ class StreamSettings:
         frame: events of a data frame, instead of inputs.
     """
 
-    inputs: tuple[str, ...] = field(
-        metadata=about("Event files and globs, or - for lines on standard input.", form="file names and globs, or '-'")
+    inputs: tuple[str, ...] = setting(
+        MISSING, "Event files and globs, or - for lines on standard input.", form="file names and globs, or '-'"
     )
-    cells: Cells = field(
-        metadata=about("Number of cells, labels as a,b,c, or a file of labels.", form="a number, labels, or a file")
+    cells: Cells = setting(
+        MISSING, "Number of cells, labels as a,b,c, or a file of labels.", form="a number, labels, or a file"
     )
-    slot_us: int = field(metadata=about("Slot length, e.g. 60s.", key="slot", form="a length"))
-    start_us: int | None = field(
-        default=None,
-        metadata=about(
-            "Start of slot 1, with offset; auto reads start and end from the events (not private).",
-            key="start",
-            form="a time, or 'auto'",
-        ),
+    slot_us: int = setting(MISSING, "Slot length, e.g. 60s.", key="slot", form="a length")
+    start_us: int | None = setting(
+        None,
+        "Start of slot 1, with offset; auto reads start and end from the events (not private).",
+        key="start",
+        form="a time, or 'auto'",
     )
-    end_us: int | None = field(default=None, metadata=about("End of the last slot.", key="end", form="a time"))
+    end_us: int | None = setting(None, "End of the last slot.", key="end", form="a time")
     start_auto: bool = False
-    slot_column: str | None = field(default=None, metadata=about("Column of slot numbers, for slotted data."))
-    time_column: str = field(default="time", metadata=about("Column of times."))
-    user_column: str = field(default="user", metadata=about("Column of users."))
-    cell_column: str = field(default="cell", metadata=about("Column of cells."))
-    timezone_us: int | None = field(
-        default=None,
-        metadata=about(
-            "Offset of times that carry none, UTC or e.g. +02:00.", key="timezone", form="'UTC', or an offset"
-        ),
+    slot_column: str | None = setting(None, "Column of slot numbers, for slotted data.")
+    time_column: str = setting("time", "Column of times.")
+    user_column: str = setting("user", "Column of users.")
+    cell_column: str = setting("cell", "Column of cells.")
+    timezone_us: int | None = setting(
+        None, "Offset of times that carry none, UTC or e.g. +02:00.", key="timezone", form="'UTC', or an offset"
     )
-    time_unit: TimeUnit = field(default="s", metadata=about("Unit of times that are numbers."))
-    grace_us: int = field(
-        default=0, metadata=about("Allowed lateness of live events.", key="grace", form="a length", default="0s")
+    time_unit: TimeUnit = setting("s", "Unit of times that are numbers.")
+    grace_us: int = setting(0, "Allowed lateness of live events.", key="grace", form="a length", shown="0s")
+    due_us: int | None = setting(
+        None,
+        "Time from the end of a live slot to its release, at least the grace.",
+        key="due",
+        form="a length",
+        shown="the grace and a quarter of a slot, at most 1s more",
     )
-    due_us: int | None = field(
-        default=None,
-        metadata=about(
-            "Time from the end of a live slot to its release, at least the grace.",
-            key="due",
-            form="a length",
-            default="the grace and a quarter of a slot, at most 1s more",
-        ),
-    )
-    close: Literal["clock", "lines"] = field(
-        default="clock", metadata=about("Trigger that closes a live slot: the wall clock, or close lines.")
+    close: Literal["clock", "lines"] = setting(
+        "clock", "Trigger that closes a live slot: the wall clock, or close lines."
     )
     max_cells_per_user: int = 1
-    strict: bool = field(default=False, metadata=about("Stop at a malformed line (not private)."))
-    engine: Literal["auto", "spark"] = field(default="auto", metadata=about("Engine that counts files."))
+    strict: bool = setting(False, "Stop at a malformed line (not private).")
+    engine: Literal["auto", "spark"] = setting("auto", "Engine that counts files.")
     frame: FrameTable | None = field(default=None, compare=False)
 
     @property
@@ -146,35 +126,21 @@ class Settings(Options, StreamSettings):
         said: keys with an explicit value. The others have the pinned value, or the default.
     """
 
-    requirements: Path | None = field(
-        default=None,
-        metadata=about(
-            "Requirements of users: user,level or user,privacy,window or user,window,epsilon.", form="a file"
-        ),
+    requirements: Path | None = setting(
+        None, "Requirements of users: user,level or user,privacy,window or user,window,epsilon.", form="a file"
     )
-    requirements_columns: Mapping[str, str] = field(
-        default_factory=dict, metadata=about("Names of the columns of the requirements file.", form="a table")
+    requirements_columns: Mapping[str, str] = setting(
+        dict, "Names of the columns of the requirements file.", form="a table"
     )
-    levels: Levels | None = field(
-        default=None, metadata=about("Levels that users choose.", form="a table", default="the default levels")
+    levels: Levels | None = setting(None, "Levels that users choose.", form="a table", shown="the default levels")
+    unknown_users: int = setting(0, "Number of unregistered users that a slot may count; 0 rejects their events.")
+    journal: JournalPlace | None = setting(
+        None, "Journal: a file or postgresql://…; created if new, else resumed.", form="a file, or an address"
     )
-    unknown_users: int = field(
-        default=0, metadata=about("Number of unregistered users that a slot may count; 0 rejects their events.")
-    )
-    journal: JournalPlace | None = field(
-        default=None,
-        metadata=about(
-            "Journal: a file or postgresql://…; created if new, else resumed.", form="a file, or an address"
-        ),
-    )
-    out: str | None = field(
-        default=None,
-        metadata=about("Releases: a .ndjson, .csv or .parquet file, or - for standard output.", default="-"),
-    )
-    stream: str = field(default="default", metadata=about("Name of the stream."))
-    service: ServiceSettings = field(
-        default=ServiceSettings(),
-        metadata=about("Settings of `wevent serve`.", form="a table", default="[service](#service)"),
+    out: str | None = setting(None, "Releases: a .ndjson, .csv or .parquet file, or - for standard output.", shown="-")
+    stream: str = setting("default", "Name of the stream.")
+    service: ServiceSettings = setting(
+        ServiceSettings, "Settings of `wevent serve`.", form="a table", shown="[service](#service)"
     )
     people: Requirements | None = None
     days: tuple[date, ...] | None = None
@@ -184,69 +150,39 @@ class Settings(Options, StreamSettings):
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """Statements of the operator about slots that another copy of the journal released.
+    """Statements of the operator about slots that another copy of the journal released."""
 
-    Attributes:
-        released_through: last slot that was ever released.
-        widest_window: widest window ever declared, in slots; needed where the witness does not show the versions.
-        same_settings: whether the settings did not change after the backup.
-        accept_lost_changes: whether to go on although changes of the registry may be lost.
-    """
-
-    released_through: int | None = field(
-        default=None, metadata=about("For a restored backup: last slot that was ever released.")
+    released_through: int | None = setting(None, "For a restored backup: last slot that was ever released.")
+    widest_window: int | None = setting(
+        None, "For a backup without its side file: widest window ever declared, in slots.", least=1
     )
-    widest_window: int | None = field(
-        default=None,
-        metadata=about("For a backup without its side file: widest window ever declared, in slots.", least=1),
-    )
-    same_settings: bool = field(
-        default=False, metadata=about("For a backup without its side file: the settings did not change after it.")
-    )
-    accept_lost_changes: bool = field(
-        default=False, metadata=about("For a restored backup: continue although registry changes may be lost.")
-    )
+    same_settings: bool = setting(False, "For a backup without its side file: the settings did not change after it.")
+    accept_lost_changes: bool = setting(False, "For a restored backup: continue although registry changes may be lost.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(RestoreOptions):
-    """Statements of the operator for one run; none of them is a setting of the stream.
+    """Statements of the operator for one run; none of them is a setting of the stream."""
 
-    Attributes:
-        declare: "WINDOW,EPSILON" of classes that may have members later.
-        new_epoch: go on with another mechanism, cells or levels; every charge stays.
-        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
-        start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
-    """
-
-    declare: tuple[str, ...] = field(
-        default=(), metadata=about("Class that may have members later.", form="WINDOW,EPSILON", many=1 << 16)
+    declare: tuple[str, ...] = setting((), "Class that may have members later.", form="WINDOW,EPSILON", many=1 << 16)
+    new_epoch: bool = setting(False, "Continue with another mechanism, cells or levels; every charge stays.")
+    allow_removals: bool = setting(
+        False, "Allow more than one in ten registered users to be missing from --requirements."
     )
-    new_epoch: bool = field(
-        default=False, metadata=about("Continue with another mechanism, cells or levels; every charge stays.")
+    start_over: bool = setting(
+        False,
+        "Replace a lost journal by a new one over the same users: epsilons add up, and released slots are drawn again.",
     )
-    allow_removals: bool = field(
-        default=False, metadata=about("Allow more than one in ten registered users to be missing from --requirements.")
-    )
-    start_over: bool = field(
-        default=False,
-        metadata=about(
-            "Replace a lost journal by a new one over the same users: epsilons add up, and released slots are drawn again."
-        ),
-    )
-    keep: int | None = field(
-        default=None,
-        metadata=about("Number of slots that the journal keeps; not with a Parquet output.", least=1, default="all"),
+    keep: int | None = setting(
+        None, "Number of slots that the journal keeps; not with a Parquet output.", least=1, shown="all"
     )
 
     def __post_init__(self) -> None:
         for name, kind in kinds(RunOptions).items():
             value = getattr(self, name)
             if not kind.takes(tuple(value) if isinstance(value, list) else value):
-                expected = "several texts 'WINDOW,EPSILON'" if kind.several else str(kind)
-                remedy = "Write RunOptions(declare=('40,0.5',))." if kind.several else "Correct the value."
-                raise InvalidSettings(f"{name} to be {expected}", f"{value!r}", remedy, key=name)
+                expected = f"several texts {kind}" if kind.several else str(kind)
+                raise invalid(name, expected, value, "Write for example RunOptions(declare=('40,0.5',)).")
 
 
 SETTINGS = kinds(Settings)

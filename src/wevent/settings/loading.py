@@ -12,11 +12,12 @@ from typing import Any
 
 from wevent.core.nearest import did_you_mean
 from wevent.core.requirements import Levels
-from wevent.core.settings import Kind, kinds, option_text
+from wevent.core.settings import Kind, kinds
 from wevent.errors import InvalidRequirement, InvalidSettings
 from wevent.settings.declaration import SETTINGS, RunOptions, ServiceSettings, Settings
 from wevent.settings.values import (
     WindowReader,
+    invalid,
     parse_cycles,
     parse_days,
     parse_length,
@@ -40,20 +41,15 @@ _NO_BLANK = ("time_column", "user_column", "cell_column", "timezone")  # a blank
 def read_config(config: Path | str) -> dict[str, Any]:
     """Return the values of a TOML file by key, with relative paths resolved against its folder, except for the journal."""
     if not isinstance(config, (str, Path)):
-        raise InvalidSettings(
-            "the path of a configuration file", type(config).__name__, "Give the name of a TOML file.", key="config"
-        )
+        raise _unreadable("the path of a configuration file", type(config).__name__, "Give the name of a TOML file.")
     path = Path(config)
     try:
         values = tomllib.loads(_read_text(path), parse_float=Decimal)
     except OSError as error:
-        raise InvalidSettings(
-            "a readable configuration file", f"{str(path)!r} ({error.strerror})", "Check the path.", key="config"
-        ) from None
+        received = f"{str(path)!r} ({error.strerror})"
+        raise _unreadable("a readable configuration file", received, "Check the path.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidSettings(
-            "a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.", key="config"
-        ) from None
+        raise _unreadable("a TOML file", f"{str(path)!r}, which is not: {error}", "Correct the line.") from None
     _check_keys(values, f"{str(path)!r}")
     values = _without_blanks(values)
     folder = path.parent
@@ -72,19 +68,17 @@ def read_config(config: Path | str) -> dict[str, Any]:
 def _read_text(path: Path) -> str:
     """Return the text of a configuration file. A pipe or a device may never end, and is not opened."""
     if path.exists() and not path.is_file():
-        raise InvalidSettings(
-            "a configuration file", f"something else ({str(path)!r})", "Name a TOML file.", key="config"
-        )
+        raise _unreadable("a configuration file", f"something else ({str(path)!r})", "Name a TOML file.")
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise InvalidSettings(
-            f"a configuration file of at most {_MAX_BYTES:,} bytes",
-            f"a longer one ({str(path)!r})",
-            "Check the path; cells and requirements have files of their own.",
-            key="config",
-        )
+        expected = f"a configuration file of at most {_MAX_BYTES:,} bytes"
+        raise _unreadable(expected, f"a longer one ({str(path)!r})", "Check the path.")
     return data.decode("utf-8-sig")  # some editors put a byte order mark before UTF-8 text
+
+
+def _unreadable(expected: str, received: str, remedy: str) -> InvalidSettings:
+    return InvalidSettings(expected, received, remedy, key="config")
 
 
 def with_options(values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,19 +102,15 @@ def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
     for key in values:
         if key in _OF_THE_COMMAND:
-            raise InvalidSettings(
-                "settings of a stream",
-                f"{key!r} in {where}",
-                f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: options).",
-                key=key,
-            )
+            remedy = f"It is an option of the command, for one run: --{key.replace('_', '-')} (in Python: options)."
+            raise InvalidSettings("settings of a stream", f"{key!r} in {where}", remedy, key=key)
         if key not in SETTINGS:
-            raise InvalidSettings(
-                "settings that wevent knows",
-                f"{key!r} in {where}",
-                did_you_mean(key, SETTINGS, f"Known are {', '.join(sorted(SETTINGS))}."),
-                key=key,
-            )
+            raise _unknown(key, SETTINGS, where, key)
+
+
+def _unknown(name: str, known: Collection[str], where: str, key: str) -> InvalidSettings:
+    remedy = did_you_mean(name, known, f"Known are {', '.join(sorted(known))}.")
+    return InvalidSettings("settings that wevent knows", f"{name!r} in {where}", remedy, key=key)
 
 
 def refuse_missing(
@@ -204,7 +194,7 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
         for key, value in values.items()
         if key not in ("slot", "start", "end", "cells", "journal", "calendar")
     }
-    found |= _slots(values) if slotted else _clock(values, slot_us, found.get("timezone_us"))
+    found |= _numbers(values) if slotted else _clock(values, slot_us, found.get("timezone_us"))
     if framed:
         found["inputs"] = ()
     settings = Settings(
@@ -217,7 +207,7 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
     )
     if settings.due_us is not None and settings.due_us < settings.grace_us:
         expected = "at least as long as grace: slots are open until then"
-        raise _invalid("due", expected, values["due"], "Make it longer.")
+        raise invalid("due", expected, values["due"], "Make it longer.")
     _refuse_one_column_twice(settings)
     return settings
 
@@ -231,48 +221,42 @@ def _check(key: str, value: Any) -> Any:
 
 
 def _checked(key: str, kind: Kind, value: Any) -> Any:
-    if not kind.takes(value):
-        remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
-        if kind.choices:
-            remedy = did_you_mean(str(value), kind.choices, remedy)
-        raise _invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
-    return value
+    if kind.takes(value):
+        return value
+    remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
+    if kind.choices:
+        remedy = did_you_mean(str(value), kind.choices, remedy)
+    raise invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
 
 
 def _text(key: str, value: Any) -> str:
     if not isinstance(value, (str, Path)) or not str(value):
-        raise _invalid(key, "text", value, "Write it in quotes.")
+        raise invalid(key, "text", value, "Write it in quotes.")
     return str(value)
-
-
-def _invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
-    table, _, name = key.rpartition(".")
-    where = f" in [{table}]" if table == "service" else ""
-    return InvalidSettings(f"{name if where else key}{where} to be {expected}", option_text(value), remedy, key=key)
 
 
 def _clock(values: Mapping[str, Any], slot_us: int, timezone_us: int | None) -> dict[str, Any]:
     """Return slot length, start and end of slots that have times."""
     auto = values.get("start") == "auto"
     if values.get("end") == "auto" and not auto:
-        raise _invalid("end", "a time (only start may be auto, and then reads both)", "auto", "Declare the end.")
-    times = {key: values.get(key) for key in ("start", "end")}
+        raise invalid("end", "a time (only start may be auto, and then reads both)", "auto", "Declare the end.")
     start_us, end_us = (
-        None if value in (None, "auto") else parse_time(value, key, timezone_us) for key, value in times.items()
+        None if values.get(key) in (None, "auto") else parse_time(values[key], key, timezone_us)
+        for key in ("start", "end")
     )
     if start_us is not None and end_us is not None and end_us - start_us < slot_us:
-        raise _invalid("end", "at least one slot after the start", str(values["end"]), "Declare a later end.")
+        raise invalid("end", "at least one slot after the start", str(values["end"]), "Declare a later end.")
     return {"slot_us": slot_us, "start_us": start_us, "end_us": end_us, "start_auto": auto}
 
 
-def _slots(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of slots that have numbers."""
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return slot length, start and end of slots that have numbers: slot n is microsecond n − 1."""
     for key in ("slot", "start"):
         if values.get(key) not in (None, "auto"):
-            raise _invalid(key, "not to be given beside slot_column", values[key], f"Leave {key} out.")
+            raise invalid(key, "not to be given beside slot_column", values[key], f"Leave {key} out.")
     end = values.get("end")
     if end is not None and (not str(end).isdecimal() or int(end) < 1):
-        raise _invalid("end", "the number of slots beside slot_column", end, "Write how many slots there are.")
+        raise invalid("end", "the number of slots beside slot_column", end, "Write the number of slots.")
     auto = values.get("start") == "auto"
     return {"slot_us": 1, "start_us": 0, "end_us": None if end is None else int(end), "start_auto": auto}
 
@@ -281,10 +265,10 @@ def parse_inputs(value: Any) -> tuple[str, ...]:
     """Return names of files and globs, or "-" alone."""
     inputs = (value,) if isinstance(value, (str, Path)) else value
     if not isinstance(inputs, (list, tuple)) or not inputs or not all(isinstance(name, (str, Path)) for name in inputs):
-        raise _invalid("inputs", str(SETTINGS["inputs"]), value, "Write inputs = ['events/*.parquet'].")
+        raise invalid("inputs", str(SETTINGS["inputs"]), value, "Write inputs = ['events/*.parquet'].")
     names = tuple(str(name) for name in inputs)
     if "-" in names and len(names) > 1:
-        raise _invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
+        raise invalid("inputs", "'-' alone", f"{len(names)} inputs", "Read files or standard input, not both.")
     return names
 
 
@@ -300,23 +284,20 @@ def cells_file(value: Any, folder: Path = Path()) -> Path | None:
 
 def _parse_levels(value: Any, windows: WindowReader) -> Levels:
     if not isinstance(value, Mapping) or {*value, "combined"} != {"privacy", "window", "combined"}:
-        raise _invalid(
-            "levels",
-            "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]",
-            list(value) if isinstance(value, Mapping) else value,
-            "Give both.",
-        )
+        received = list(value) if isinstance(value, Mapping) else value
+        expected = "two tables, [levels.privacy] and [levels.window], and if wanted [levels.combined]"
+        raise invalid("levels", expected, received, "Give both.")
     for name, table in value.items():
         key = f"levels.{name}"
         if not isinstance(table, Mapping) or not table:
-            raise _invalid(key, "a table of words and values", table, f"Write [{key}] and a line for each.")
+            raise invalid(key, "a table of words and values", table, f"Write [{key}] and a line for each.")
         for word in table:
             if not word or word != word.strip() or "/" in word:
-                raise _invalid(key, "words without a slash, nor blanks at their ends", word, "Rename it.")
+                raise invalid(key, "words without a slash, nor blanks at their ends", word, "Rename it.")
     for word, window in value["window"].items():
         if isinstance(window, str) and window.strip().isdecimal():
             key = f"levels.window.{word}"
-            raise _invalid(key, "a number of slots, or a duration", window, "Write a number without quotes.")
+            raise invalid(key, "a number of slots, or a duration", window, "Write a number without quotes.")
     try:
         slots = {word: windows.read(window) for word, window in value["window"].items()}
         return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
@@ -328,11 +309,11 @@ def parse_columns(value: Any) -> Mapping[str, str]:
     """Return the names of the columns of the requirements file, as far as they differ from `REQUIREMENTS_COLUMNS`."""
     names = list(value.values()) if isinstance(value, Mapping) else [None]
     if not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
-        raise _invalid("requirements_columns", "a table of different column names", value, 'Write user = "id".')
+        raise invalid("requirements_columns", "a table of different column names", value, 'Write user = "id".')
     unknown = sorted({*value} - {*REQUIREMENTS_COLUMNS})
     if unknown:
         expected = f"a table with keys out of {', '.join(REQUIREMENTS_COLUMNS)}"
-        raise _invalid("requirements_columns", expected, unknown[0], "Correct the key.")
+        raise invalid("requirements_columns", expected, unknown[0], "Correct the key.")
     return {key: name for key, name in value.items() if name != key or key != "user"}
 
 
@@ -341,7 +322,7 @@ def parse_service(value: Any, folder: Path = Path()) -> ServiceSettings:
     if isinstance(value, ServiceSettings):
         return value
     if not isinstance(value, Mapping):
-        raise _invalid("service", "a table", value, "Write [service] and a line for each setting.")
+        raise invalid("service", "a table", value, "Write [service] and a line for each setting.")
     declared = kinds(ServiceSettings)
     readers: dict[str, Callable[[Any], Any]] = {
         "listen": parse_listen,
@@ -351,12 +332,7 @@ def parse_service(value: Any, folder: Path = Path()) -> ServiceSettings:
     found: dict[str, Any] = {}
     for key, given in value.items():
         if key not in declared:
-            raise InvalidSettings(
-                "settings of the service that wevent knows",
-                f"{key!r} in [service]",
-                did_you_mean(key, declared, f"Known are {', '.join(sorted(declared))}."),
-                key=f"service.{key}",
-            )
+            raise _unknown(key, declared, "[service]", f"service.{key}")
         found[key] = readers[key](given) if key in readers else _checked(f"service.{key}", declared[key], given)
     return ServiceSettings(**found)
 

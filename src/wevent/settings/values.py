@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from wevent.core.settings import option_text
 from wevent.errors import InvalidRequirement, InvalidSettings
 
 SECOND_US = 1_000_000
@@ -36,6 +37,13 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FAR = 10**15  # slots; no option is that large
 
 
+def invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings:
+    """Return the error for a value that a setting does not take."""
+    table, _, name = key.rpartition(".")
+    setting = f"{name} in [service]" if table == "service" else key
+    return InvalidSettings(f"{setting} to be {expected}", option_text(value), remedy, key=key)
+
+
 def parse_length(text: object, key: str = "slot") -> int:
     """Return a length such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta.
 
@@ -47,17 +55,11 @@ def parse_length(text: object, key: str = "slot") -> int:
         return text // timedelta(microseconds=1)
     match = _LENGTH.fullmatch(str(text).lower())
     if match is None or match[2] not in _UNITS_US:
-        raise InvalidSettings(
-            f"{key} to be a whole number with a unit ({', '.join(_UNITS_US)})",
-            f"{text!r}",
-            "Write 60s, 5m, 100min, 1h or 1d.",
-            key=key,
-        )
+        expected = f"a whole number with a unit ({', '.join(_UNITS_US)})"
+        raise invalid(key, expected, text, "Write 60s, 5m, 100min, 1h or 1d.")
     length_us = int(match[1]) * _UNITS_US[match[2]]
     if not length_us and key == "slot":
-        raise InvalidSettings(
-            "a slot length above zero", f"{text!r}", "Write how long one slot lasts, for example 60s.", key=key
-        )
+        raise invalid(key, "longer than zero", text, "Write the length of one slot, for example 60s.")
     return length_us
 
 
@@ -82,12 +84,10 @@ def parse_offset(text: object) -> int:
     if str(text).upper() in ("UTC", "Z"):
         return 0
     if match is None or int(match[2]) > 18 or int(match[3] or 0) > 59:
-        raise InvalidSettings(
-            "timezone to be UTC or a fixed offset such as +02:00",
-            f"{text!r}",
-            "A zone with summer time has an hour twice every year: convert the times to UTC, or write their offset.",
-            key="timezone",
+        remedy = (
+            "A zone with summer time has an hour twice every year: convert the times to UTC, or write their offset."
         )
+        raise invalid("timezone", "UTC or a fixed offset such as +02:00", text, remedy)
     minutes = int(match[2]) * 60 + int(match[3] or 0)
     return (-minutes if match[1] == "-" else minutes) * 60 * SECOND_US
 
@@ -103,17 +103,11 @@ def parse_time(value: object, key: str, timezone_us: int | None = None) -> int:
     try:
         time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
-        raise InvalidSettings(
-            f"{key} to be a time such as 2026-01-01T00:00:00Z", f"{value!r}", "Write it in ISO 8601.", key=key
-        ) from None
+        raise invalid(key, "a time such as 2026-01-01T00:00:00Z", value, "Write it in ISO 8601.") from None
     if time.tzinfo is None:
         if timezone_us is None:
-            raise InvalidSettings(
-                f"{key} to carry its offset, such as 2026-01-01T00:00:00Z",
-                f"{str(value)!r}",
-                "Add Z for UTC, or an offset such as +02:00: a local time without one can mean two moments.",
-                key=key,
-            )
+            remedy = "Add Z for UTC, or an offset such as +02:00: a local time without one can mean two moments."
+            raise invalid(key, "a time with its offset, such as 2026-01-01T00:00:00Z", str(value), remedy)
         time = time.replace(tzinfo=timezone(timedelta(microseconds=timezone_us)))
     return (time - _1970) // timedelta(microseconds=1)
 
@@ -205,11 +199,11 @@ def _cycle_slots(written: Any, slot_us: int | None) -> float:
     try:
         length_us = parse_length(text, "cycle")
     except InvalidSettings:
-        expected = "cycle to be a length such as 1d, or a number of slots such as 24, or up to four of them"
-        raise InvalidSettings(expected, f"{written!r}", "Correct the value.", key="cycle") from None
+        expected = "a length such as 1d, or a number of slots such as 24, or up to four of them"
+        raise invalid("cycle", expected, written, "Correct the value.") from None
     if slot_us is None:
-        expected = "a cycle in slots, for slots that have numbers and no length"
-        raise InvalidSettings(expected, f"{written!r}", "Write the number of slots.", key="cycle")
+        expected = "a number of slots, for slots that have numbers and no length"
+        raise invalid("cycle", expected, written, "Write the number of slots.")
     return length_us / slot_us
 
 
@@ -217,27 +211,18 @@ def parse_days(written: Any) -> tuple[date, ...]:
     """Return the days of a calendar, in order, each once; "none" is none."""
     if written == "none":
         return ()
-    if not isinstance(written, Iterable) or isinstance(written, (str, bytes)):
-        raise _invalid_day(written)
-    return tuple(sorted({_parse_day(day) for day in written}))
+    days = written if isinstance(written, Iterable) and not isinstance(written, str) else [written]
+    return tuple(sorted({_parse_day(day) for day in days}))
 
 
 def _parse_day(written: Any) -> date:
-    if isinstance(written, datetime) or not isinstance(written, (date, str)):
-        raise _invalid_day(written)
+    if isinstance(written, date) and not isinstance(written, datetime):
+        return written
     try:
-        return written if isinstance(written, date) else date.fromisoformat(written.strip())
-    except ValueError:
-        raise _invalid_day(written) from None
-
-
-def _invalid_day(written: Any) -> InvalidSettings:
-    return InvalidSettings(
-        "calendar to name days such as 2026-12-25",
-        f"{written!r}",
-        "Write one per line under the heading day, or as a list.",
-        key="calendar",
-    )
+        return date.fromisoformat(written.strip())
+    except (ValueError, TypeError, AttributeError):
+        remedy = "Write one per line under the heading day, or as a list."
+        raise invalid("calendar", "days such as 2026-12-25", written, remedy) from None
 
 
 def calendar_slots(
@@ -251,9 +236,7 @@ def calendar_slots(
         timezone_us: offset of the days; None: UTC.
     """
     if slot_of is None:
-        raise InvalidSettings(
-            "a calendar with slots that have times", "slots with numbers alone", "Leave it out.", key="calendar"
-        )
+        raise InvalidSettings("slots that have times, for a calendar", "numbers alone", "Leave it out.", key="calendar")
     changes: list[int] = []
     for day in days:
         starts = (day.toordinal() - _1970.toordinal()) * _DAY_US - (timezone_us or 0)
@@ -287,8 +270,7 @@ def parse_listen(text: object) -> ListenAddress:
     except ValueError:
         found = None
     if found is None or int(found["port"]) > 65_535:
-        expected = "listen in [service] to be HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080"
-        raise InvalidSettings(expected, f"{text!r}", "Correct it.", key="service.listen")
+        raise invalid("service.listen", "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080", text, "Correct it.")
     return ListenAddress(found["six"] or found["four"], int(found["port"]))
 
 
@@ -301,6 +283,5 @@ def parse_url(text: object) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or parts.username is not None:
-        expected = "url in [service] to be an address such as https://stats.example"
-        raise InvalidSettings(expected, f"{text!r}", "Write it without ? and #.", key="service.url")
+        raise invalid("service.url", "an address such as https://stats.example", text, "Write it without ? and #.")
     return str(text).rstrip("/")

@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "the journal": ({"journal": None}, wevent.InvalidSettings, "Expected journal to be declared"),
     "people": ({"requirements": None}, wevent.InvalidSettings, "Expected requirements to be declared"),
     "a clock of the data": ({"start": "auto"}, wevent.InvalidSettings, "start to be declared"),
-    "a local start": ({"start": "2026-01-01"}, wevent.InvalidSettings, "start to carry its offset"),
+    "a local start": ({"start": "2026-01-01"}, wevent.InvalidSettings, "start to be a time with its offset"),
     "people of no kind": ({"requirements": 7}, wevent.InvalidInput, "a mapping of users to requirements"),
     "inputs beside events": ({"inputs": "events.csv"}, wevent.InvalidSettings, "events or inputs"),
     "a misspelt setting": ({"mechanisn": "pft"}, wevent.InvalidSettings, "Did you mean 'mechanism'"),

@@ -50,7 +50,7 @@ def test_what_is_no_cycle_is_refused_by_name(written: Any) -> None:
 
 def test_a_duration_needs_slots_that_have_a_length() -> None:
     assert parse_cycles("24", None) == (24.0,)
-    with pytest.raises(InvalidSettings, match="in slots"):
+    with pytest.raises(InvalidSettings, match="a number of slots"):
         parse_cycles("1d", None)
 
 
@@ -61,7 +61,7 @@ def test_days_of_a_list() -> None:
 
 @pytest.mark.parametrize("written", [["25.12.2026"], ["2026-02-30"], [datetime(2026, 1, 1)], [7], 7, [None]])
 def test_what_is_no_day_is_refused_by_name(written: Any) -> None:
-    with pytest.raises(InvalidSettings, match="calendar to name days"):
+    with pytest.raises(InvalidSettings, match="calendar to be days"):
         parse_days(written)
 
 
