@@ -128,7 +128,7 @@ def refuse_missing(
     needed = [*(() if framed else ("inputs",)), "cells", *(() if slotted else ("slot",))]
     asks = any(key in also and key not in values for key in ("requirements", "start"))
     begun = asks and "journal" in values and is_begun()
-    live = values.get("inputs") in ("-", ["-"], ("-",))
+    live = not framed and values.get("inputs") in ("-", ["-"], ("-",))
     replaced = {
         "journal": False,
         "requirements": begun,
