@@ -60,8 +60,8 @@ def _facts(key: str, declared: Mapping[str, Kind]) -> str:
     values = values.replace(", ".join(kind.choices), ", ".join(f"`{word}`" for word in kind.choices), 1)
     if key in ("inputs", "cells", "slot"):
         return f"{values} | must be said"
-    plain = "`" in kind.default or " " in kind.default
-    default = kind.default if plain else f"`{kind.default}`" if kind.default else "not set"
+    plain = "`" in kind.shown or " " in kind.shown
+    default = kind.shown if plain else f"`{kind.shown}`" if kind.shown else "not set"
     return f"{values} | {default}"
 
 

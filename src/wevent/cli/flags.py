@@ -64,7 +64,7 @@ def _flag(key: str, kind: Kind, *, once: bool = False) -> Callable[[Command], Co
         facts = {"metavar": kind.form}
     if key in _FILES:
         facts = {"type": FILE, "metavar": "CELLS" if key == "cells" else "FILE"}
-    default = "" if kind.default in ("", "false") else f" (default: {kind.default})"
+    default = "" if kind.shown in ("", "false") else f" (default: {kind.shown})"
     return click.option(name, help=f"{kind.help.removesuffix('.')}{default}." if default else kind.help, **facts)
 
 

@@ -7,7 +7,7 @@ A publisher's state, the pinned configuration, the flags of commands and the pri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -25,16 +25,95 @@ SmoothingName = Literal["hold", "filter"]
 _SHOWN = 8  # of several numbers, in a message
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Values that an option or a setting takes.
+
+    Attributes:
+        help: one line for users.
+        key: its name for users; empty if it is the name of the field.
+        form: the values in words; empty if the other attributes tell them.
+        shown: the default in words; empty if there is none.
+        off: name of the flag that turns a switch off.
+        least, most: the range of a number.
+        many: maximum length of a tuple.
+        permanent: whether it stays for the life of a journal.
+        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
+        field: the field that holds it.
+        type: str, int, float or bool.
+        choices: the words it may be; empty for others.
+        optional: whether None is a value.
+        several: whether it is a tuple.
+    """
+
+    help: str
+    key: str = ""
+    form: str = ""
+    shown: str = ""
+    off: str = ""
+    least: int = 0
+    most: int | None = None
+    many: int = 1
+    permanent: bool = False
+    of_mechanism: bool = False
+    field: str = ""
+    type: type = str
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+    several: bool = False
+
+    def takes(self, value: Any) -> bool:
+        """Whether this is a value of the option."""
+        if value is None:
+            return self.optional
+        if self.several:
+            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
+        return self._takes_one(value)
+
+    def _takes_one(self, value: Any) -> bool:
+        if type(value) is not self.type:
+            return False
+        if isinstance(value, (int, float)) and self.type is not bool:
+            return value >= self.least and (self.most is None or value <= self.most)
+        return not self.choices or value in self.choices
+
+    def settled(self, value: Any) -> Any:
+        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
+            return value
+        return tuple(dict.fromkeys(self.type(one) for one in numbers))
+
+    def read(self, value: Any) -> Any:
+        """Return a value that may be written as text; `none` takes back an earlier value, unless any text is a value."""
+        if (self.optional or self.several) and value == "none" and (self.choices or self.type is not str):
+            return () if self.several else None
+        return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
+
+    def __str__(self) -> str:
+        if self.form:
+            return self.form
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.type is bool:
+            return "True or False"
+        if self.type is str:
+            return "text"
+        kind = "a number" if self.type is float else "a whole number"
+        kind += " of slots" * self.several
+        number = f"{kind}, at least {self.least:,}" + ("" if self.most is None else f" and at most {self.most:,}")
+        return f"{number}, or up to {self.many} of them" if self.several else number
+
+
 def setting(default: Any, help: str, **facts: Any) -> Any:  # noqa: A002
     """Return a field of a dataclass that users can set.
 
     Args:
         default: the default, or a function that makes it; MISSING if there is none.
         help: one line for users.
-        facts: `key` if it is not the name of the field, `shown` for the default in words, and attributes of the `Kind`.
+        facts: other attributes of the `Kind`, except for those that the type of the field gives.
     """
-    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1}
-    metadata = {"help": help, **usual, **facts}
+    metadata = {"kind": Kind(help=help, **facts)}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -132,92 +211,12 @@ class Options:
         return cls(**settled)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Values that an option or a setting takes.
-
-    Attributes:
-        field: the field that holds it.
-        form: the values in words; empty if the other attributes tell them.
-        choices: the words it may be; empty for others.
-        type: str, int, float or bool.
-        optional: whether None is a value.
-        several: whether it is a tuple.
-        many: maximum length of the tuple.
-        least, most: the range of a number.
-        permanent: whether it stays for the life of a journal.
-        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
-        off: name of the flag that turns a switch off.
-        default: the default in words; empty if there is none.
-        help: one line for users.
-    """
-
-    field: str
-    form: str
-    choices: tuple[str, ...]
-    type: type
-    optional: bool
-    several: bool
-    many: int
-    least: int
-    most: int | None
-    permanent: bool
-    of_mechanism: bool
-    off: str
-    default: str
-    help: str
-
-    def takes(self, value: Any) -> bool:
-        """Whether this is a value of the option."""
-        if value is None:
-            return self.optional
-        if self.several:
-            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
-        return self._takes_one(value)
-
-    def _takes_one(self, value: Any) -> bool:
-        if type(value) is not self.type:
-            return False
-        if isinstance(value, (int, float)) and self.type is not bool:
-            return value >= self.least and (self.most is None or value <= self.most)
-        return not self.choices or value in self.choices
-
-    def settled(self, value: Any) -> Any:
-        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
-        numbers = value if isinstance(value, (list, tuple)) else [value]
-        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
-            return value
-        return tuple(dict.fromkeys(self.type(one) for one in numbers))
-
-    def read(self, value: Any) -> Any:
-        """Return a value that may be written as text; `none` takes back an earlier value, unless any text is a value."""
-        if (self.optional or self.several) and value == "none" and (self.choices or self.type is not str):
-            return () if self.several else None
-        return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
-
-    def __str__(self) -> str:
-        if self.form:
-            return self.form
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if self.type is bool:
-            return "True or False"
-        if self.type is str:
-            return "text"
-        kind = "a number" if self.type is float else "a whole number"
-        kind += " of slots" * self.several
-        number = f"{kind}, at least {self.least:,}" + ("" if self.most is None else f" and at most {self.most:,}")
-        return f"{number}, or up to {self.many} of them" if self.several else number
-
-
 @cache
 def kinds(holder: type[Any]) -> Mapping[str, Kind]:
     """Return the kind of every field of a dataclass that users can set, by key, in order."""
     types = get_type_hints(holder)
-    declared = [entry for entry in fields(holder) if "help" in entry.metadata]
-    return MappingProxyType(
-        {entry.metadata.get("key", entry.name): _kind(entry, types[entry.name]) for entry in declared}
-    )
+    found = [_complete(entry, types[entry.name]) for entry in fields(holder) if "kind" in entry.metadata]
+    return MappingProxyType({kind.key: kind for kind in found})
 
 
 def option_kinds() -> Mapping[str, Kind]:
@@ -258,33 +257,23 @@ def check_value(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} to be {kinds[name]}", option_text(value), remedy, option=name, value=value)
 
 
-def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """Return the kind of a field `kind` or `kind | None`, kind being bool, int, str, a Literal of words or a tuple."""
+def _complete(entry: Field[Any], annotation: Any) -> Kind:
+    """Return the kind of a field `T` or `T | None`, T being bool, int, str, a Literal of words or a tuple."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
     several = get_origin(plain) is tuple
     plain = get_args(plain)[0] if several else plain
     choices = get_args(plain) if get_origin(plain) is Literal else ()
-    facts = entry.metadata
-    return Kind(
-        entry.name,
-        facts.get("form", ""),
-        choices,
-        str if choices else plain,
-        len(parts) > 1,
-        several,
-        facts["many"],
-        facts["least"],
-        facts["most"],
-        facts["permanent"],
-        facts["of_mechanism"],
-        facts.get("off", f"no-{entry.name.replace('_', '-')}"),
-        facts.get("shown", _default_text(entry.default)),
-        facts["help"],
+    kind: Kind = entry.metadata["kind"]
+    default = "" if entry.default in (MISSING, None, ()) else str(entry.default)
+    return replace(
+        kind,
+        field=entry.name,
+        key=kind.key or entry.name,
+        shown=kind.shown or (default.lower() if plain is bool else default),
+        off=kind.off or f"no-{entry.name.replace('_', '-')}",
+        type=str if choices else plain,
+        choices=choices,
+        optional=len(parts) > 1,
+        several=several,
     )
-
-
-def _default_text(value: Any) -> str:
-    if value is MISSING or value is None or value == ():
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -76,12 +76,7 @@ class DryRun:
 def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
     """Read everything as publishing would. Charge, draw and store nothing.
 
-    Args:
-        settings: settings of the stream; a journal need not be named, and need not exist.
-        options: options of the run.
-
-    Raises:
-        WeventError: for settings that publishing would refuse; never because of the contents of an event.
+    Settings that publishing would refuse are refused; a journal need not be named. No event can cause an error.
     """
     options = options or RunOptions()
     with ExitStack() as stack:
@@ -106,19 +101,14 @@ def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
 
 
 def _open(settings: Settings, options: RunOptions) -> Journal | None:
-    """Open the journal for reading; return None if publishing would make a new one.
-
-    Raises:
-        StaleJournal: if it is lost, and the options do not say to start over.
-    """
-    place = settings.journal
-    if place is None:
+    """Open the journal for reading; return None if publishing would make a new one. A lost journal is refused."""
+    if settings.journal is None:
         return None
-    if is_begun(place):
-        return open_journal(place)
+    if is_begun(settings.journal):
+        return open_journal(settings.journal)
     if not options.start_over:
-        with suppress(InvalidJournal):  # there is none; or there was one, which is no such error
-            open_journal(place)
+        with suppress(InvalidJournal):  # that there is none; StaleJournal, for a lost one, is another error
+            open_journal(settings.journal)
     return None
 
 
@@ -170,12 +160,7 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
 
 
 def _find_mistakes(run: DryRun, requirements_outline: str) -> list[str]:
-    """Return sentences about likely mistakes: ids of another kind, another year, unit or spelling.
-
-    Args:
-        run: the dry run, with inputs.
-        requirements_outline: mask of an id of the requirements.
-    """
+    """Return sentences about likely mistakes: ids of another kind (given the mask of one), another year, unit or spelling."""
     assert run.inputs is not None
     assert run.last is not None
     settings, found, totals = run.settings, run.inputs.inspection, run.inputs.totals

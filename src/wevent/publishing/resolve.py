@@ -14,7 +14,7 @@ from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, check_declared
+from wevent.people.membership import Change, Changes
 from wevent.publisher.catalogue import find_mechanism
 from wevent.publishing.importing import (
     Difference,
@@ -56,20 +56,15 @@ class ResolvedRun(NamedTuple):
 
 
 def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
-    """Refuse a journal with seeded noise or an old copy; return what is to be charged to a copy. Store nothing.
+    """Refuse a journal with seeded noise, whose releases protect no user, and an old copy, unless the options settle it.
 
-    Raises:
-        InvalidJournal: if it ever drew seeded noise: its releases protect nobody.
-        StaleJournal: if it may be an old copy and the options do not state what was released.
+    Returns:
+        Charges for an old copy; None if it needs none. Nothing is stored.
     """
     if journal.is_new:
         if options.released_through is not None:
-            raise InvalidSettings(
-                "a restored backup for --released-through",
-                f"no journal at {journal.name}",
-                "Put the backup there first.",
-                key="released_through",
-            )
+            received, remedy = f"no journal at {journal.name}", "Put the backup there first."
+            raise InvalidSettings("a restored backup for --released-through", received, remedy, key="released_through")
         return None
     if SEEDED in journal.head().unsafe:
         raise InvalidJournal(
@@ -87,18 +82,13 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
 def resolve(
     journal: Journal | None, settings: Settings, options: RunOptions, *, enrolling: bool = False
 ) -> ResolvedRun:
-    """Return what a run works under. Store nothing.
+    """Return the configuration of a run. Store nothing.
 
     Args:
         journal: None before there is one.
         settings: settings of the stream.
         options: options of the run.
         enrolling: whether users may choose a level while it runs.
-
-    Raises:
-        SettingsDiffer: naming what differs from the pinned configuration.
-        InvalidSettings: if nobody is registered and there is no requirements file.
-        WeventError: as of `read_unchanged` and `must_begin`.
     """
     pinned = pinned_terms(journal)
     settings = _keep_pinned(settings, pinned)
@@ -120,12 +110,9 @@ def pinned_terms(journal: Journal | None) -> Terms | None:
 
 
 def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> bool:
-    """Return whether a version is to begin with these terms: the first one, or one that is asked for. Store nothing.
+    """Return whether a version is to begin with these terms: the first, or one that the operator wants. Store nothing.
 
-    Raises:
-        SettingsDiffer: naming what differs from the pinned configuration.
-        InvalidOption: if no publisher can work under them.
-        InvalidMembership: if they do not allow a requirement that a registered user holds.
+    Terms are refused if they differ otherwise, if no publisher can work under them, and if a user holds an undeclared class.
     """
     pinned = pinned_terms(journal)
     if pinned is not None:
@@ -135,7 +122,17 @@ def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> boo
             return False
     new_publisher(with_version(journal, terms), None)  # refuses options that do not fit
     if journal is not None and pinned is not None:
-        _refuse_undeclared(journal, terms)
+        # Every user keeps the requirement in the first slot of the version.
+        undeclared = {key for key, _ in registered(journal).values()} - set(terms.declared)
+        if undeclared:
+            key = min(undeclared)
+            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
+            raise InvalidMembership(
+                "an epoch whose terms allow every requirement that registered people hold",
+                f"one that does not allow {held} (window, epsilon)",
+                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
+                requirement=key,
+            )
     return True
 
 
@@ -156,19 +153,14 @@ def begin(
     Args:
         journal: opened for writing, unless this is a dry run.
         terms: configuration to pin.
-        new_epoch: whether another configuration than the pinned one is meant.
+        new_epoch: whether terms other than the pinned ones begin a version.
         wanted: users who should be registered; None leaves the registry as it is.
-        unsafe: what weakens the guarantee.
+        unsafe: notes on what weakens the guarantee.
         allow_removals: whether many users may leave at once.
         dry_run: whether to store nothing.
 
     Returns:
         Changes of the registry for `wanted` and for an edited level table.
-
-    Raises:
-        SettingsDiffer, InvalidOption: as of `must_begin`.
-        InvalidMembership: as of `must_begin`, for a requirement that nobody may hold under these terms, or for too many
-            users who leave.
     """
     if not must_begin(journal, terms, new_epoch=new_epoch):
         done = Difference()
@@ -249,21 +241,13 @@ def _parse_class(text: str) -> Key:
 def _first_classes(
     journal: Journal | None, settings: Settings, wanted: Requirements | None, clock: SlotClock
 ) -> set[Key]:
-    """Return the requirements of the users that a stream begins with.
-
-    Raises:
-        InvalidSettings: if there are none and nobody can join later.
-    """
+    """Return the requirements of the users that a stream begins with; refuse none if no user can join later."""
     keys = set() if wanted is None else set(wanted.keys)
     if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
         keys |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
     if not keys and not (settings.is_live and settings.levels is not None):  # users who come can choose a level
-        raise InvalidSettings(
-            "requirements for a new journal",
-            "none",
-            "Give --requirements with one row per user.",
-            key="requirements",
-        )
+        remedy = "Give --requirements with one row per user."
+        raise InvalidSettings("requirements for a new journal", "none", remedy, key="requirements")
     return keys
 
 
@@ -272,10 +256,6 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
 
     Declared classes are those of the first requirements file, of every pair of levels, and the ones in `keys`. A resumed
     journal keeps its own and adds none by itself.
-
-    Raises:
-        UnknownMechanism: if there is no such mechanism.
-        InvalidSettings: for a calendar of slots that have no times.
     """
     if settings.days is not None:
         slot_of = None if settings.slot_length_us is None else clock.slot_of
@@ -293,25 +273,6 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
         unknown_users=settings.unknown_users,
         **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
-
-
-def _refuse_undeclared(journal: Journal, terms: Terms) -> None:
-    """Refuse a version that does not allow a held requirement: every user keeps theirs in its first slot.
-
-    Raises:
-        InvalidMembership: naming the first such requirement, and how to declare it.
-    """
-    for key in sorted({key for key, _ in registered(journal).values()}):
-        try:
-            check_declared(key, terms.declared)
-        except InvalidMembership as error:
-            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
-            raise InvalidMembership(
-                "an epoch whose terms allow every requirement that registered people hold",
-                f"one that does not allow {held} (window, epsilon)",
-                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
-                requirement=key,
-            ) from error
 
 
 def _version_changes(
@@ -333,8 +294,6 @@ def _version_changes(
         changes = [*changes, *more] if len(changes) else more
     if len(changes):
         versions = with_version(journal, terms)
-        first = (
-            None if len(versions) == 1 else versions[-1].first + 1
-        )  # what comes with a version follows its first slot
+        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
         done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
     return changes, done

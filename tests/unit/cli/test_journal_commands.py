@@ -208,7 +208,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--slot", "0s"), "above zero"),
+        (("--slot", "0s"), "longer than zero"),
         (("--start", "2026-01-01T00:00:00"), "offset"),
         (("--requirements", "twice.csv"), "each user once"),
         (("--user-column", "person"), "person"),

@@ -360,7 +360,7 @@ IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "an epsilon of none": (lambda: wevent.Requirement(4, 0), "epsilon above 0"),
     "a misspelt mechanism": (lambda: wevent.Publisher(POPULATION, 2, "pdb"), "Did you mean 'pbd'"),
     "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "'fast', a peer. Peers are only simulated"),
-    "events without a clock": (lambda: wevent.publish(EVENTS), "slot, start, end, cells, requirements, journal"),
+    "events without a clock": (lambda: wevent.publish(EVENTS), "cells, slot, journal, requirements, start and end"),
     "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
     "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]
     "a comparison of no stream": (lambda: wevent.compare("cos"), "file:events.csv"),

@@ -176,7 +176,9 @@ def test_events_of_no_kind(folder: Path, odd: Any) -> None:
 
 
 def test_all_that_is_missing_is_named_at_once(events: pd.DataFrame) -> None:
-    with pytest.raises(wevent.InvalidSettings, match="Expected cells, slot, journal, requirements, start and end to be"):
+    with pytest.raises(
+        wevent.InvalidSettings, match="Expected cells, slot, journal, requirements, start and end to be"
+    ):
         wevent.publish(events)
 
 
