@@ -5,9 +5,9 @@ A journal is only read. Results depend on events and are for the operator: they 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import get_args
 
 from wevent.core.requirements import Population
@@ -22,7 +22,7 @@ from wevent.publishing.preview import strictest_sentences
 from wevent.publishing.resolve import ResolvedRun, begin, check_journal, pinned_terms, resolve, with_version
 from wevent.settings import RunOptions, Settings
 from wevent.settings.declaration import TimeUnit
-from wevent.settings.values import SECOND_US, format_time
+from wevent.settings.values import format_time, utc_time
 from wevent.streams import FileSource, SlotClock
 from wevent.streams.files.file_source import span_of
 from wevent.streams.files.inspection import Inspection, inspect_files
@@ -159,66 +159,54 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
     return InputSummary(inspection, source.totals(), source.first_malformed())
 
 
-def _find_mistakes(run: DryRun, requirements_outline: str) -> list[str]:
-    """Return sentences about likely mistakes: ids of another kind (given the mask of one), another year, unit or spelling."""
+def _find_mistakes(run: DryRun, requirements_outline: str) -> Iterator[str]:
+    """Yield sentences about likely mistakes: ids of another kind (given the mask of one), another year, unit or spelling."""
     assert run.inputs is not None
     assert run.last is not None
     settings, found, totals = run.settings, run.inputs.inspection, run.inputs.totals
-    sentences = []
     if not found.events and not totals["malformed"]:
-        sentences.append("The inputs hold no events: every slot would be published as empty.")
+        yield "The inputs hold no events: every slot would be published as empty."
     if settings.start_auto:
-        sentences.append(
+        yield (
             "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
             "ends, which no epsilon covers. Declare both."
         )
     over = run.clock.start_of(run.last + 1)
     if settings.end_us is not None and not settings.slot_column and settings.end_us > over:
-        sentences.append(
+        yield (
             f"The end lies within a slot, which is not published: the last one that is ends at {format_time(over)}. "
             "Declare an end where a slot ends."
         )
     if found.events and found.users_found < _FEW * found.events:
         theirs = found.outlines.get("unknown_user", "")
         alike = "" if theirs != requirements_outline else " They look alike: are these the same people?"
-        sentences.append(
+        yield (
             f"{'Few' if found.users_found else 'No'} events are of registered users. Ids look like {theirs!r} in the events "
-            f"and like {requirements_outline!r} in the requirements (user_column = {settings.columns['user']!r}).{alike}"
+            f"and like {requirements_outline!r} in the requirements (user_column = {settings.user_column!r}).{alike}"
         )
-    sentences += _find_cell_mistakes(settings, found)
-    most = _FEW * (found.events + totals["malformed"])
-    if totals["before"] + totals["after"] + totals["no_time"] > most:
-        sentences.append(_explain_times(settings, found, (run.clock.start_of(1), over), run.last))
-    if totals["no_offset"]:
-        sentences.append(
-            "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
-        )
-    if totals["no_record"] > most:
-        sentences.append(
-            "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
-        )
-    return sentences
-
-
-def _find_cell_mistakes(settings: Settings, found: Inspection) -> list[str]:
-    sentences = []
     if found.nearly_cells:
-        sentences.append(
+        yield (
             f"{found.nearly_cells:,} events have a cell that differs from a declared one by case or spaces alone: "
             "labels are compared letter by letter. Correct them in the events, or declare them as they are there."
         )
     if found.cells_from_one:
-        most = len(settings.cells)
-        sentences.append(
-            f"Cells are declared as 0 to {most - 1}, events have {most} and never 0: are they numbered from 1 on? "
+        cells = len(settings.cells)
+        yield (
+            f"Cells are declared as 0 to {cells - 1}, events have {cells} and never 0: are they numbered from 1 on? "
             "Declare the labels in a file."
         )
     if found.events and not found.cells_found and not found.nearly_cells:
-        sentences.append(
+        yield (
             f"No event has a declared cell. Labels look like {found.outlines.get('unknown_cell', '')!r} in the events "
-            f"(cell_column = {settings.columns['cell']!r})."
+            f"(cell_column = {settings.cell_column!r})."
         )
-    return sentences
+    most = _FEW * (found.events + totals["malformed"])
+    if totals["before"] + totals["after"] + totals["no_time"] > most:
+        yield _explain_times(settings, found, (run.clock.start_of(1), over), run.last)
+    if totals["no_offset"]:
+        yield "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
+    if totals["no_record"] > most:
+        yield "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
 
 
 def _explain_times(settings: Settings, found: Inspection, declared: _Span, last: int) -> str:
@@ -250,8 +238,8 @@ def _years(span: _Span) -> range:
 
 def _year(time_us: int) -> int:
     try:
-        return datetime.fromtimestamp(time_us / SECOND_US, UTC).year
-    except (ValueError, OverflowError, OSError):
+        return utc_time(time_us).year
+    except OverflowError:
         return 0 if time_us < 0 else 10_000
 
 
