@@ -38,7 +38,7 @@ class Kind:
         least, most: the range of a number.
         many: maximum length of a tuple.
         permanent: whether it stays for the life of a journal.
-        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
+        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from its default.
         field: the field that holds it.
         type: str, int, float or bool.
         choices: the words it may be; empty for others.
@@ -63,7 +63,7 @@ class Kind:
     several: bool = False
 
     def takes(self, value: Any) -> bool:
-        """Whether this is a value of the option."""
+        """Return whether this is a value of the option."""
         if value is None:
             return self.optional
         if self.several:
@@ -78,7 +78,7 @@ class Kind:
         return not self.choices or value in self.choices
 
     def settled(self, value: Any) -> Any:
-        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
+        """Return a value as it is stored: one number or a list becomes a tuple, each number once."""
         numbers = value if isinstance(value, (list, tuple)) else [value]
         if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
             return value
@@ -225,12 +225,12 @@ def option_kinds() -> Mapping[str, Kind]:
 
 
 def option_values(holder: Options) -> dict[str, Any]:
-    """The value of every option, by name."""
+    """Return the value of every option, by name."""
     return {name: getattr(holder, name) for name in option_kinds()}
 
 
 def option_text(value: Any) -> str:
-    """A value as a message shows it: several numbers as people write them, the first of many, none if there are none."""
+    """Return a value for a message: of several numbers the first ones, with commas."""
     if not isinstance(value, tuple):
         return repr(value)
     shown = ", ".join(repr(one).removesuffix(".0") for one in value[:_SHOWN]) or "none"
@@ -238,11 +238,7 @@ def option_text(value: Any) -> str:
 
 
 def check_value(name: str, value: Any) -> None:
-    """Whether an option of this name may have this value.
-
-    Raises:
-        InvalidOption: naming the option, or the nearest one if there is none of that name.
-    """
+    """Refuse a value that an option does not take, and a name that is no option."""
     kinds = option_kinds()
     if name not in kinds:
         raise InvalidOption(

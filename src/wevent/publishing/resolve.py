@@ -34,7 +34,7 @@ from wevent.streams import SlotClock, declared_clock
 from wevent.streams.files.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
-_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew
+_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit value of either resets both
 
 
 class ResolvedRun(NamedTuple):
@@ -105,7 +105,7 @@ def resolve(
 
 
 def pinned_terms(journal: Journal | None) -> Terms | None:
-    """Return the pinned configuration, None before the first slot: a version without a slot binds nobody."""
+    """Return the pinned configuration, None before the first slot: a version without a slot does not bind."""
     return None if journal is None or journal.is_new else journal.head().pinned
 
 
@@ -188,7 +188,7 @@ def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
     """Return settings with the pinned options, stream and unregistered users where none are explicit.
 
     Defaults are for new journals. Cells, clock and levels must be explicit: events and requirements are read with them. If
-    another mechanism is explicit, the options that belong to a mechanism start from that one's own again.
+    another mechanism is explicit, the options that belong to a mechanism start from its defaults.
     """
     if pinned is None:
         return settings
@@ -210,8 +210,8 @@ def _offer_levels(settings: Settings, pinned: Terms | None) -> Settings:
 def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool) -> SlotClock | None:
     """Return the clock to continue with, None if there is none.
 
-    A service continues with the clock of a version that has no slot yet: it may have taken events under it. Whether it has
-    does not matter: the clock would tell (spec 1).
+    A service continues with the clock of a version that has no slot yet: it may have taken events under it. The rule
+    does not depend on events, since the clock would show it (spec 1).
     """
     terms = pinned_terms(journal)
     if enrolling and journal is not None and not journal.is_new:

@@ -111,7 +111,7 @@ class StreamSettings:
 
     @property
     def is_live(self) -> bool:
-        """Whether events arrive while slots are published, instead of being in files or a frame."""
+        """True if events arrive while slots are published, instead of being in files or a frame."""
         return self.inputs == ("-",)
 
 
