@@ -159,7 +159,7 @@ def _line_source(pair: Pair, source: type[LineSource]) -> LineSource:
     wall = Wall(START_US)
     chosen = settings(
         cells=_declared_cells(pair),
-        **{name: value for name, value in pair.options.items() if name.endswith("_column")},
+        **{key: pair.options[key] for key in ("time_column", "user_column", "cell_column") if key in pair.options},
         grace_us=pair.options["grace"] * SECOND,
         max_cells_per_user=pair.options["max_cells_per_user"],
         timezone_us=0 if "timezone" in pair.options else None,
