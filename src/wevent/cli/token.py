@@ -25,10 +25,9 @@ from wevent.service.tokens import ROLES, Links, Tokens, choosing_address
 from wevent.service.tokens_file import TokenRecord, TokensFile, tokens_path
 from wevent.settings import ServiceSettings
 from wevent.settings.loading import parse_service
-from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time
+from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time, parse_url
 
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")
-_URL = re.compile(r"https?://[^\s?#]+", re.ASCII)
 _FURTHEST_S = 100 * 366 * 86_400
 
 
@@ -134,7 +133,7 @@ def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
 @click.pass_obj
 def link(service: _Service, user: str, url: str | None, expires: str | None, wants_json: bool) -> None:
     """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
-    address = _address(url or service.settings.url or f"http://{service.settings.listen}")
+    address = parse_url(url or service.settings.url or f"http://{service.settings.listen}", "url")
     life_s = service.settings.link_hours * 3600 if expires is None else _moment(expires) - int(time.time())
     made = Links(service.file).make(user, life_s)
     answer = PersonalLinkAnswer(url=choosing_address(address, made), expires=_time(made.link.expires) or "")
@@ -189,15 +188,3 @@ def _not_a_moment(received: str) -> InvalidOption:
         "Write it so.",
         option="expires",
     )
-
-
-def _address(text: object) -> str:
-    if not isinstance(text, str) or not _URL.fullmatch(text):
-        raise InvalidOption(
-            "the url of the service, such as https://stats.example",
-            f"{text!r}",
-            "Write where people reach it.",
-            option="url",
-            value=text,
-        )
-    return text.rstrip("/")

@@ -69,7 +69,7 @@ class StreamSettings:
     slot_us: int = setting(MISSING, "Slot length, e.g. 60s.", key="slot", form="a length")
     start_us: int | None = setting(
         None,
-        "Start of slot 1, with offset; auto reads start and end from the events (not private).",
+        "Start of slot 1; auto reads it, and the end, from events (not private).",
         key="start",
         form="a time, or 'auto'",
     )

@@ -93,10 +93,8 @@ def with_options(values: Mapping[str, Any], options: Mapping[str, Any]) -> dict[
 
 
 def _without_blanks(values: Mapping[str, Any]) -> dict[str, Any]:
-    def is_blank(key: str, value: Any) -> bool:
-        return key in _BLANK_IS_MISSING and isinstance(value, str | list | tuple) and not value
-
-    return {key: value for key, value in values.items() if not is_blank(key, value)}
+    blank = [key for key in _BLANK_IS_MISSING if isinstance(values.get(key), str | list | tuple) and not values[key]]
+    return {key: value for key, value in values.items() if key not in blank}
 
 
 def _check_keys(values: Mapping[str, Any], where: str) -> None:
@@ -129,13 +127,8 @@ def refuse_missing(
     asks = any(key in also and key not in values for key in ("requirements", "start"))
     begun = asks and "journal" in values and is_begun()
     live = not framed and values.get("inputs") in ("-", ["-"], ("-",))
-    replaced = {
-        "journal": False,
-        "requirements": begun,
-        "start": begun or live or slotted,
-        "end": live or values.get("start") == "auto",
-    }
-    needed += [key for key in PUBLISHING if key in also and not replaced[key]]
+    replaced = {"requirements": begun, "start": begun or live or slotted, "end": live or values.get("start") == "auto"}
+    needed += [key for key in PUBLISHING if key in also and not replaced.get(key)]
     missing = [key for key in needed if key not in values]
     missing += [key for key in _NO_BLANK if values.get(key) == ""]
     if not missing:
@@ -169,12 +162,7 @@ def _listed(words: list[str]) -> str:
 
 
 def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settings:
-    """Return settings from values by key.
-
-    Args:
-        values: nothing is missing; the journal, the cells and the days of the calendar are read already.
-        framed: whether events are in a data frame, instead of inputs.
-    """
+    """Return settings from values by key. Journal, cells and days of the calendar are read already, and none is missing."""
     slotted = values.get("slot_column") is not None
     slot_us = 1 if slotted else parse_length(values["slot"])
     windows = WindowReader(None if slotted else slot_us)
@@ -184,7 +172,7 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
         "grace": lambda value: parse_length(value, "grace"),
         "due": lambda value: parse_length(value, "due"),
         "cycle": lambda value: _check("cycle", parse_cycles(value, None if slotted else slot_us)),
-        "requirements": lambda value: Path(_text("requirements", value)),
+        "requirements": lambda value: _path("requirements", value),
         "requirements_columns": parse_columns,
         "levels": lambda value: _parse_levels(value, windows),
         "service": parse_service,
@@ -215,24 +203,22 @@ def parse_settings(values: Mapping[str, Any], *, framed: bool = False) -> Settin
 def _check(key: str, value: Any) -> Any:
     """Return a value that the declaration describes completely."""
     kind = SETTINGS[key]
-    if kind.type is str and not kind.choices:
-        return _text(key, value)
-    return _checked(key, kind, kind.read(value))
+    return _checked(key, kind, kind.read(str(value) if isinstance(value, Path) else value))
 
 
 def _checked(key: str, kind: Kind, value: Any) -> Any:
-    if kind.takes(value):
+    if kind.takes(value) and value != "":
         return value
-    remedy = "Write it without quotes." if kind.type is bool else "Correct the value."
+    remedy = {bool: "Write it without quotes.", str: "Write it in quotes."}.get(kind.type, "Correct the value.")
     if kind.choices:
-        remedy = did_you_mean(str(value), kind.choices, remedy)
+        remedy = did_you_mean(str(value), kind.choices, "Use one of these words.")
     raise invalid(key, str(kind).replace("True or False", "true or false"), value, remedy)
 
 
-def _text(key: str, value: Any) -> str:
+def _path(key: str, value: Any) -> Path:
     if not isinstance(value, (str, Path)) or not str(value):
-        raise invalid(key, "text", value, "Write it in quotes.")
-    return str(value)
+        raise invalid(key, "the name of a file", value, "Write it in quotes.")
+    return Path(value)
 
 
 def _clock(values: Mapping[str, Any], slot_us: int, timezone_us: int | None) -> dict[str, Any]:
@@ -294,10 +280,6 @@ def _parse_levels(value: Any, windows: WindowReader) -> Levels:
         for word in table:
             if not word or word != word.strip() or "/" in word:
                 raise invalid(key, "words without a slash, nor blanks at their ends", word, "Rename it.")
-    for word, window in value["window"].items():
-        if isinstance(window, str) and window.strip().isdecimal():
-            key = f"levels.window.{word}"
-            raise invalid(key, "a number of slots, or a duration", window, "Write a number without quotes.")
     try:
         slots = {word: windows.read(window) for word, window in value["window"].items()}
         return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
@@ -327,7 +309,7 @@ def parse_service(value: Any, folder: Path = Path()) -> ServiceSettings:
     readers: dict[str, Callable[[Any], Any]] = {
         "listen": parse_listen,
         "url": parse_url,
-        "tokens": lambda path: folder / _text("service.tokens", path),
+        "tokens": lambda value: folder / _path("service.tokens", value),
     }
     found: dict[str, Any] = {}
     for key, given in value.items():

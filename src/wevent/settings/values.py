@@ -45,12 +45,7 @@ def invalid(key: str, expected: str, value: Any, remedy: str) -> InvalidSettings
 
 
 def parse_length(text: object, key: str = "slot") -> int:
-    """Return a length such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta.
-
-    Args:
-        text: the length.
-        key: the setting, for the message; a slot must be longer than zero.
-    """
+    """Return a length such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta; a slot must be longer than zero."""
     if isinstance(text, timedelta) and text > timedelta(0):
         return text // timedelta(microseconds=1)
     match = _LENGTH.fullmatch(str(text).lower())
@@ -153,19 +148,11 @@ class WindowReader:
         except InvalidSettings:
             length_us = 0
         if not length_us:
-            raise InvalidRequirement(
-                "a window that is a whole number of slots, or a duration such as 24h",
-                f"{written!r}",
-                "Write the number of consecutive slots that the promise covers, or how long they last.",
-                window=written,
-            )
+            expected = "a window that is a whole number of slots, or a duration such as 24h"
+            raise InvalidRequirement(expected, f"{written!r}", "Write for example 40 or 24h.", window=written)
         if self._slot_us is None:
-            raise InvalidRequirement(
-                "a window in slots, for slots that have numbers and no length (slot_column)",
-                f"{written!r}",
-                "Write the number of slots.",
-                window=written,
-            )
+            expected = "a window in slots, for slots that have numbers and no length (slot_column)"
+            raise InvalidRequirement(expected, f"{written!r}", "Write the number of slots.", window=written)
         slots = -(-length_us // self._slot_us)
         if slots * self._slot_us != length_us:
             whole = span_text(slots * self._slot_us)
@@ -231,7 +218,6 @@ def calendar_slots(
     """Return the slots with which these days begin and end, in turns; a slot belongs to the day in which it starts.
 
     Args:
-        days: in order.
         slot_of: returns the slot of a time; None for slots that have numbers and no times.
         timezone_us: offset of the days; None: UTC.
     """
@@ -263,7 +249,7 @@ class ListenAddress(NamedTuple):
 
 def parse_listen(text: object) -> ListenAddress:
     """Return an address of the form HOST:PORT."""
-    found = _ADDRESS.fullmatch(text) if isinstance(text, str) else None
+    found = _ADDRESS.fullmatch(str(text))
     try:
         if found is not None and found["six"]:
             ipaddress.IPv6Address(found["six"])
@@ -274,7 +260,7 @@ def parse_listen(text: object) -> ListenAddress:
     return ListenAddress(found["six"] or found["four"], int(found["port"]))
 
 
-def parse_url(text: object) -> str:
+def parse_url(text: object, key: str = "service.url") -> str:
     """Return the address that links begin with, without a slash at its end."""
     good = isinstance(text, str) and text.isprintable() and " " not in text
     try:
@@ -283,5 +269,5 @@ def parse_url(text: object) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or parts.username is not None:
-        raise invalid("service.url", "an address such as https://stats.example", text, "Write it without ? and #.")
+        raise invalid(key, "an address such as https://stats.example", text, "Write it without ? and #.")
     return str(text).rstrip("/")
