@@ -32,7 +32,8 @@ ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
 LIVE = """
 import sys, time, json
 import numpy as np, wevent
-from wevent.streams import LineSource, SlotClock, StreamSettings
+from wevent.streams import LineSource, SlotClock
+from wevent.settings import StreamSettings
 try:
     from wevent.streams.live.inbox import PipeInbox
 except ImportError:  # before modules had rooms

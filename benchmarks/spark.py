@@ -179,8 +179,8 @@ def _plain_stream(events: DataFrame, place: Path) -> tuple[float, float, float]:
 def _our_stream(
     spark: SparkSession, events: DataFrame, place: Path, origin: int, length_s: int
 ) -> tuple[float, float, float]:
+    from wevent.settings import StreamSettings
     from wevent.streams.clock import SlotClock
-    from wevent.streams.stream_settings import StreamSettings
 
     clock = SlotClock(origin * 1_000_000, length_s * 1_000_000)
     settings = StreamSettings(

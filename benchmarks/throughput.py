@@ -23,10 +23,10 @@ import numpy as np
 import wevent
 from benchmarks import report
 from wevent.cli.group import cli
+from wevent.settings import StreamSettings
 from wevent.streams import FileSource, LineSource, SlotClock, Source
 from wevent.streams.files.file_source import _RANGE_EVENTS
 from wevent.streams.live.inbox import PipeInbox
-from wevent.streams.stream_settings import StreamSettings
 
 ORIGIN_US = 1_767_225_600_000_000
 CLOCK = SlotClock(ORIGIN_US, 60_000_000)

@@ -74,8 +74,8 @@ if TYPE_CHECKING:
     from wevent.publisher.publisher import Publisher
     from wevent.publisher.release import Release, to_columns
     from wevent.publishing.api import publish
-    from wevent.publishing.resolve import RunOptions
     from wevent.publishing.session import RunReport
+    from wevent.settings import RunOptions
     from wevent.verification import audit_journal as audit
 
 __version__ = "0.1.0"
@@ -194,7 +194,7 @@ _HOMES = {
     "wevent.publisher.publisher": ("Publisher",),
     "wevent.publisher.release": ("Release", "to_columns"),
     "wevent.publishing.api": ("publish",),
-    "wevent.publishing.resolve": ("RunOptions",),
+    "wevent.settings": ("RunOptions",),
     "wevent.publishing.session": ("RunReport",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

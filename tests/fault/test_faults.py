@@ -415,7 +415,8 @@ class TestSignals:
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
         from wevent.counting.cells import Cells
-        from wevent.streams import LineSource, SlotClock, StreamSettings
+        from wevent.settings import StreamSettings
+        from wevent.streams import LineSource, SlotClock
 
         minute = 60_000_000
         times = iter([0, 3 * minute, minute, 2 * minute, 90 * minute, 5 * minute, 91 * minute])
@@ -440,7 +441,8 @@ class TestClock:
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
         from wevent.counting.cells import Cells
-        from wevent.streams import LineSource, SlotClock, StreamSettings
+        from wevent.settings import StreamSettings
+        from wevent.streams import LineSource, SlotClock
 
         minute = 60_000_000
         now = [1_000 * minute]

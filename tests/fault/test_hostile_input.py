@@ -20,7 +20,7 @@ import numpy as np
 from wevent import Cells, Roster
 from wevent.streams import LineSource, SlotClock
 from wevent.streams.live.inbox import PipeInbox
-from wevent.streams.stream_settings import StreamSettings
+from wevent.settings import StreamSettings
 
 chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close="lines")
 people = Roster.from_columns(np.arange(100), np.full(100, 4), np.full(100, 1.0))

@@ -13,8 +13,8 @@ import pytest
 from tests.support.commands import PATIENCE_S, START, call, close, live, send, slots_of, start, wait_for, write_stream
 from wevent.errors import InvalidOutput
 from wevent.publishing.configuration import load_settings
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import Watch, run
+from wevent.settings import RunOptions
 
 LENGTH = 700  # slots: three transactions at least
 

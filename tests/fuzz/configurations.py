@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from tests.fuzz.oracles import MARKER, empty_folder, taken
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
+from wevent.settings import Settings
 
 SEEDS = (
     b'inputs = ["events/*.parquet"]\ncells = 4\nslot = "5m"\nstart = 2026-01-01T00:00:00Z\nend = "2026-01-02T00:00:00Z"\n'

@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.fuzz.oracles import MARKER, empty_folder, refusals
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import Roster
-from wevent.streams.clock import SlotClock, format_time
+from wevent.settings.values import format_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)

@@ -22,10 +22,10 @@ from wevent.journal.lease import make_tables
 from wevent.journal.place import PostgresPlace, journal_place
 from wevent.journal.postgres.sealed_events import SealedEvents
 from wevent.journal.postgres.slot_keys import KeyRing
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource
-from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
 CLOCK = SlotClock(0, 10 * SECOND)

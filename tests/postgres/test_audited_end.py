@@ -49,7 +49,9 @@ def test_a_tail_that_was_cut_off_consistently_is_found(place: PostgresPlace) -> 
 def test_a_changed_histogram_is_found(place: PostgresPlace) -> None:
     """The server hashes histograms."""
     with asked(place) as database:
-        database.execute("UPDATE blobs SET data = data || '\\x00' WHERE get_byte(data, 0) = 147")  # MessagePack [_, _, _]
+        database.execute(
+            "UPDATE blobs SET data = data || '\\x00' WHERE get_byte(data, 0) = 147"
+        )  # MessagePack [_, _, _]
     report = audit_journal(place)
     assert {one["problem"] for one in report.violations} == {
         "a blob that the slot names is missing or is not what was committed"

@@ -10,7 +10,7 @@ import pytest
 import wevent
 from tests.support.postgres_server import PostgresServer
 from wevent.errors import StaleJournal
-from wevent.publishing.resolve import RunOptions
+from wevent.settings import RunOptions
 
 SLOTS = 6
 

@@ -20,10 +20,11 @@ from wevent.journal.witness import RECORD_SIZE, read_witness
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
-from wevent.publishing.resolve import ResolvedRun, RunOptions
+from wevent.publishing.resolve import ResolvedRun
 from wevent.publishing.session import Watch
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service import publishing_thread
+from wevent.settings import RunOptions
 from wevent.verification import audit_journal
 
 LATE = (4, 1_000_000_000)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
-from wevent.streams.clock import SlotClock, format_time
+from wevent.settings.values import format_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 from wevent.streams.records.times import TimeReader

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.experiments.datasets.event_file import file_stream
-from wevent.streams.clock import SlotClock, format_time
+from wevent.settings.values import format_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from wevent.cli import main
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 
 SHIFTED = "tests.service.shifted_serving"
 """This module, as what runs a command."""

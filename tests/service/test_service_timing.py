@@ -7,7 +7,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,17 +21,15 @@ from tests.support.synthetic import MINUTE_US, make_journal
 from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing import loop
-from wevent.publishing.configuration import load_settings
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_settings import ServiceSettings
+from wevent.settings import ServiceSettings, StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.source import SlotCounts
-from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
 SLOTS = SlotClock(0, MINUTE_US)
@@ -111,9 +108,7 @@ class Rig:
         self.wall, self.path, self.delays = Wall(), folder / "run.journal", delays
         self.journal = make_journal(self.path)
         self.state = PublisherState(GRACE_S * SECOND, DUE_S * SECOND, SLOTS, LAST, phase="running", now_us=self.wall)
-        options = {"inputs": "-", "cells": 3, "slot": "60s", "journal": str(self.path)}
-        table = {"public": True, "requests_per_minute": 0, "tokens": str(folder / "tokens")}
-        settings = ServiceSettings.of(replace(load_settings(None, options), service=table))
+        settings = ServiceSettings(public=True, requests_per_minute=0, tokens=folder / "tokens")
         self.context = ServiceContext(settings, self.path, self.state)
         self.admin = self.context.tokens.create(["admin"]).text
         stream = StreamSettings(

@@ -19,16 +19,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.streams import DAY, SECOND, Wall
 from wevent import Cells, Roster
+from wevent.settings import StreamSettings
+from wevent.settings.values import format_time
 from wevent.spark.batch_source import SparkSource, ended_through, pause_in
 from wevent.spark.class_counts import ClassCounter, FoldedSlots
 from wevent.spark.event_plan import Closing
 from wevent.spark.input_files import FolderSource
-from wevent.streams.clock import SlotClock, format_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.records.times import TimeReader
 from wevent.streams.source import Source
-from wevent.streams.stream_settings import StreamSettings
 
 SLOT = 60 * SECOND
 CLOCK = SlotClock(DAY + 123_457, SLOT)  # not on a whole millisecond

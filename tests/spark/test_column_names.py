@@ -74,7 +74,7 @@ def test_names_that_the_plan_has_itself(spark: SparkSession, tmp_path: Path) -> 
     schema = ", ".join(f"`{name}` string" for name in INTERNAL)
     stream = spark.readStream.schema(schema).json(str(file))
     for time, user, cell in permutations(wanted):
-        chosen = settings(columns={"time": time, "user": user, "cell": cell}, grace_us=0)
+        chosen = settings(time_column=time, user_column=user, cell_column=cell, grace_us=0)
         beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         Closing(chosen, CLOCK, 3).ended(stream, beats)
         at_rest = EventPlan(chosen, SlotClock(0, 60 * SECOND)).read(spark.read.schema(schema).json(str(file)), F.lit(3))

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tests.spark.arrivals import CLOCK, GRACE, SLOT, Arrival, Raw, Streamed
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.streams import SECOND
+from wevent.settings.values import format_time
 from wevent.spark.event_plan import batch_moment_us, heartbeats
-from wevent.streams.clock import format_time
 
 MOMENTS = [CLOCK.start_of(1) + offset * SECOND for offset in (69, 71, 200)]
 

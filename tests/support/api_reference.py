@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import wevent.errors
+from wevent.core.settings import kinds
 
 TARGET = Path(__file__).parents[2] / "docs/reference/api-names.md"
 MODULES = (
@@ -91,6 +92,8 @@ def _thing(title: str, thing: Any) -> list[str]:
         parts += ["```text", call, "```", ""]
     if isinstance(thing, type) or callable(thing):
         parts += _docs(thing)
+        if thing is wevent.RunOptions:
+            parts += ["**Attributes**", "", *(f"- `{name}`: {kind.help}" for name, kind in kinds(thing).items()), ""]
     else:
         parts += [f"A mapping with the keys {', '.join(f'`{key}`' for key in thing)}.", ""]
     if isinstance(thing, type):

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.support.json_reference import attributes_of
 from wevent import schemas
-from wevent.publishing.configuration import load_settings
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_settings import ServiceSettings
+from wevent.settings import ServiceSettings
 
 TARGET = Path(__file__).parents[2] / "docs/reference/http.md"
 MARKER = "<!-- From here on made from the OpenAPI document: python -m tests.support.http_reference -->\n"
@@ -24,9 +22,7 @@ _ROLES = {"events": "ingest", "people": "enrol", "operator": "admin"}
 
 def document() -> dict[str, Any]:
     """The document of a service that does not run."""
-    options = {"inputs": "-", "cells": 4, "slot": "60s", "journal": "run.journal"}
-    settings = replace(load_settings(None, options), service={})
-    context = ServiceContext(ServiceSettings.of(settings), Path("run.journal"), PublisherState(0, 0))
+    context = ServiceContext(ServiceSettings(), Path("run.journal"), PublisherState(0, 0))
     return make_app(context).openapi()
 
 

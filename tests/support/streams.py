@@ -10,9 +10,9 @@ from unittest.mock import patch
 import numpy as np
 
 from wevent import Cells, Roster
+from wevent.settings import StreamSettings
 from wevent.streams.files import file_source, parquet_files, spill
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
 DAY = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z

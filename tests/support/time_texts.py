@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from wevent.settings import StreamSettings
 from wevent.streams.files.parquet_files import ParquetReader
 from wevent.streams.files.readers import open_readers
-from wevent.streams.stream_settings import StreamSettings
 
 MADE = 6_000
 PARTS: tuple[tuple[str, ...], ...] = (

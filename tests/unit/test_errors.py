@@ -34,7 +34,7 @@ from wevent import (
     WeventError,
 )
 from wevent.core.ledger import Ledger
-from wevent.streams.clock import parse_length
+from wevent.settings.values import parse_length
 from wevent.streams.files.inputs import find_files
 
 ONE = Requirement(4, 1)

@@ -9,9 +9,9 @@ from wevent.journal.tables.sealed import PendingKeys
 
 from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.publishing.loop import Publication
+from wevent.settings import StreamSettings
 from wevent.streams import LineSource
 from wevent.streams.records import delimited
-from wevent.streams.stream_settings import StreamSettings
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 

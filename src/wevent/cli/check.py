@@ -18,14 +18,12 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.planning import expect, population_warnings
 from wevent.experiments.wording import short
 from wevent.journal.terms import Terms
-from wevent.publishing.configuration import Settings
 from wevent.publishing.dry_run import DryRun, dry_run
 from wevent.publishing.importing import Difference
-from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.resolve import RunOptions
-from wevent.streams.clock import SECOND_US, format_time
+from wevent.settings import RunOptions, Settings
+from wevent.settings.loading import PUBLISHING
+from wevent.settings.values import SECOND_US, format_time, span_text
 from wevent.streams.uncounted import MALFORMED, REJECTED
-from wevent.streams.windows import span_text
 
 PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."
 _LIVE = (

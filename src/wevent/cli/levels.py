@@ -14,8 +14,7 @@ from wevent.errors import InvalidOption
 from wevent.journal import JournalPlace, open_journal
 from wevent.publishing.views import configured_levels, read_levels
 from wevent.schemas import OfferedLevel
-from wevent.streams.clock import SECOND_US
-from wevent.streams.windows import span_text
+from wevent.settings.values import SECOND_US, span_text
 
 
 @click.command("levels", epilog="Example: wevent levels run.journal")

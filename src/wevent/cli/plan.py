@@ -27,7 +27,7 @@ from wevent.experiments.datasets.stream import Stream
 from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
 from wevent.experiments.wording import change_and_interval, short
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 from wevent.streams.files.requirements_file import Requirements
 
 _DAY_S = 86_400.0

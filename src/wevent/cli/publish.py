@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from wevent.cli.answers import PrivateTotals, PublishAnswer, RegistryDifference, as_json
-from wevent.cli.flags import chosen_settings, run_flags, setting_flags
+from wevent.cli.flags import chosen_settings, run_flags, setting_flags, take_run_options
 from wevent.cli.loudness import log_to_standard_error
 from wevent.cli.parameter_types import FILE, Word
 from wevent.cli.progress import Show, progress_bar
@@ -19,13 +18,12 @@ from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference
-from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
+from wevent.settings import Settings
+from wevent.settings.loading import PUBLISHING
+from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source, open_source
-from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import MALFORMED, REJECTED
 
 _EXAMPLE = (
@@ -63,7 +61,7 @@ def command(events: tuple[str, ...], config: Path | None, check: bool, **options
     twice. Events are files (Parquet, CSV, NDJSON, also .gz and globs) or - for live lines.
     """
     log_to_standard_error(options.pop("log"))
-    run_options = RunOptions(**{entry.name: options.pop(entry.name) for entry in fields(RunOptions)})
+    run_options = take_run_options(options)
     wants_json = options.pop("json")
     needed = [key for key in PUBLISHING if key != "journal" or not check]
     settings, config = chosen_settings(config, {**options, "inputs": events or None}, needed)

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from wevent.cli.answers import RestoreAnswer, as_json
-from wevent.cli.flags import RESTORE_FLAGS
+from wevent.cli.flags import restore_flags
 from wevent.cli.parameter_types import JOURNAL
 from wevent.cli.standard_output import report
 from wevent.cli.status import LOST, doubt_sentences
 from wevent.journal import JournalPlace
 from wevent.publishing.restoring import Restored, restore
-from wevent.publishing.staleness import Stated
+from wevent.settings import RestoreOptions
 
 _AS_BEFORE = (
     "publish as before. The witness does not show requests that were queued after the backup: import the registry again "
@@ -25,14 +25,7 @@ _AS_BEFORE = (
 @click.command("restore", epilog="Example: wevent restore backups/monday.journal run.journal --released-through 4711")
 @click.argument("backup", type=click.Path(path_type=Path))
 @click.argument("journal", type=JOURNAL)
-@click.option("--released-through", type=click.IntRange(0), help="The last slot that ever went out; needed.")
-@click.option(
-    "--widest-window",
-    type=click.IntRange(1),
-    help="The widest window ever declared, in slots; needed without a side file that reaches that slot.",
-)
-@RESTORE_FLAGS[0]
-@RESTORE_FLAGS[1]
+@restore_flags
 @click.option("--json", "wants_json", is_flag=True, help="Print the result as JSON.")
 def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any) -> None:
     """Put a backup back in place of a journal that is damaged, missing or older.
@@ -41,7 +34,7 @@ def command(backup: Path, journal: JournalPlace, wants_json: bool, **stated: Any
     never drawn again. Users in doubt are counted in stricter classes for one window. Without the last slot that was
     released the command changes nothing.
     """
-    done = restore(backup, journal, Stated(**stated))
+    done = restore(backup, journal, RestoreOptions(**stated))
     answer = _answer(backup, journal, done)
     report(as_json(answer) if wants_json else _text(answer), "The backup was restored.", asked=wants_json)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from wevent.publishing.configuration import Settings
 from wevent.publishing.loop import Summary
+from wevent.settings import Settings
 from wevent.streams.uncounted import in_words
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from wevent.cli.flags import chosen_config, run_flags, setting_flags
+from wevent.cli.flags import chosen_config, run_flags, service_flag, setting_flags, take_run_options
 from wevent.cli.loudness import is_quiet, log_to_standard_error
 from wevent.cli.parameter_types import Word
 from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.errors import InvalidSettings
-from wevent.publishing.configuration import Settings, load_settings
-from wevent.publishing.resolve import RunOptions
+from wevent.publishing.configuration import load_settings
 from wevent.publishing.session import Watch, settings_files
+from wevent.settings import Settings
+from wevent.settings.values import parse_listen
 
 _EXAMPLE = "Example: wevent serve --config wevent.toml --listen 127.0.0.1:8080"
 _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
@@ -27,7 +28,7 @@ _NEEDED = ("fastapi", "uvicorn", "uvloop", "httptools", "plotly")
 @click.command("serve", epilog=_EXAMPLE)
 @setting_flags
 @run_flags
-@click.option("--listen", metavar="HOST:PORT", help="Where to listen; 127.0.0.1:8080 unless told. Port 0: any.")
+@service_flag("listen")
 @click.option(
     "--log", type=Word("debug", "info", "warning"), help="How much to log, warning unless told; wins over --verbose."
 )
@@ -39,19 +40,18 @@ def command(config: Path | None, listen: str | None, **options: Any) -> None:
     """
     log = options.pop("log")
     log_to_standard_error(log)
-    run_options = RunOptions(**{entry.name: options.pop(entry.name) for entry in fields(RunOptions)})
+    run_options = take_run_options(options)
     used = chosen_config(config, options)
     settings = load_settings(used, {**options, "inputs": "-"}, ("journal",))
     _refuse_unfit(settings)
     _refuse_missing_extra()
     from wevent.service.publisher_state import ROLE_LOG
     from wevent.service.serve import serve
-    from wevent.service.service_settings import ServiceSettings
 
     if log is None and not is_quiet():  # who takes over when is said unless it is told to be quiet
         logging.getLogger(ROLE_LOG).setLevel(logging.INFO)
 
-    service = ServiceSettings.of(settings, Path() if used is None else used.parent, listen)
+    service = settings.service if listen is None else replace(settings.service, listen=parse_listen(listen))
     console = remarks()
     watch = Watch(
         imported=lambda difference: say(console, " ".join((f"Requirements: {difference}.", *difference.sentences()))),

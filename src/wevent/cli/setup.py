@@ -15,10 +15,11 @@ from wevent.errors import InvalidOption
 from wevent.experiments.assign import Registered
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.experiments.datasets.recorded import Recorded
-from wevent.publishing.configuration import Settings, load_settings, read_config
+from wevent.publishing.configuration import load_settings, read_config
 from wevent.publishing.importing import RequirementsFile
+from wevent.settings import Settings
+from wevent.settings.values import calendar_slots
 from wevent.streams.clock import SlotClock
-from wevent.streams.cycles import calendar_slots
 from wevent.streams.files.requirements_file import Requirements
 
 EVENTS = "events"
@@ -46,7 +47,8 @@ class Setup(NamedTuple):
         found = {name: getattr(self.settings, name) for name in names}
         settings, start = self.settings, self.settings.start_us
         if settings.days and start is not None:  # an automatic start is not known yet: all days are then alike
-            found["calendar"] = calendar_slots(settings.days, SlotClock(start, settings.slot_us), settings.timezone_us)
+            clock = SlotClock(start, settings.slot_us)
+            found["calendar"] = calendar_slots(settings.days, clock.slot_of, settings.timezone_us)
         return found
 
     def asked(self) -> Requirements | None:

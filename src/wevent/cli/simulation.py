@@ -14,7 +14,7 @@ from wevent.cli.flags import option_flags
 from wevent.cli.parameter_types import CONTENDERS, MECHANISMS, Word
 from wevent.cli.words import parse_list
 from wevent.core.settings import option_kinds
-from wevent.streams.clock import SECOND_US, parse_length
+from wevent.settings.values import SECOND_US, parse_length
 
 Command = Callable[..., Any]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -22,13 +21,13 @@ from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
-from wevent.publishing.service_table import LISTEN, NUMBERS, check_table
 from wevent.service.tokens import ROLES, Links, Tokens, choosing_address
 from wevent.service.tokens_file import TokenRecord, TokensFile, tokens_path
-from wevent.streams.clock import SECOND_US, format_time, parse_length, parse_time
+from wevent.settings import ServiceSettings
+from wevent.settings.loading import parse_service
+from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time, parse_url
 
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")
-_URL = re.compile(r"https?://[^\s?#]+", re.ASCII)
 _FURTHEST_S = 100 * 366 * 86_400
 
 
@@ -36,7 +35,7 @@ class _Service(NamedTuple):
     """Where the tokens are, and what the configuration says of the service."""
 
     file: TokensFile
-    settings: Mapping[str, Any]
+    settings: ServiceSettings
 
 
 @click.group("token", cls=JournalGroup, epilog="Example: wevent token run.journal create --role ingest --expires 90d")
@@ -51,13 +50,10 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
     if named is not None:
-        context.obj = _Service(TokensFile(tokens_path(path), logs=False), {})
+        context.obj = _Service(TokensFile(tokens_path(path), logs=False), ServiceSettings())
         return
-    used = FOUND if config is None else config
-    settings = read_config(used).get("service", {})
-    check_table(settings)
-    place = tokens_path(path, settings.get("tokens"), used.parent)
-    context.obj = _Service(TokensFile(place, logs=False), settings)
+    settings = parse_service(read_config(FOUND if config is None else config).get("service", {}))
+    context.obj = _Service(TokensFile(tokens_path(path, settings.tokens), logs=False), settings)
 
 
 _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")
@@ -137,9 +133,8 @@ def revoke(service: _Service, /, wants_json: bool, **given: str) -> None:
 @click.pass_obj
 def link(service: _Service, user: str, url: str | None, expires: str | None, wants_json: bool) -> None:
     """Make somebody's own link, with which they choose, leave and erase for themselves; print it, this once."""
-    address = _address(url or service.settings.get("url") or f"http://{service.settings.get('listen', LISTEN)}")
-    hours = service.settings.get("link_hours", NUMBERS["link_hours"][0])
-    life_s = hours * 3600 if expires is None else _moment(expires) - int(time.time())
+    address = parse_url(url or service.settings.url or f"http://{service.settings.listen}", "url")
+    life_s = service.settings.link_hours * 3600 if expires is None else _moment(expires) - int(time.time())
     made = Links(service.file).make(user, life_s)
     answer = PersonalLinkAnswer(url=choosing_address(address, made), expires=_time(made.link.expires) or "")
     click.echo(as_json(answer) if wants_json else answer.url)
@@ -193,15 +188,3 @@ def _not_a_moment(received: str) -> InvalidOption:
         "Write it so.",
         option="expires",
     )
-
-
-def _address(text: object) -> str:
-    if not isinstance(text, str) or not _URL.fullmatch(text):
-        raise InvalidOption(
-            "the url of the service, such as https://stats.example",
-            f"{text!r}",
-            "Write where people reach it.",
-            option="url",
-            value=text,
-        )
-    return text.rstrip("/")

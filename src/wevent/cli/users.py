@@ -26,9 +26,10 @@ from wevent.core.budget import NANO
 from wevent.journal import JournalPlace, open_journal
 from wevent.outputs import standard_output
 from wevent.publishing import registrations
-from wevent.publishing.configuration import read_config, requirements_columns
+from wevent.publishing.configuration import read_config
 from wevent.publishing.importing import Difference
-from wevent.streams.windows import span_text
+from wevent.settings.loading import parse_columns
+from wevent.settings.values import span_text
 
 
 @click.group("users", cls=JournalGroup, epilog="Example: wevent users run.journal set 4711 --window 40 --epsilon 0.5")
@@ -139,7 +140,7 @@ def import_file(
     path: JournalPlace, file: Path, allow_removals: bool, config: Path | None, dry_run: bool, wants_json: bool
 ) -> None:
     """Make the registry say what a requirements file says: the differences are joins, changes and leaves."""
-    columns = {} if config is None else requirements_columns(read_config(config))
+    columns = {} if config is None else parse_columns(read_config(config).get("requirements_columns", {}))
     done = registrations.import_file(path, file, allow_removals=allow_removals, columns=columns, dry_run=dry_run)
     if not wants_json and not is_quiet():
         click.echo(" ".join((f"requirements: {done}.", *done.sentences())), err=True)

@@ -1,13 +1,13 @@
-"""THE list of a stream's options: how its releases are made, with defaults and checks.
+"""The options of a publisher, and the form in which options and settings are declared: a field made by `setting`.
 
-A publisher's state, a journal's terms, the configuration file, the command's flags and the privacy statement are all made
-from this list. A new option is one field here; `wevent.core.suitability` says which mechanisms take it.
+A publisher's state, the pinned configuration, the flags of commands and the privacy statement follow from the fields of
+`Options`. `wevent.core.suitability` lists the mechanisms that take an option; `wevent.settings` declares the other settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -25,10 +25,98 @@ SmoothingName = Literal["hold", "filter"]
 _SHOWN = 8  # of several numbers, in a message
 
 
-def _about(help: str, **facts: Any) -> dict[str, Any]:  # noqa: A002
-    """What people are told of an option, and facts of its `Kind` that are not the usual ones."""
-    usual = {"permanent": False, "of_mechanism": False, "least": 0, "most": None, "many": 1, "off": None}
-    return {"help": help, **usual, **facts}
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Values that an option or a setting takes.
+
+    Attributes:
+        help: one line for users.
+        key: its name for users; empty if it is the name of the field.
+        form: the values in words; empty if the other attributes tell them.
+        shown: the default in words; empty if there is none.
+        off: name of the flag that turns a switch off.
+        least, most: the range of a number.
+        many: maximum length of a tuple.
+        permanent: whether it stays for the life of a journal.
+        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from its default.
+        field: the field that holds it.
+        type: str, int, float or bool.
+        choices: the words it may be; empty for others.
+        optional: whether None is a value.
+        several: whether it is a tuple.
+    """
+
+    help: str
+    key: str = ""
+    form: str = ""
+    shown: str = ""
+    off: str = ""
+    least: int = 0
+    most: int | None = None
+    many: int = 1
+    permanent: bool = False
+    of_mechanism: bool = False
+    field: str = ""
+    type: type = str
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+    several: bool = False
+
+    def takes(self, value: Any) -> bool:
+        """Return whether this is a value of the option."""
+        if value is None:
+            return self.optional
+        if self.several:
+            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
+        return self._takes_one(value)
+
+    def _takes_one(self, value: Any) -> bool:
+        if type(value) is not self.type:
+            return False
+        if isinstance(value, (int, float)) and self.type is not bool:
+            return value >= self.least and (self.most is None or value <= self.most)
+        return not self.choices or value in self.choices
+
+    def settled(self, value: Any) -> Any:
+        """Return a value as it is stored: one number or a list becomes a tuple, each number once."""
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
+            return value
+        return tuple(dict.fromkeys(self.type(one) for one in numbers))
+
+    def read(self, value: Any) -> Any:
+        """Return a value that may be written as text; `none` takes back an earlier value, unless any text is a value."""
+        if (self.optional or self.several) and value == "none" and (self.choices or self.type is not str):
+            return () if self.several else None
+        return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
+
+    def __str__(self) -> str:
+        if self.form:
+            return self.form
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.type is bool:
+            return "True or False"
+        if self.type is str:
+            return "text"
+        kind = "a number" if self.type is float else "a whole number"
+        kind += " of slots" * self.several
+        number = f"{kind}, at least {self.least:,}" + ("" if self.most is None else f" and at most {self.most:,}")
+        return f"{number}, or up to {self.many} of them" if self.several else number
+
+
+def setting(default: Any, help: str, **facts: Any) -> Any:  # noqa: A002
+    """Return a field of a dataclass that users can set.
+
+    Args:
+        default: the default, or a function that makes it; MISSING if there is none.
+        help: one line for users.
+        facts: other attributes of the `Kind`, except for those that the type of the field gives.
+    """
+    metadata = {"kind": Kind(help=help, **facts)}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,67 +144,53 @@ class Options:
         round: publish whole numbers.
     """
 
-    mechanism: str = field(default="pft", metadata=_about("See `wevent mechanisms`; pft unless told otherwise."))
-    neighbours: Neighbours = field(
-        default="add_remove", metadata=_about("add_remove (default) or replace.", permanent=True)
+    mechanism: str = setting("pft", "Mechanism, as of `wevent mechanisms`.")
+    neighbours: Neighbours = setting("add_remove", "Neighbouring relation.", permanent=True)
+    max_cells_per_user: int = setting(
+        1, "Number of cells that a user may be in within a slot.", permanent=True, least=1
     )
-    max_cells_per_user: int = field(
-        default=1,
-        metadata=_about(
-            "How many cells a user may be in within a slot; 1 unless told otherwise.", permanent=True, least=1
-        ),
+    refund: bool = setting(False, "Charge publications what was really lost.", of_mechanism=True)
+    threshold: ThresholdName | None = setting(None, "Threshold rule of bd and ba.", of_mechanism=True, shown="scale")
+    estimator: EstimatorName | None = setting(
+        None, "Estimator of a slot.", of_mechanism=True, shown="the mechanism's own"
     )
-    refund: bool = field(default=False, metadata=_about("Charge publications what was really lost.", of_mechanism=True))
-    threshold: ThresholdName | None = field(
-        default=None, metadata=_about("For bd and ba: scale or std.", of_mechanism=True)
+    smoothing: SmoothingName | None = setting(
+        None, "Smoother of releases.", of_mechanism=True, shown="the mechanism's own"
     )
-    estimator: EstimatorName | None = field(
-        default=None, metadata=_about("sampling or weighting, instead of the mechanism's own.", of_mechanism=True)
+    anchors: bool | None = setting(
+        None,
+        "For pft: weight classes by budget and correct the bias with periodic equal-weight measurements.",
+        of_mechanism=True,
+        shown="the mechanism's own",
     )
-    smoothing: SmoothingName | None = field(
-        default=None, metadata=_about("hold or filter, instead of the mechanism's own.", of_mechanism=True)
+    unbiased: bool | None = setting(
+        None,
+        "For pft: always weight classes equally, or always by budget, which is wrong if requirement and cell correlate.",
+        of_mechanism=True,
+        off="weighted",
+        shown="the mechanism's own",
     )
-    anchors: bool | None = field(
-        default=None,
-        metadata=_about(
-            "For pft: classes count by their budgets, and now and then alike to learn what that is off by (its own).",
-            of_mechanism=True,
-        ),
+    cycle: tuple[float, ...] = setting(
+        (),
+        "For pft: periods to learn, e.g. 1d, or in slots; up to four, with commas.",
+        of_mechanism=True,
+        least=3,
+        most=MAX_CYCLE,
+        many=4,
     )
-    unbiased: bool | None = field(
-        default=None,
-        metadata=_about(
-            "For pft: all classes always count alike, or always by their budgets: wrong if requirement and cell correlate.",
-            of_mechanism=True,
-            off="weighted",
-        ),
+    calendar: tuple[int, ...] = setting(
+        (),
+        "With a cycle: file of days to learn apart, such as weekends and holidays.",
+        of_mechanism=True,
+        least=1,
+        most=MAX_SLOT,
+        many=MAX_CHANGES,
     )
-    cycle: tuple[float, ...] = field(
-        default=(),
-        metadata=_about(
-            "For pft: what comes back, such as 1d, or in slots; several with commas. It is learnt.",
-            of_mechanism=True,
-            least=3,
-            most=MAX_CYCLE,
-            many=4,
-        ),
+    nonnegative: bool = setting(False, "Publish no value below 0 (free).")
+    known_total: int | None = setting(
+        None, "Publish this total: every user is present in every slot (free; replace only).", most=MAX_USERS
     )
-    calendar: tuple[int, ...] = field(
-        default=(),
-        metadata=_about(
-            "With a cycle: a file of days of another kind, such as weekends and holidays, learnt apart.",
-            of_mechanism=True,
-            least=1,
-            most=MAX_SLOT,
-            many=MAX_CHANGES,
-        ),
-    )
-    nonnegative: bool = field(default=False, metadata=_about("Publish no value below 0 (free)."))
-    known_total: int | None = field(
-        default=None,
-        metadata=_about("Everyone is present in every slot: publish this total (free; replace only).", most=MAX_USERS),
-    )
-    round: bool = field(default=False, metadata=_about("Publish whole numbers (free)."))
+    round: bool = setting(False, "Publish whole numbers (free).")
 
     @property
     def sensitivity(self) -> int:
@@ -137,90 +211,26 @@ class Options:
         return cls(**settled)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What values an option takes.
-
-    Attributes:
-        choices: the words it may be; empty for others.
-        type: str, int, float or bool.
-        optional: whether None is a value.
-        several: whether it is a tuple of numbers.
-        many: how many at most.
-        least, most: the range of a number.
-        permanent: whether it stays for the life of a journal.
-        of_mechanism: whether it belongs to the mechanism: with another mechanism it starts from that one's own again.
-        off: the word that says no to a switch.
-        help: one line for people who choose.
-    """
-
-    choices: tuple[str, ...]
-    type: type
-    optional: bool
-    several: bool
-    many: int
-    least: int
-    most: int | None
-    permanent: bool
-    of_mechanism: bool
-    off: str
-    help: str
-
-    def takes(self, value: Any) -> bool:
-        """Whether this is a value of the option."""
-        if value is None:
-            return self.optional
-        if self.several:
-            return isinstance(value, tuple) and len(value) <= self.many and all(map(self._takes_one, value))
-        return self._takes_one(value)
-
-    def _takes_one(self, value: Any) -> bool:
-        if type(value) is not self.type:
-            return False
-        if isinstance(value, (int, float)) and self.type is not bool:
-            return value >= self.least and (self.most is None or value <= self.most)
-        return not self.choices or value in self.choices
-
-    def settled(self, value: Any) -> Any:
-        """A value as it is kept: of several numbers a tuple, each once, where one number or a list was given."""
-        numbers = value if isinstance(value, (list, tuple)) else [value]
-        if not self.several or any(type(one) not in (int, self.type) or abs(one) > MAX_SLOT for one in numbers):
-            return value
-        return tuple(dict.fromkeys(self.type(one) for one in numbers))
-
-    def read(self, value: Any) -> Any:
-        """A value as people write it: numbers may be text, and `none` takes back what was said earlier."""
-        if (self.optional or self.several) and value == "none":
-            return () if self.several else None
-        return int(value) if self.type is int and isinstance(value, str) and value.isdecimal() else value
-
-    def __str__(self) -> str:
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if self.type is bool:
-            return "True or False"
-        if self.type is str:
-            return "text"
-        kind = "a number" if self.type is float else "a whole number"
-        kind += " of slots" * self.several
-        number = f"{kind}, at least {self.least}" + ("" if self.most is None else f" and at most {self.most}")
-        return f"{number}, or up to {self.many} of them" if self.several else number
-
-
 @cache
+def kinds(holder: type[Any]) -> Mapping[str, Kind]:
+    """Return the kind of every field of a dataclass that users can set, by key, in order."""
+    types = get_type_hints(holder)
+    found = [_complete(entry, types[entry.name]) for entry in fields(holder) if "kind" in entry.metadata]
+    return MappingProxyType({kind.key: kind for kind in found})
+
+
 def option_kinds() -> Mapping[str, Kind]:
-    """Every option's name and what it takes, in the order of the list."""
-    types = get_type_hints(Options)
-    return MappingProxyType({entry.name: _kind(entry, types[entry.name]) for entry in fields(Options)})
+    """Return the kind of every option of a publisher, by name."""
+    return kinds(Options)
 
 
 def option_values(holder: Options) -> dict[str, Any]:
-    """The value of every option, by name."""
+    """Return the value of every option, by name."""
     return {name: getattr(holder, name) for name in option_kinds()}
 
 
 def option_text(value: Any) -> str:
-    """A value as a message shows it: several numbers as people write them, the first of many, none if there are none."""
+    """Return a value for a message: of several numbers the first ones, with commas."""
     if not isinstance(value, tuple):
         return repr(value)
     shown = ", ".join(repr(one).removesuffix(".0") for one in value[:_SHOWN]) or "none"
@@ -228,11 +238,7 @@ def option_text(value: Any) -> str:
 
 
 def check_value(name: str, value: Any) -> None:
-    """Whether an option of this name may have this value.
-
-    Raises:
-        InvalidOption: naming the option, or the nearest one if there is none of that name.
-    """
+    """Refuse a value that an option does not take, and a name that is no option."""
     kinds = option_kinds()
     if name not in kinds:
         raise InvalidOption(
@@ -247,24 +253,23 @@ def check_value(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} to be {kinds[name]}", option_text(value), remedy, option=name, value=value)
 
 
-def _kind(entry: Field[Any], annotation: Any) -> Kind:
-    """From a field `kind` or `kind | None`, kind being bool, int, str or a Literal of words; or a tuple of numbers."""
+def _complete(entry: Field[Any], annotation: Any) -> Kind:
+    """Return the kind of a field `T` or `T | None`, T being bool, int, str, a Literal of words or a tuple."""
     parts = get_args(annotation) if type(None) in get_args(annotation) else (annotation,)
     plain = next(part for part in parts if part is not type(None))
     several = get_origin(plain) is tuple
     plain = get_args(plain)[0] if several else plain
-    choices = get_args(plain)
-    facts = entry.metadata
-    return Kind(
-        choices,
-        str if choices else plain,
-        len(parts) > 1,
-        several,
-        facts["many"],
-        facts["least"],
-        facts["most"],
-        facts["permanent"],
-        facts["of_mechanism"],
-        facts["off"] or f"no-{entry.name}",
-        facts["help"],
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
+    kind: Kind = entry.metadata["kind"]
+    default = "" if entry.default in (MISSING, None, ()) else str(entry.default)
+    return replace(
+        kind,
+        field=entry.name,
+        key=kind.key or entry.name,
+        shown=kind.shown or (default.lower() if plain is bool else default),
+        off=kind.off or f"no-{entry.name.replace('_', '-')}",
+        type=str if choices else plain,
+        choices=choices,
+        optional=len(parts) > 1,
+        several=several,
     )

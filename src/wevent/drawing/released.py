@@ -14,7 +14,7 @@ import numpy as np
 from wevent.core.arrays import FloatArray
 from wevent.errors import InvalidOption
 from wevent.publisher.confidence import OUTCOMES
-from wevent.streams.clock import format_time, parse_time
+from wevent.settings.values import format_time, parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ELSEWHERE = "not here"

@@ -13,7 +13,7 @@ from wevent.errors import InvalidOption, InvalidPopulation
 from wevent.experiments.assign import Assigner, Registered
 from wevent.experiments.datasets import StreamRequest
 from wevent.experiments.datasets.stream import Stream, times_of
-from wevent.streams.cycles import read_cycles
+from wevent.settings.values import parse_cycles
 
 
 def check_arguments(stream: object, options: object, progress: object, **numbers: object) -> None:
@@ -44,13 +44,13 @@ def in_slots(options: Mapping[str, Any] | None, stream: Stream) -> Mapping[str, 
     """Options with a cycle that is a length of time turned into slots of this stream.
 
     Raises:
-        InvalidSettings: if that cannot be, as of `wevent.streams.cycles.read_cycles`.
+        InvalidSettings: if that cannot be, as of `parse_cycles`.
     """
     if options is None or "cycle" not in options:
         return options
     length = times_of(stream).length
     slot_us = None if length is None else length // timedelta(microseconds=1)
-    return {**options, "cycle": read_cycles(options["cycle"], slot_us)}
+    return {**options, "cycle": parse_cycles(options["cycle"], slot_us)}
 
 
 def check_assigner(assigner: object) -> None:

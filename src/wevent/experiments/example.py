@@ -10,7 +10,7 @@ import numpy as np
 from wevent.core.requirements import Levels
 from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
 from wevent.publishing.template import OUTPUTS_AND_LEVELS
-from wevent.streams.clock import format_time, parse_time
+from wevent.settings.values import format_time, parse_time
 from wevent.streams.files.sql import literal
 
 USERS = 2_000

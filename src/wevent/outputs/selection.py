@@ -15,7 +15,8 @@ from wevent.journal.contract import Journal
 from wevent.journal.record import Record, Shown
 from wevent.journal.terms import Epoch
 from wevent.outputs.lines import cell_labels
-from wevent.streams.clock import SlotClock, parse_time
+from wevent.settings.values import parse_time
+from wevent.streams.clock import SlotClock
 
 _MAX_SLOT = 1 << 62
 

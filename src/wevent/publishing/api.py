@@ -1,4 +1,4 @@
-"""`wevent.publish`: the command for programs, which may hand over events and requirements as data frames."""
+"""`wevent.publish`: the command for programs, with events and requirements in files or data frames."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.journal import PostgresPlace, is_begun
+from wevent.journal import PostgresPlace
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import Settings, load_settings, read_config
-from wevent.publishing.missing_settings import PUBLISHING
-from wevent.publishing.resolve import RunOptions
+from wevent.publishing.configuration import load_settings
 from wevent.publishing.session import RunReport, run, settings_files
+from wevent.settings import RunOptions, Settings
+from wevent.settings.loading import PUBLISHING
 from wevent.streams.files.frames import frame_name, is_frame, load_frame
 from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 
@@ -24,8 +24,6 @@ Events = Any
 """A path, a glob, several of them; or a frame: pandas, Polars (also lazy), Arrow (table, batch, reader), DuckDB relation."""
 
 Moment = str | datetime
-
-_DECLARED = ("slot", "start", "end", "cells", "requirements", "journal")
 
 
 def publish(
@@ -44,77 +42,69 @@ def publish(
 ) -> RunReport:
     """Publish a stream: read a slot, draw its release, store it with its charges in the journal, then emit it.
 
-    Call it again after a crash or with more events: it resumes where it stopped and never draws a slot twice. Every slot
-    from start to end is published, empty ones too. With `events`, the cells and the clock must be declared: what is
-    published must not depend on which cells, or when, somebody's events happened to be.
+    A second call resumes after a crash, or continues with more events, and never draws a slot twice. Every slot from start to
+    end is published, empty ones too. Cells and clock must be declared: events must not decide what is published.
 
     Args:
         events: files (a path, a glob, or several), or a data frame with the columns time, user and cell: pandas, Polars,
-            Arrow or a DuckDB relation, read as the Parquet file of it would be and copied in memory only. A path that ends
-            in .toml is a configuration file. None: the settings name inputs.
+            Arrow or a DuckDB relation, read as its Parquet file would be and copied in memory only. A path that ends in .toml
+            is a configuration file. None: the settings name inputs.
         config: a TOML file with settings, as of `wevent publish --config`.
-        slot: how long a slot is, such as "10min".
-        start: where slot 1 starts; with its offset, such as 2026-01-01T00:00:00Z, unless `timezone` is given.
-        end: where the last slot ends.
+        slot: slot length, such as "10min".
+        start: start of slot 1, such as 2026-01-01T00:00:00Z; with its offset, unless `timezone` is given. A journal that
+            exists has it already.
+        end: end of the last slot.
         cells: the declared cells: a number, labels, or a file of them.
-        requirements: who asks for what: a file, a frame with the same columns, or a mapping of users to requirements.
-            A journal that has people needs none.
-        journal: the journal, made if it does not exist: a file, or postgresql://… Without one nothing would be accounted for.
-        out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output, which is also
-            what is meant without `events` and `out`.
-        options: options of this run alone; a journal that drops slots (`keep`) needs `out`.
+        requirements: requirements of users: a file, a frame with the same columns, or a mapping of users to requirements. A
+            journal that has users needs none.
+        journal: the journal, created if it does not exist: a file, or postgresql://…
+        out: a second place for releases: a .ndjson, .csv or .parquet file, or "-" for standard output, which is the default
+            without `events`.
+        options: options of this run; a journal that drops slots (`keep`) needs `out`.
         **settings: other settings by key, on top of the file's: mechanism, neighbours, timezone, time_column, …
 
     Returns:
-        What the run came to; `.releases()` are the releases.
+        A report of the run; `.releases()` are the releases.
 
     Raises:
         WeventError: one clear sentence; nothing is lost or half-written.
     """
     if options is not None and not isinstance(options, RunOptions):
-        raise InvalidSettings(
-            "RunOptions", type(options).__name__, "Write options=wevent.RunOptions(new_epoch=True).", key="options"
-        )
-    if config is None and _is_config(events):
-        events, config = None, events
-    named = {"slot": slot, "start": start, "end": end, "cells": cells, "requirements": requirements}
-    given = {**settings, **named, "journal": journal, "out": out}
-    people = given.pop("requirements") if in_memory(requirements) else None
-    if events is None:
-        chosen = load_settings(config, given, [key for key in PUBLISHING if key != "requirements" or people is None])
-    else:
-        _check_declared(config, {**given, "requirements": requirements}, settings)
-        framed = is_frame(events)
-        chosen = load_settings(config, given if framed else {**given, "inputs": _paths(events)}, framed=framed)
-        if framed:
-            chosen = replace(chosen, frame=load_frame(events, _wanted_columns(chosen)))
-    if people is not None:
-        chosen = replace(chosen, requirements=None, people=people_of(people, chosen))
+        remedy = "Write options=wevent.RunOptions(new_epoch=True)."
+        raise InvalidSettings("RunOptions", type(options).__name__, remedy, key="options")
+    if config is None and isinstance(events, (str, Path)) and str(events).lower().endswith(".toml"):
+        config, events = events, None
+    named = {"slot": slot, "start": start, "end": end, "cells": cells, "journal": journal, "out": out}
+    given = {**settings, **named, "requirements": None if in_memory(requirements) else requirements}
+    needed = [key for key in PUBLISHING if key != "requirements" or not in_memory(requirements)]
+    framed = events is not None and is_frame(events)
+    if events is not None:
+        if settings.get("inputs") is not None:
+            raise InvalidSettings("events or inputs", "both", "Pass events once.", key="inputs")
+        given["inputs"] = None if framed else _paths(events)
+    chosen = load_settings(config, given, needed, framed=framed)
+    if events is not None and chosen.start_auto:
+        remedy = "Declare start and end: the clock is never read from the events, which it would show."
+        raise InvalidSettings("start to be declared", "'auto'", remedy, key="start")
+    if framed:
+        columns = {**chosen.columns, "time": chosen.slot_column or chosen.time_column}
+        chosen = replace(chosen, frame=load_frame(events, [*columns.values()]))
+    if in_memory(requirements):
+        chosen = replace(chosen, requirements=None, people=people_of(requirements, chosen))
     output = KeptOutput() if events is not None and chosen.out is None else None
     return run(chosen, options or RunOptions(), settings_files(config, cells), output=output)
 
 
-def _is_config(events: object) -> bool:
-    return isinstance(events, (str, Path)) and str(events).lower().endswith(".toml")
-
-
 def in_memory(requirements: object) -> bool:
-    """Whether requirements were handed over as they are, and not as the name of a file."""
+    """Return whether requirements are a frame or a mapping, and not the name of a file."""
     return requirements is not None and not isinstance(requirements, (str, Path))
 
 
 def people_of(requirements: Any, settings: Settings) -> Requirements:
-    """Requirements that were handed over as a frame or a mapping, read under the settings of a stream.
-
-    Raises:
-        InvalidInput: for something else; and as of `requirements_of_frame` and `requirements_of_mapping`.
-    """
+    """Return requirements in a frame or a mapping, read under the settings of a stream."""
     if is_frame(requirements):
         return requirements_of_frame(
-            requirements,
-            settings.levels,
-            slot_us=settings.slot_length_us,
-            columns=settings.requirements_columns,
+            requirements, settings.levels, slot_us=settings.slot_length_us, columns=settings.requirements_columns
         )
     if isinstance(requirements, Mapping):
         return requirements_of_mapping(requirements)
@@ -127,53 +117,15 @@ def people_of(requirements: Any, settings: Settings) -> Requirements:
 
 
 def _paths(events: Any) -> tuple[str, ...]:
-    several = (events,) if isinstance(events, (str, Path)) else events
-    if (
-        not isinstance(several, (list, tuple))
-        or not several
-        or not all(isinstance(path, (str, Path)) for path in several)
-    ):
+    paths = (events,) if isinstance(events, (str, Path)) else events
+    if not isinstance(paths, (list, tuple)) or not paths or not all(isinstance(path, (str, Path)) for path in paths):
         raise InvalidInput(
             "events as files or as a data frame of pandas, Polars, Arrow or DuckDB",
             frame_name(events),
             "Give a path, a list of paths, or one frame with the columns time, user and cell.",
             path=None,
         )
-    if "-" in map(str, several):
-        raise InvalidInput(
-            "files or a data frame", "'-'", "Live lines are for the command: wevent publish -.", path="-"
-        )
-    return tuple(map(str, several))
-
-
-def _check_declared(config: Path | str | None, given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Refuse a call that leaves the clock, the cells or the journal open, naming all that is missing.
-
-    Raises:
-        InvalidSettings: with the names.
-    """
-    if settings.get("inputs") is not None:
-        raise InvalidSettings("events or inputs", "both", "Hand over events once.", key="inputs")
-    values = {} if config is None else read_config(config)
-    values |= {key: value for key, value in given.items() if value is not None}
-    needed = [key for key in _DECLARED if key != "requirements" or not _exists(values.get("journal"))]
-    if "slot_column" in values:
-        needed = [key for key in needed if key not in ("slot", "start")]
-    missing = [key for key in needed if key not in values]
-    missing += [key for key in ("start", "end") if isinstance(values.get(key), str) and values[key] == "auto"]
-    if missing:
-        raise InvalidSettings(
-            f"{', '.join(missing)} to be declared",
-            "nothing" if not any(key in values for key in missing) else "nothing, or 'auto'",
-            "Cells and clock are never read from the events, whose people would show in them; without a journal nobody "
-            "would know what has been spent.",
-            key=missing[0],
-        )
-
-
-def _exists(journal: Any) -> bool:
-    return isinstance(journal, (str, Path, PostgresPlace)) and is_begun(journal)
-
-
-def _wanted_columns(settings: Settings) -> list[str]:
-    return [settings.slot_column or settings.columns["time"], settings.columns["user"], settings.columns["cell"]]
+    if "-" in map(str, paths):
+        remedy = "Live lines are for the command: wevent publish -."
+        raise InvalidInput("files or a data frame", "'-'", remedy, path="-")
+    return tuple(map(str, paths))

@@ -5,9 +5,10 @@ A journal is only read. Results depend on events and are for the operator: they 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from typing import get_args
 
 from wevent.core.requirements import Population
 from wevent.counting.spelling import Spelled
@@ -16,24 +17,16 @@ from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.terms import class_history
 from wevent.people.membership import KeyColumn, KnownIds
 from wevent.people.rosters import MemberColumns, Rosters
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import Difference, registered
 from wevent.publishing.preview import strictest_sentences
-from wevent.publishing.resolve import (
-    ResolvedRun,
-    RunOptions,
-    begin,
-    check_journal,
-    pinned_terms,
-    resolve,
-    with_version,
-)
+from wevent.publishing.resolve import ResolvedRun, begin, check_journal, pinned_terms, resolve, with_version
+from wevent.settings import RunOptions, Settings
+from wevent.settings.declaration import TimeUnit
+from wevent.settings.values import format_time, utc_time
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.clock import SECOND_US, format_time
 from wevent.streams.files.file_source import span_of
 from wevent.streams.files.inspection import Inspection, inspect_files
 from wevent.streams.records.outlines import outline
-from wevent.streams.records.times import UNITS
 
 _FEW = 0.5  # of the events; fewer that match look like a mistake
 _Span = tuple[int, int]
@@ -83,12 +76,7 @@ class DryRun:
 def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
     """Read everything as publishing would. Charge, draw and store nothing.
 
-    Args:
-        settings: settings of the stream; a journal need not be named, and need not exist.
-        options: options of the run.
-
-    Raises:
-        WeventError: for settings that publishing would refuse; never because of the contents of an event.
+    Settings that publishing would refuse are refused; a journal need not be named. No event can cause an error.
     """
     options = options or RunOptions()
     with ExitStack() as stack:
@@ -113,19 +101,14 @@ def dry_run(settings: Settings, options: RunOptions | None = None) -> DryRun:
 
 
 def _open(settings: Settings, options: RunOptions) -> Journal | None:
-    """Open the journal for reading; return None if publishing would make a new one.
-
-    Raises:
-        StaleJournal: if it is lost, and the options do not say to start over.
-    """
-    place = settings.journal
-    if place is None:
+    """Open the journal for reading; return None if publishing would make a new one. A lost journal is refused."""
+    if settings.journal is None:
         return None
-    if is_begun(place):
-        return open_journal(place)
+    if is_begun(settings.journal):
+        return open_journal(settings.journal)
     if not options.start_over:
-        with suppress(InvalidJournal):  # there is none; or there was one, which is no such error
-            open_journal(place)
+        with suppress(InvalidJournal):  # that there is none; StaleJournal, for a lost one, is another error
+            open_journal(settings.journal)
     return None
 
 
@@ -176,71 +159,54 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
     return InputSummary(inspection, source.totals(), source.first_malformed())
 
 
-def _find_mistakes(run: DryRun, requirements_outline: str) -> list[str]:
-    """Return sentences about likely mistakes: ids of another kind, another year, unit or spelling.
-
-    Args:
-        run: the dry run, with inputs.
-        requirements_outline: mask of an id of the requirements.
-    """
+def _find_mistakes(run: DryRun, requirements_outline: str) -> Iterator[str]:
+    """Yield sentences about likely mistakes: ids of another kind (given the mask of one), another year, unit or spelling."""
     assert run.inputs is not None
     assert run.last is not None
     settings, found, totals = run.settings, run.inputs.inspection, run.inputs.totals
-    sentences = []
     if not found.events and not totals["malformed"]:
-        sentences.append("The inputs hold no events: every slot would be published as empty.")
+        yield "The inputs hold no events: every slot would be published as empty."
     if settings.start_auto:
-        sentences.append(
+        yield (
             "start = auto reads start and end from the events: one person's event can decide when the stream begins or "
             "ends, which no epsilon covers. Declare both."
         )
     over = run.clock.start_of(run.last + 1)
     if settings.end_us is not None and not settings.slot_column and settings.end_us > over:
-        sentences.append(
+        yield (
             f"The end lies within a slot, which is not published: the last one that is ends at {format_time(over)}. "
             "Declare an end where a slot ends."
         )
     if found.events and found.users_found < _FEW * found.events:
         theirs = found.outlines.get("unknown_user", "")
         alike = "" if theirs != requirements_outline else " They look alike: are these the same people?"
-        sentences.append(
+        yield (
             f"{'Few' if found.users_found else 'No'} events are of registered users. Ids look like {theirs!r} in the events "
-            f"and like {requirements_outline!r} in the requirements (user_column = {settings.columns['user']!r}).{alike}"
+            f"and like {requirements_outline!r} in the requirements (user_column = {settings.user_column!r}).{alike}"
         )
-    sentences += _find_cell_mistakes(settings, found)
-    most = _FEW * (found.events + totals["malformed"])
-    if totals["before"] + totals["after"] + totals["no_time"] > most:
-        sentences.append(_explain_times(settings, found, (run.clock.start_of(1), over), run.last))
-    if totals["no_offset"]:
-        sentences.append(
-            "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
-        )
-    if totals["no_record"] > most:
-        sentences.append(
-            "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
-        )
-    return sentences
-
-
-def _find_cell_mistakes(settings: Settings, found: Inspection) -> list[str]:
-    sentences = []
     if found.nearly_cells:
-        sentences.append(
+        yield (
             f"{found.nearly_cells:,} events have a cell that differs from a declared one by case or spaces alone: "
             "labels are compared letter by letter. Correct them in the events, or declare them as they are there."
         )
     if found.cells_from_one:
-        most = len(settings.cells)
-        sentences.append(
-            f"Cells are declared as 0 to {most - 1}, events have {most} and never 0: are they numbered from 1 on? "
+        cells = len(settings.cells)
+        yield (
+            f"Cells are declared as 0 to {cells - 1}, events have {cells} and never 0: are they numbered from 1 on? "
             "Declare the labels in a file."
         )
     if found.events and not found.cells_found and not found.nearly_cells:
-        sentences.append(
+        yield (
             f"No event has a declared cell. Labels look like {found.outlines.get('unknown_cell', '')!r} in the events "
-            f"(cell_column = {settings.columns['cell']!r})."
+            f"(cell_column = {settings.cell_column!r})."
         )
-    return sentences
+    most = _FEW * (found.events + totals["malformed"])
+    if totals["before"] + totals["after"] + totals["no_time"] > most:
+        yield _explain_times(settings, found, (run.clock.start_of(1), over), run.last)
+    if totals["no_offset"]:
+        yield "Times without an offset are malformed: if they are UTC say --timezone UTC, or give their offset (+02:00)."
+    if totals["no_record"] > most:
+        yield "Most lines are no records: is the delimiter the one that the file's ending says (.csv, .tsv)?"
 
 
 def _explain_times(settings: Settings, found: Inspection, declared: _Span, last: int) -> str:
@@ -249,7 +215,7 @@ def _explain_times(settings: Settings, found: Inspection, declared: _Span, last:
     if settings.slot_column:
         seen = "none" if span is None else f"{span[0] + 1} to {span[1] + 1}"
         return f"Most events lie outside the slots 1 to {last}: slot numbers in the events are {seen}."
-    for unit in UNITS:
+    for unit in get_args(TimeUnit):
         other = span_of(replace(settings, time_unit=unit)) if unit != settings.time_unit else None  # reads the files
         if other is None or other == span:  # texts are the same in any unit
             continue
@@ -272,8 +238,8 @@ def _years(span: _Span) -> range:
 
 def _year(time_us: int) -> int:
     try:
-        return datetime.fromtimestamp(time_us / SECOND_US, UTC).year
-    except (ValueError, OverflowError, OSError):
+        return utc_time(time_us).year
+    except OverflowError:
         return 0 if time_us < 0 else 10_000
 
 

@@ -18,8 +18,8 @@ from wevent.journal.contract import Journal, Registry
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences, erased_id
-from wevent.publishing.configuration import Settings
 from wevent.publishing.preview import Preview, preview, strictest_sentences
+from wevent.settings import Settings
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10

@@ -10,7 +10,7 @@ from wevent.journal.contract import Registry
 from wevent.journal.terms import Epoch, Terms, class_history
 from wevent.people.membership import KnownIds
 from wevent.people.rosters import Rosters
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 
 _log = logging.getLogger("wevent.publishing.members")
 _FAR = 1 << 62

@@ -24,7 +24,7 @@ from wevent.publishing.members import limit_changes
 from wevent.publishing.preview import Preview, preview
 from wevent.publishing.staleness import known_released, refuse_stale
 from wevent.publishing.views import UserView, view_user
-from wevent.streams.windows import WindowReader
+from wevent.settings.values import WindowReader
 
 DueThrough = Callable[[], int]
 """Returns the last slot whose release is due, out or not: a publisher that catches up puts no change in force before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
@@ -14,9 +14,8 @@ from wevent.journal.contract import Journal
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.terms import PERMANENT, SEEDED, Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, check_declared
+from wevent.people.membership import Change, Changes
 from wevent.publisher.catalogue import find_mechanism
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import (
     Difference,
     RequirementsFile,
@@ -28,41 +27,14 @@ from wevent.publishing.importing import (
     registered,
 )
 from wevent.publishing.preview import preview
-from wevent.publishing.staleness import Settlement, Stated, plan_or_refuse, refuse_lost_changes
+from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_changes
+from wevent.settings import RunOptions, Settings
+from wevent.settings.values import calendar_slots
 from wevent.streams import SlotClock, declared_clock
-from wevent.streams.cycles import calendar_slots
 from wevent.streams.files.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
-_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(Stated):
-    """Statements of the operator for one run; none of them is a setting of the stream.
-
-    Attributes:
-        declare: "WINDOW,EPSILON" of classes that may have members later.
-        new_epoch: go on with another mechanism, cells or levels; every charge stays.
-        allow_removals: also if more than one in ten of the registered are no longer in the requirements file.
-        start_over: for a journal that is lost, a new one over the same people.
-        keep: how many slots the journal keeps; None: all. Not with a Parquet output, which is made from the journal.
-    """
-
-    declare: tuple[str, ...] = ()
-    new_epoch: bool = False
-    allow_removals: bool = False
-    start_over: bool = False
-    keep: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.declare, (tuple, list)) or not all(isinstance(text, str) for text in self.declare):
-            raise InvalidSettings(
-                "declare to be several texts 'WINDOW,EPSILON'",
-                f"{self.declare!r}" if isinstance(self.declare, str) else type(self.declare).__name__,
-                "Write RunOptions(declare=('40,0.5',)).",
-                key="declare",
-            )
+_ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit value of either resets both
 
 
 class ResolvedRun(NamedTuple):
@@ -84,20 +56,15 @@ class ResolvedRun(NamedTuple):
 
 
 def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
-    """Refuse a journal with seeded noise or an old copy; return what is to be charged to a copy. Store nothing.
+    """Refuse a journal with seeded noise, whose releases protect no user, and an old copy, unless the options settle it.
 
-    Raises:
-        InvalidJournal: if it ever drew seeded noise: its releases protect nobody.
-        StaleJournal: if it may be an old copy and the options do not state what was released.
+    Returns:
+        Charges for an old copy; None if it needs none. Nothing is stored.
     """
     if journal.is_new:
         if options.released_through is not None:
-            raise InvalidSettings(
-                "a restored backup for --released-through",
-                f"no journal at {journal.name}",
-                "Put the backup there first.",
-                key="released_through",
-            )
+            received, remedy = f"no journal at {journal.name}", "Put the backup there first."
+            raise InvalidSettings("a restored backup for --released-through", received, remedy, key="released_through")
         return None
     if SEEDED in journal.head().unsafe:
         raise InvalidJournal(
@@ -115,18 +82,13 @@ def check_journal(journal: Journal, options: RunOptions) -> Settlement | None:
 def resolve(
     journal: Journal | None, settings: Settings, options: RunOptions, *, enrolling: bool = False
 ) -> ResolvedRun:
-    """Return what a run works under. Store nothing.
+    """Return the configuration of a run. Store nothing.
 
     Args:
         journal: None before there is one.
         settings: settings of the stream.
         options: options of the run.
         enrolling: whether users may choose a level while it runs.
-
-    Raises:
-        SettingsDiffer: naming what differs from the pinned configuration.
-        InvalidSettings: if nobody is registered and there is no requirements file.
-        WeventError: as of `read_unchanged` and `must_begin`.
     """
     pinned = pinned_terms(journal)
     settings = _keep_pinned(settings, pinned)
@@ -143,17 +105,14 @@ def resolve(
 
 
 def pinned_terms(journal: Journal | None) -> Terms | None:
-    """Return the pinned configuration, None before the first slot: a version without a slot binds nobody."""
+    """Return the pinned configuration, None before the first slot: a version without a slot does not bind."""
     return None if journal is None or journal.is_new else journal.head().pinned
 
 
 def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> bool:
-    """Return whether a version is to begin with these terms: the first one, or one that is asked for. Store nothing.
+    """Return whether a version is to begin with these terms: the first, or one that the operator wants. Store nothing.
 
-    Raises:
-        SettingsDiffer: naming what differs from the pinned configuration.
-        InvalidOption: if no publisher can work under them.
-        InvalidMembership: if they do not allow a requirement that a registered user holds.
+    Terms are refused if they differ otherwise, if no publisher can work under them, and if a user holds an undeclared class.
     """
     pinned = pinned_terms(journal)
     if pinned is not None:
@@ -163,7 +122,17 @@ def must_begin(journal: Journal | None, terms: Terms, *, new_epoch: bool) -> boo
             return False
     new_publisher(with_version(journal, terms), None)  # refuses options that do not fit
     if journal is not None and pinned is not None:
-        _refuse_undeclared(journal, terms)
+        # Every user keeps the requirement in the first slot of the version.
+        undeclared = {key for key, _ in registered(journal).values()} - set(terms.declared)
+        if undeclared:
+            key = min(undeclared)
+            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
+            raise InvalidMembership(
+                "an epoch whose terms allow every requirement that registered people hold",
+                f"one that does not allow {held} (window, epsilon)",
+                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
+                requirement=key,
+            )
     return True
 
 
@@ -184,19 +153,14 @@ def begin(
     Args:
         journal: opened for writing, unless this is a dry run.
         terms: configuration to pin.
-        new_epoch: whether another configuration than the pinned one is meant.
+        new_epoch: whether terms other than the pinned ones begin a version.
         wanted: users who should be registered; None leaves the registry as it is.
-        unsafe: what weakens the guarantee.
+        unsafe: notes on what weakens the guarantee.
         allow_removals: whether many users may leave at once.
         dry_run: whether to store nothing.
 
     Returns:
         Changes of the registry for `wanted` and for an edited level table.
-
-    Raises:
-        SettingsDiffer, InvalidOption: as of `must_begin`.
-        InvalidMembership: as of `must_begin`, for a requirement that nobody may hold under these terms, or for too many
-            users who leave.
     """
     if not must_begin(journal, terms, new_epoch=new_epoch):
         done = Difference()
@@ -224,7 +188,7 @@ def _keep_pinned(settings: Settings, pinned: Terms | None) -> Settings:
     """Return settings with the pinned options, stream and unregistered users where none are explicit.
 
     Defaults are for new journals. Cells, clock and levels must be explicit: events and requirements are read with them. If
-    another mechanism is explicit, the options that belong to a mechanism start from that one's own again.
+    another mechanism is explicit, the options that belong to a mechanism start from its defaults.
     """
     if pinned is None:
         return settings
@@ -246,8 +210,8 @@ def _offer_levels(settings: Settings, pinned: Terms | None) -> Settings:
 def _find_clock(journal: Journal | None, settings: Settings, *, enrolling: bool) -> SlotClock | None:
     """Return the clock to continue with, None if there is none.
 
-    A service continues with the clock of a version that has no slot yet: it may have taken events under it. Whether it has
-    does not matter: the clock would tell (spec 1).
+    A service continues with the clock of a version that has no slot yet: it may have taken events under it. The rule
+    does not depend on events, since the clock would show it (spec 1).
     """
     terms = pinned_terms(journal)
     if enrolling and journal is not None and not journal.is_new:
@@ -277,21 +241,13 @@ def _parse_class(text: str) -> Key:
 def _first_classes(
     journal: Journal | None, settings: Settings, wanted: Requirements | None, clock: SlotClock
 ) -> set[Key]:
-    """Return the requirements of the users that a stream begins with.
-
-    Raises:
-        InvalidSettings: if there are none and nobody can join later.
-    """
+    """Return the requirements of the users that a stream begins with; refuse none if no user can join later."""
     keys = set() if wanted is None else set(wanted.keys)
     if journal is not None and (wanted is None or is_imported(journal, wanted, clock.length_us)):
         keys |= {key for key, _ in registered(journal).values()}  # acknowledged before the first slot: they stay
     if not keys and not (settings.is_live and settings.levels is not None):  # users who come can choose a level
-        raise InvalidSettings(
-            "requirements for a new journal",
-            "none",
-            "Give --requirements with one row per user.",
-            key="requirements",
-        )
+        remedy = "Give --requirements with one row per user."
+        raise InvalidSettings("requirements for a new journal", "none", remedy, key="requirements")
     return keys
 
 
@@ -300,14 +256,10 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
 
     Declared classes are those of the first requirements file, of every pair of levels, and the ones in `keys`. A resumed
     journal keeps its own and adds none by itself.
-
-    Raises:
-        UnknownMechanism: if there is no such mechanism.
-        InvalidSettings: for a calendar of slots that have no times.
     """
     if settings.days is not None:
-        times = None if settings.slot_length_us is None else clock
-        settings = replace(settings, calendar=calendar_slots(settings.days, times, settings.timezone_us))
+        slot_of = None if settings.slot_length_us is None else clock.slot_of
+        settings = replace(settings, calendar=calendar_slots(settings.days, slot_of, settings.timezone_us))
     declared = {*keys, *(() if pinned is None else pinned.declared)}
     if settings.levels is not None and (pinned is None or pinned.levels != levels_to_plain(settings.levels)):
         declared |= {requirement.key for requirement in settings.levels.offered().values()}
@@ -321,25 +273,6 @@ def _make_terms(settings: Settings, clock: SlotClock, keys: Iterable[Key], pinne
         unknown_users=settings.unknown_users,
         **option_values(complete(find_mechanism(settings.mechanism), Options(**option_values(settings)))),
     )
-
-
-def _refuse_undeclared(journal: Journal, terms: Terms) -> None:
-    """Refuse a version that does not allow a held requirement: every user keeps theirs in its first slot.
-
-    Raises:
-        InvalidMembership: naming the first such requirement, and how to declare it.
-    """
-    for key in sorted({key for key, _ in registered(journal).values()}):
-        try:
-            check_declared(key, terms.declared)
-        except InvalidMembership as error:
-            held = f"{key[0]},{Requirement.from_nano(*key).epsilon:g}"
-            raise InvalidMembership(
-                "an epoch whose terms allow every requirement that registered people hold",
-                f"one that does not allow {held} (window, epsilon)",
-                f"Nothing was changed. Declare it with the epoch (--declare {held}).",
-                requirement=key,
-            ) from error
 
 
 def _version_changes(
@@ -361,8 +294,6 @@ def _version_changes(
         changes = [*changes, *more] if len(changes) else more
     if len(changes):
         versions = with_version(journal, terms)
-        first = (
-            None if len(versions) == 1 else versions[-1].first + 1
-        )  # what comes with a version follows its first slot
+        first = None if len(versions) == 1 else versions[-1].first + 1  # changes follow the first slot of a version
         done = replace(done, relevelled=relevelled, preview=preview(journal, changes, versions, first))
     return changes, done

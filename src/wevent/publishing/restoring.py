@@ -17,7 +17,8 @@ from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.witness import WitnessFile, read_witness
 from wevent.journal.writer_lock import release_witness, take_witness, witness_path
-from wevent.publishing.staleness import Stated, plan_settling, settle_stale
+from wevent.publishing.staleness import plan_settling, settle_stale
+from wevent.settings import RestoreOptions as Stated
 from wevent.streams.live.spool import spool_folder, sweep
 
 

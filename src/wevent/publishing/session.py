@@ -16,13 +16,15 @@ from wevent.journal import Journal, JournalPlace, open_journal, share_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
-from wevent.publishing.configuration import Settings, cells_file, read_config
+from wevent.publishing.configuration import read_config
 from wevent.publishing.due import DueMoments, due_moments
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.loop import Progress, Publication, Running, Summary
-from wevent.publishing.resolve import RunOptions, begin, check_journal, pinned_terms, resolve
+from wevent.publishing.resolve import begin, check_journal, pinned_terms, resolve
 from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_core_dumps
 from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_settlement
+from wevent.settings import RunOptions, Settings
+from wevent.settings.loading import cells_file
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.files.inputs import find_files
 from wevent.streams.live.spool import spool_folder, sweep

@@ -38,14 +38,10 @@ class Stopped(BaseException):
 
 
 class Stop:
-    """Handler of SIGINT and SIGTERM while in use, in the main thread.
-
-    Attributes:
-        asked: whether a signal has come.
-    """
+    """Handler of SIGINT and SIGTERM while in use, in the main thread."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = False  # whether a signal has come
         self._callbacks: list[Callable[[], None]] = []
         self._before: dict[int, Any] = {}
         self._at_once = False
@@ -67,11 +63,7 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Allow signals to interrupt work that may take long and need not be finished.
-
-        Raises:
-            Stopped: if a signal comes meanwhile, or has come.
-        """
+        """Allow signals to interrupt work that need not be finished: raise `Stopped` if one comes, or has come."""
         self._at_once = True
         try:
             if self.asked:
@@ -103,7 +95,8 @@ class ForcedShutdown:
     def __init__(self, place: JournalPlace) -> None:
         self._place = place
         self._hurry = threading.Event()
-        self._is_asked = self._is_over = False
+        self._thread: threading.Thread | None = None
+        self._is_over = False
 
     def __enter__(self) -> Self:
         return self
@@ -114,13 +107,11 @@ class ForcedShutdown:
 
     def request(self) -> None:
         """Start the wait after a signal, or end it after a further one."""
-        if isinstance(self._place, Path):
-            return
-        if self._is_asked:
+        if self._thread is not None:
             self._hurry.set()
-            return
-        self._is_asked = True
-        threading.Thread(target=self._watch, name="wevent-shutdown", daemon=True).start()
+        elif not isinstance(self._place, Path):
+            self._thread = threading.Thread(target=self._watch, name="wevent-shutdown", daemon=True)
+            self._thread.start()
 
     def _watch(self) -> None:
         assert isinstance(self._place, PostgresPlace)
@@ -137,8 +128,7 @@ class ForcedShutdown:
         """Exit at once: threads that wait for the database cannot be ended and would block the interpreter."""
         sentence = (
             f"Error: Expected the database of the journal to answer before the end; received nothing ({self._place}). Ended "
-            "as asked without it: what is committed is intact, and the next run reads what became of the last slot before "
-            "it draws anything."
+            "as asked without it: what is committed is intact, and the next run reads the outcome of the last slot first."
         )
         logging.shutdown()
         sys.stdout.flush()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,26 +24,10 @@ from wevent.journal.terms import class_history, hash_versions
 from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import Restore, to_requirements
 from wevent.publisher.publisher import Publisher
+from wevent.settings import RestoreOptions as Stated
 
 _log = logging.getLogger("wevent.publishing.staleness")
 _MAX_LOST = 1_000_000  # slots that one settlement charges: each is stored
-
-
-@dataclass(frozen=True)
-class Stated:
-    """Statements of the operator about slots that another copy of the journal released.
-
-    Attributes:
-        released_through: last slot that was ever released.
-        widest_window: widest window ever declared, in slots; needed where the witness does not show the versions.
-        same_settings: whether the settings did not change after the backup.
-        accept_lost_changes: whether to go on although changes of the registry may be lost.
-    """
-
-    released_through: int | None = None
-    widest_window: int | None = None
-    same_settings: bool = False
-    accept_lost_changes: bool = False
 
 
 class Settlement(NamedTuple):

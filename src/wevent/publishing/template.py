@@ -1,4 +1,4 @@
-"""A configuration and a requirements file to fill in, from the columns of an events file: names and types, no values."""
+"""Template of a configuration and of a requirements file, from the names and types of the columns of an events file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Medium = 80
 Large = 120
 """
 OUTPUTS_AND_LEVELS = _OUTPUTS + _LEVELS
-"""How every configuration ends that `wevent init` writes."""
+"""The end of every configuration that `wevent init` writes."""
 
 _WITH_WORDS = "# Every level is a class. Take these tables out if {requirements} has windows and epsilons as numbers.\n"
 _WITH_NUMBERS = (
@@ -73,7 +73,7 @@ requirements = {requirements_file}
 
 
 class Template(NamedTuple):
-    """What was written: the files, and the settings that are left blank."""
+    """Files that were written, and settings that are left blank."""
 
     files: list[Path]
     blank: list[str]
@@ -82,22 +82,17 @@ class Template(NamedTuple):
 def write_template(events: str, folder: Path) -> Template:
     """Write a configuration for these events, and a requirements file without rows; existing files stay.
 
-    A requirements file that is there already is taken as it is, and its header says whether levels are needed.
+    The header of an existing requirements file decides whether the configuration declares levels.
 
     Args:
-        events: a file, or a glob whose first file is looked at.
-        folder: where the files go; made if it is not there.
-
-    Raises:
-        InvalidInput: if the file cannot be read or has too few columns.
-        InvalidSettings: if there is a configuration already.
+        events: a file, or a glob whose first file is read.
+        folder: folder of the files, created if it does not exist.
     """
     columns = column_types(events)
     config, requirements = (folder / name for name in FILES)
     if config.exists():
-        raise InvalidSettings(
-            "a folder without a configuration", f"{str(folder)!r} with {config.name}", "Choose another one.", key="DIR"
-        )
+        received = f"{str(folder)!r} with {config.name}"
+        raise InvalidSettings("a folder without a configuration", received, "Choose another one.", key="DIR")
     roles = guess_roles(columns)
     folder.mkdir(parents=True, exist_ok=True)
     own = requirements.exists()
@@ -117,19 +112,18 @@ def write_template(events: str, folder: Path) -> Template:
 
 
 def _levels(requirements: Path) -> str:
-    """The tables of levels; as comments where people ask for windows and epsilons of their own."""
-    own = requirements.exists() and {"window", "epsilon"} <= set(_header_of(requirements))
+    """Return the tables of levels; as comments where the requirements have windows and epsilons as numbers."""
+    header = ""
+    if requirements.exists():
+        with requirements.open(encoding="utf-8-sig", errors="replace") as file:
+            header = file.readline()
+    own = {"window", "epsilon"} <= {name.strip().strip('"') for name in header.split(",")}
     note = (_WITH_NUMBERS if own else _WITH_WORDS).format(requirements=requirements.name)
     return note + (re.sub(r"^(?=[^#\n])", "# ", _LEVELS, flags=re.MULTILINE) if own else _LEVELS)
 
 
-def _header_of(requirements: Path) -> list[str]:
-    with requirements.open(encoding="utf-8-sig", errors="replace") as file:
-        return [name.strip().strip('"') for name in file.readline().split(",")]
-
-
 def guess_roles(columns: Sequence[Column]) -> dict[str, Column | None]:
-    """Which columns look like time, user and cell, by their names and types; None where none does."""
+    """Return the columns that look like time, user and cell by name and type; None where none does."""
     left = list(columns)
     roles: dict[str, Column | None] = {}
     for role, names in _NAMES.items():
@@ -143,7 +137,7 @@ def guess_roles(columns: Sequence[Column]) -> dict[str, Column | None]:
 
 
 def _words(name: str) -> set[str]:
-    """`userId`, `user_id` and `USER-ID` all have the word user."""
+    """Return the words of a name: `userId`, `user_id` and `USER-ID` all have the word user."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return {word.casefold() for word in re.split(r"[^A-Za-z]+", spaced) if word} | {name.casefold()}
 
@@ -165,7 +159,7 @@ def _column_lines(columns: Sequence[Column], roles: dict[str, Column | None]) ->
 
 
 def _toml(text: str) -> str:
-    """A TOML string; JSON's are."""
+    """Return a TOML string; JSON strings are TOML strings."""
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
 
 

@@ -18,11 +18,10 @@ from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key
 from wevent.people.membership import Change
 from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
-from wevent.publishing.configuration import Settings
 from wevent.publishing.importing import RequirementsFile
 from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
-from wevent.streams.clock import SECOND_US
-from wevent.streams.windows import span_text
+from wevent.settings import Settings
+from wevent.settings.values import SECOND_US, span_text
 
 
 class BudgetView:
@@ -79,17 +78,11 @@ def read_levels(journal: Journal) -> LevelTable:
 
 
 def configured_levels(settings: Settings) -> tuple[LevelTable, tuple[str, ...]]:
-    """Return the levels of a configuration, the number of users who ask for each in its requirements file, and notes.
-
-    Raises:
-        WeventError: as of `read_requirements`.
-    """
+    """Return the levels of a configuration, the number of users who ask for each in its requirements file, and notes."""
     file = RequirementsFile.from_settings(settings)
-    if file is None:
-        return _level_table(settings.levels, settings.slot_length_us, None), settings.notes
-    asked = file.read()
-    table = _level_table(settings.levels, settings.slot_length_us, asked.keys.sizes())
-    return table, (*settings.notes, *asked.notes)
+    asked = None if file is None else file.read()
+    sizes, notes = (None, ()) if asked is None else (asked.keys.sizes(), asked.notes)
+    return _level_table(settings.levels, settings.slot_length_us, sizes), (*settings.notes, *notes)
 
 
 def hide_choices(levels: LevelTable) -> LevelTable:
@@ -143,13 +136,7 @@ def _noise(key: Key) -> float:
 
 @dataclass(frozen=True)
 class UserView:
-    """Data of one user.
-
-    Attributes:
-        memberships: every requirement that is kept, with its first and last slot; under the id, or a digest of it.
-        queued: requests that wait for the next slot boundary, in order.
-        classes: classes of the journal.
-    """
+    """Data of one user: kept requirements, and requests that wait for the next slot boundary."""
 
     memberships: tuple[Membership, ...] = field(repr=False)
     queued: tuple[Change, ...] = field(repr=False)

@@ -18,9 +18,9 @@ from wevent.service.problems import RequestError, not_ready
 from wevent.service.publisher_state import PublisherState
 from wevent.service.request_body import JSON
 from wevent.service.request_limits import MemoryBudget, RateLimits
-from wevent.service.service_settings import ServiceSettings
 from wevent.service.tokens import Links, Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens_file import TokensFile, tokens_path
+from wevent.settings import ServiceSettings
 
 _READERS = 4  # of the journal at once; more would only wait for each other
 _BATCHES = 32  # that wait at once until they are durable
@@ -73,7 +73,7 @@ class ServiceContext:
         state: PublisherState,
         columns: Mapping[str, str] | None = None,
     ) -> None:
-        file = TokensFile(settings.tokens)
+        file = TokensFile(tokens_path(journal, settings.tokens))
         self.settings, self.journal, self.state = settings, journal, state
         self.tokens, self.links = Tokens(file), Links(file)
         self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)

@@ -35,8 +35,8 @@ from wevent.schemas import (
     UserRequirement,
 )
 from wevent.service.request_body import CSV
-from wevent.streams.clock import SlotClock, utc_time
-from wevent.streams.windows import span_text
+from wevent.settings.values import span_text, utc_time
+from wevent.streams.clock import SlotClock
 
 _NOBODY = "Check the id, letter by letter."
 

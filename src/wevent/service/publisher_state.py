@@ -15,7 +15,8 @@ from wevent.journal.contents import Writer
 from wevent.publishing.due import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_ready
-from wevent.streams.clock import SlotClock, utc_time
+from wevent.settings.values import utc_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
 
 MOST_BEHIND = 3

@@ -18,12 +18,12 @@ from typing import Any
 from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
 from wevent.journal import Journal, PostgresPlace, is_begun, open_journal, share_journal
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import Settings
 from wevent.publishing.loop import Summary
-from wevent.publishing.resolve import RunOptions, resolve
+from wevent.publishing.resolve import resolve
 from wevent.publishing.session import RunReport, Watch, run
 from wevent.service.feed import JournalFollower
 from wevent.service.publisher_state import PROBE_S, PublisherState, RoleLog, StorageProbe
+from wevent.settings import RunOptions, Settings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource

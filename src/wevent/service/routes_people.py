@@ -24,7 +24,7 @@ from wevent.service.context import Context, ServiceContext, User, check_paramete
 from wevent.service.openapi import described, reference
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
 from wevent.service.tokens import Link, choosing_address
-from wevent.streams.clock import SECOND_US, utc_time
+from wevent.settings.values import SECOND_US, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])

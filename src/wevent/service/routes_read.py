@@ -38,7 +38,7 @@ from wevent.service.problems import RequestError
 from wevent.service.prometheus import CONTENT_TYPE, metrics_text, overview_facts
 from wevent.service.release_range import PARQUET, ReleaseRange, chosen_type
 from wevent.service.request_body import CSV, JSON, NDJSON
-from wevent.streams.clock import SECOND_US, utc_time
+from wevent.settings.values import SECOND_US, utc_time
 
 router = APIRouter(tags=["releases"], dependencies=[Depends(any_caller), Depends(check_parameters)])
 operator_router = APIRouter(tags=["operator"])

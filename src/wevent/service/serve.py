@@ -19,10 +19,7 @@ from anyio import to_thread
 
 from wevent.errors import InvalidSettings, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.publishing.configuration import Settings
 from wevent.publishing.due import due_offset_us
-from wevent.publishing.resolve import RunOptions
-from wevent.publishing.service_table import ListenPlace
 from wevent.publishing.session import RunReport, Watch
 from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
@@ -30,7 +27,8 @@ from wevent.service.context import ServiceContext
 from wevent.service.http_server import MOST_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publishing_thread import PublishingThread, ReplicaThread
-from wevent.service.service_settings import ServiceSettings
+from wevent.settings import RunOptions, ServiceSettings, Settings
+from wevent.settings.values import ListenAddress
 
 GRACEFUL_S = 10
 """After a signal, answers that are on their way have so many seconds."""
@@ -68,7 +66,9 @@ def serve(
     bound = _bind(service.listen)
     try:
         host, port = bound.getsockname()[:2]
-        service = replace(service, listen=ListenPlace(host if service.listen.port == 0 else service.listen.host, port))
+        service = replace(
+            service, listen=ListenAddress(host if service.listen.port == 0 else service.listen.host, port)
+        )
         state = PublisherState(settings.grace_us, due_offset_us(settings))
         context = ServiceContext(service, settings.journal, state, settings.requirements_columns)
         process = _Process(context, watch, listening, bound)
@@ -230,7 +230,7 @@ def _connections() -> int:
     return max(16, min(MOST_CONNECTIONS, soft - MOST_REFUSED - _OWN_FILES))
 
 
-def _bind(place: ListenPlace) -> socket.socket:
+def _bind(place: ListenAddress) -> socket.socket:
     """Return a bound socket that does not listen yet.
 
     Raises:

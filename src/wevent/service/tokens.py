@@ -26,7 +26,7 @@ from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption, WeventError
 from wevent.people.membership import check_id
 from wevent.service.tokens_file import Role, TokenRecord, TokensFile
-from wevent.streams.clock import SECOND_US, format_time
+from wevent.settings.values import SECOND_US, format_time
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LINK_PREFIX = "wel_"

@@ -153,17 +153,12 @@ class TokensFile:
             _write(real, contents)
 
 
-def tokens_path(journal: JournalPlace, named: str | None = None, folder: Path = Path()) -> Path:
+def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
     """Return the path of the tokens file: the configured one, else beside the journal.
 
     Of a journal in a database that is its side folder.
-
-    Args:
-        journal: of the stream.
-        named: `tokens` of the configuration's [service] table.
-        folder: of the configuration, which relative names start at.
     """
-    return file_beside(journal, "tokens") if named is None else folder / named
+    return file_beside(journal, "tokens") if configured is None else configured
 
 
 def _read(path: Path) -> bytes | None:

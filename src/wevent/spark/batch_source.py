@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
+from wevent.settings import StreamSettings
 from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import MALFORMED, Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on

@@ -18,8 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wevent.errors import InvalidSettings, StorageFailed
-from wevent.streams.clock import SECOND_US, SlotClock
-from wevent.streams.stream_settings import StreamSettings
+from wevent.settings import StreamSettings
+from wevent.settings.values import SECOND_US
+from wevent.streams.clock import SlotClock
 
 _MARK, _DRAFT = "wevent.json", ".wevent.json.draft"
 _MARK_BYTES = 4_096  # more than any mark has

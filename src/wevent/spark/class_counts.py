@@ -23,7 +23,8 @@ from wevent.counting.roster import Roster
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.api import Moment, in_memory, people_of
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
+from wevent.settings import Settings
 from wevent.spark.event_plan import EventPlan
 from wevent.streams import declared_clock, read_requirements
 

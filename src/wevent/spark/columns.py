@@ -18,9 +18,9 @@ from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.errors import InvalidEvents, InvalidInput
-from wevent.streams.clock import SECOND_US
+from wevent.settings import StreamSettings
+from wevent.settings.values import SECOND_US
 from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES, UNITS
-from wevent.streams.stream_settings import StreamSettings
 
 _CLOCK_PART = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _OFFSET = r"[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?\z"

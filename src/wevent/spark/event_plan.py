@@ -13,10 +13,10 @@ from pyspark.sql.types import DataType
 from pyspark.sql.window import Window
 
 from wevent.errors import InvalidSettings
+from wevent.settings import StreamSettings
 from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import require_columns
-from wevent.streams.stream_settings import StreamSettings
 
 COUNTS = 0
 REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", "after", "unknown_cell")

@@ -29,6 +29,7 @@ from pyspark.sql import types as T
 from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
+from wevent.settings import StreamSettings
 from wevent.spark.class_counts import ClassCounter, FoldedSlots, int_columns
 from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
@@ -40,7 +41,6 @@ from wevent.streams.files.readers import open_readers
 from wevent.streams.files.survey import Reader
 from wevent.streams.files.text_files import decoder_of
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import MALFORMED
 
 READING = {
@@ -270,7 +270,7 @@ def _text_part(session: SparkSession, plan: EventPlan, file: InputFile, last: in
     """Return the lines of a file, decoded in Spark's Python workers."""
     lines = session.read.option("lineSep", "\n").text(_address(file))
     lines = lines.select(F.col("value").cast("binary"), F.col("_metadata.file_block_start"))
-    sent = replace(plan.settings, inputs=(), frame=None, columns=dict(plan.settings.columns))  # can go to a worker
+    sent = replace(plan.settings, inputs=(), frame=None)  # can go to a worker
     decoded = lines.rdd.mapPartitions(partial(_decode, file, sent, plan.clock, last))
     return session.createDataFrame(decoded, _TEXT_SCHEMA, verifySchema=False)
 

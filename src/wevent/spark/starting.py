@@ -20,17 +20,18 @@ from wevent.counting.cells import Cells
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import PostgresPlace, is_begun, open_journal
 from wevent.publishing.api import Moment, in_memory, people_of
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
 from wevent.publishing.due import DueMoments
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files
+from wevent.settings import RunOptions, Settings
+from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, ended_through, interruptible, pause_in
 from wevent.spark.checkpoint import Checkpoint, CheckpointMark, retention
 from wevent.spark.class_counts import ClassCounter, FoldedSlots
 from wevent.spark.event_plan import Closing, heartbeats
 from wevent.spark.spark_session import ENCRYPTION, configured, refuse_unencrypted
 from wevent.spark.streaming_query import LoopThread, SparkPublication
-from wevent.streams.clock import SECOND_US, SlotClock, parse_length
+from wevent.streams.clock import SlotClock
 
 AVAILABLE_NOW = "available now"
 """The trigger that takes what is there, publishes the slots that are over, and ends."""

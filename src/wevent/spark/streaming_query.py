@@ -11,9 +11,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import Settings
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import DueFactory, RunReport, Watch, run
+from wevent.settings import RunOptions, Settings
 from wevent.spark.batch_source import SparkSource
 from wevent.spark.checkpoint import Checkpoint
 from wevent.streams.clock import SlotClock

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, InvalidSettings
-from wevent.streams.stream_settings import StreamSettings
+from wevent.settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
 
 

@@ -27,8 +27,8 @@ from wevent.journal import SqliteJournal
 from wevent.outputs import Output, open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
+from wevent.settings.values import format_time
 from wevent.streams import LineSource, SlotClock
-from wevent.streams.clock import format_time
 
 ROOT = Path(__file__).parents[3]
 
@@ -157,11 +157,9 @@ def _line_source(pair: Pair, source: type[LineSource]) -> LineSource:
             ]
             script += [float(second), *pieces(b"".join(arriving), chance)]
     wall = Wall(START_US)
-    columns = {"time": "time", "user": "user", "cell": "cell"}
-    columns |= {name: pair.options[f"{name}_column"] for name in columns if f"{name}_column" in pair.options}
     chosen = settings(
         cells=_declared_cells(pair),
-        columns=columns,
+        **{key: pair.options[key] for key in ("time_column", "user_column", "cell_column") if key in pair.options},
         grace_us=pair.options["grace"] * SECOND,
         max_cells_per_user=pair.options["max_cells_per_user"],
         timezone_us=0 if "timezone" in pair.options else None,

@@ -26,7 +26,7 @@ from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from wevent.cli import main
 from wevent.service.tokens import Tokens
 from wevent.service.tokens_file import TokensFile
-from wevent.streams.clock import format_time
+from wevent.settings.values import format_time
 from wevent.streams.live import closing_clock, steady_clock
 
 Answers = list[list[tuple[int, str]]]

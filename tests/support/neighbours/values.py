@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from wevent.streams.clock import format_time
+from wevent.settings.values import format_time
 
 SECOND = 1_000_000
 SLOT_S = 60

@@ -18,7 +18,7 @@ from tests.support.commands import PATIENCE_S, slots_of, wait_for
 from tests.support.stored_slots import change_entry
 from wevent.cli import main
 from wevent.cli.publish import command as publish_command
-from wevent.publishing.resolve import RunOptions
+from wevent.settings import RunOptions
 
 pytestmark = pytest.mark.slow
 
@@ -207,7 +207,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(run: RunCommand, arguments: t
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--slot", "0s"), "above zero"),
+        (("--slot", "0s"), "longer than zero"),
         (("--start", "2026-01-01T00:00:00"), "offset"),
         (("--requirements", "twice.csv"), "each user once"),
         (("--user-column", "person"), "person"),

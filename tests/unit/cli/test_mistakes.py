@@ -186,7 +186,7 @@ BEFORE_PUBLISHING = {
         "received 'ten minutes'. Write 60s, 5m, 100min, 1h or 1d.",
     ),
     "slots of no length": Mistake(
-        ("publish", "events.csv", "--slot", "0s", *CLOCK[2:], *PEOPLE, *FILES), "Expected a slot length above zero"
+        ("publish", "events.csv", "--slot", "0s", *CLOCK[2:], *PEOPLE, *FILES), "Expected slot to be longer than zero"
     ),
     "a start without its offset": Mistake(
         ("publish", "events.csv", "--slot", "60s", "--start", "2026-01-01", *CLOCK[4:], *PEOPLE, *FILES),
@@ -254,7 +254,8 @@ AFTER_PUBLISHING = {
         ("token", "run.journal", "create", "--role", "read", "--expires", "2020-01-01T00:00:00Z"), "one that has passed"
     ),
     "a token until a local time": Mistake(
-        ("token", "run.journal", "create", "--role", "read", "--expires", "2100-01-01"), "expires to carry its offset"
+        ("token", "run.journal", "create", "--role", "read", "--expires", "2100-01-01"),
+        "expires to be a time with its offset",
     ),
     "a token until no time": Mistake(
         ("token", "run.journal", "create", "--role", "read", "--expires", "999999999w"),
@@ -359,7 +360,7 @@ IN_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "an epsilon of none": (lambda: wevent.Requirement(4, 0), "epsilon above 0"),
     "a misspelt mechanism": (lambda: wevent.Publisher(POPULATION, 2, "pdb"), "Did you mean 'pbd'"),
     "a peer": (lambda: wevent.Publisher(POPULATION, 2, "fast"), "'fast', a peer. Peers are only simulated"),
-    "events without a clock": (lambda: wevent.publish(EVENTS), "slot, start, end, cells, requirements, journal"),
+    "events without a clock": (lambda: wevent.publish(EVENTS), "cells, slot, journal, requirements, start and end"),
     "releases from no file": (lambda: wevent.read_releases("nothing.ndjson"), "nothing.ndjson"),
     "a plan without people": (lambda: wevent.plan({}), "Write Population({"),  # type: ignore[arg-type]
     "a comparison of no stream": (lambda: wevent.compare("cos"), "file:events.csv"),

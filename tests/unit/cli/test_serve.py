@@ -32,7 +32,7 @@ def test_without_its_packages_it_says_how_to_get_them(tmp_path: Path, monkeypatc
     ("service", "said"),
     [
         ('lisen = "x"', "'lisen' in [service]"),
-        ("max_body_bytes = 1", "max_body_bytes in [service] to be a whole number from 1,024"),
+        ("max_body_bytes = 1", "max_body_bytes in [service] to be a whole number, at least 1,024"),
         ('url = "nowhere"', "url in [service] to be an address"),
     ],
 )

@@ -14,7 +14,8 @@ from wevent.core.settings import Options, check_value, option_kinds, option_valu
 from wevent.journal.statement import privacy_statement
 from wevent.journal.terms import Terms
 from wevent.publisher.state import State
-from wevent.publishing.configuration import KEYS, Settings
+from wevent.settings import Settings
+from wevent.settings.declaration import SETTINGS
 
 NAMES = [entry.name for entry in fields(Options)]
 
@@ -36,7 +37,7 @@ def test_whatever_stores_options_has_all_of_them(holder: Any) -> None:
 
 
 def test_all_can_be_written_in_a_file_or_as_a_flag() -> None:
-    assert set(NAMES) <= set(KEYS)
+    assert set(NAMES) <= set(SETTINGS)
     assert set(NAMES) <= {parameter.name for parameter in command.params}
 
 

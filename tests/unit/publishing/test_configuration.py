@@ -1,5 +1,6 @@
 """Settings: one TOML file, options on top, every mistake one sentence that names the key."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from tests.support.configuration_reference import MARKER, tables
 from tests.support.streams import DAY, SECOND
 from wevent import Cells
 from wevent.errors import InvalidInput, InvalidSettings, WeventError
-from wevent.publishing.configuration import KEYS, Settings, load_settings, read_config
-from wevent.publishing.missing_settings import PUBLISHING
+from wevent.publishing.configuration import load_settings, read_config
+from wevent.settings import Settings
+from wevent.settings.declaration import SETTINGS
+from wevent.settings.loading import PUBLISHING
 
 OPTIONS = {"inputs": ("events.csv",), "cells": "4", "slot": "60s"}
 
@@ -192,7 +195,7 @@ def test_columns_of_requirements_have_names_of_their_own() -> None:
 def test_every_key_is_documented() -> None:
     page = Path(__file__).parents[3] / "docs/reference/configuration.md"
     text, _, made = page.read_text(encoding="utf-8").partition(MARKER)
-    assert [key for key in KEYS if f"`{key}`" not in text] == []
+    assert [key for key in SETTINGS if f"`{key}`" not in text] == []
     assert MARKER + made == tables(), "run python -m tests.support.configuration_reference"
 
 
@@ -227,3 +230,38 @@ def test_blanks_in_a_file_are_named_together(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidSettings, match="cells, start and end to be set"):
         load_settings(config, {}, PUBLISHING)
+
+
+def days_of(calendar: Any) -> tuple[date, ...] | None:
+    return load_settings(None, {**OPTIONS, "calendar": calendar}).days
+
+
+def test_days_of_a_file_or_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "days.csv"
+    file.write_text("kind,day\nholiday,2026-12-25\nsunday,2026-01-04\nagain,2026-01-04\n")
+    days = (date(2026, 1, 4), date(2026, 12, 25))
+    assert days_of(file) == days_of(str(file)) == days_of(["2026-12-25", date(2026, 1, 4)]) == days
+    lines = tmp_path / "days.txt"
+    lines.write_text("# closed\n2026-12-25\n\n2026-01-04\n")
+    assert days_of(lines) == days
+    assert days_of("none") == ()
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="not there"):
+        days_of(tmp_path / "none.csv")
+    with pytest.raises(InvalidInput, match="is a folder"):
+        days_of(tmp_path)
+
+
+def test_the_first_day_is_never_taken_for_a_heading(tmp_path: Path) -> None:
+    file = tmp_path / "days.csv"
+    for text, said in (
+        ("2026-01-03\n2026-01-04\n", "header line missing"),
+        ("date\n2026-01-03\n", "'date'. Give the column the heading day"),
+        ("day;kind\n2026-01-03;sunday\n", "separated by"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InvalidInput, match="Expected a column day") as caught:
+            days_of(file)
+        assert said in str(caught.value)

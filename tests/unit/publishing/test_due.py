@@ -13,7 +13,7 @@ from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
 from wevent.publishing.due import DueMoments, due_moments, due_offset_us
 from wevent.publishing.loop import Publication, Running
-from wevent.streams.stream_settings import StreamSettings
+from wevent.settings import StreamSettings
 
 
 @pytest.mark.parametrize(

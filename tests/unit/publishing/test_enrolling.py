@@ -11,10 +11,10 @@ from wevent.core.requirements import Levels
 from wevent.errors import InvalidSettings
 from wevent.journal import open_journal
 from wevent.outputs import KeptOutput
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
 from wevent.publishing.registrations import Asked, register
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import run
+from wevent.settings import RunOptions, Settings
 
 
 def settings(folder: Path, **options: object) -> Settings:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from wevent.publishing import session
-from wevent.publishing.resolve import RunOptions
 from wevent.publishing.shutdown import ForcedShutdown
+from wevent.settings import RunOptions
 
 
 class Answered(Exception):

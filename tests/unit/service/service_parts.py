@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ import httpx
 from fastapi import FastAPI
 
 from tests.support import commands
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
 from wevent.schemas import BatchResult
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
-from wevent.service.service_settings import ServiceSettings
-from wevent.streams.clock import SECOND_US, SlotClock, parse_time
+from wevent.settings import Settings
+from wevent.settings.values import SECOND_US, parse_time
+from wevent.streams.clock import SlotClock
 
 SLOTS = 6
 ORIGIN_US = parse_time(commands.START, "start")
@@ -80,7 +81,7 @@ def write_journal(folder: Path, slots: int = SLOTS) -> Path:
 
 def make_service(folder: Path, journal: Path, **service: Any) -> Service:
     table = {"requests_per_minute": 0, "tokens": str(folder / "tokens"), **service}
-    settings = ServiceSettings.of(stream_settings(journal, table))
+    settings = stream_settings(journal, table).service
     receiving = Receiving()
     state = PublisherState(0, SECOND_US, SlotClock(ORIGIN_US, 60 * SECOND_US), committed=SLOTS, phase="running")
     state.receiver = receiving
@@ -93,5 +94,5 @@ def make_service(folder: Path, journal: Path, **service: Any) -> Service:
 
 def stream_settings(journal: Path, table: Mapping[str, Any]) -> Settings:
     """Of a live stream, with a table [service]."""
-    options = {"inputs": "-", "cells": 4, "slot": "60s", "journal": str(journal)}
-    return replace(load_settings(None, options), service=table)
+    options = {"inputs": "-", "cells": 4, "slot": "60s", "journal": str(journal), "service": table}
+    return load_settings(None, options)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
 from wevent.publishing import registrations
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.service.service_parts import ORIGIN_US, SLOTS, Service, make_service, write_journal
 from wevent.journal import open_journal
 from wevent.publishing import members, registrations
-from wevent.streams.clock import SECOND_US, format_time
+from wevent.settings.values import SECOND_US, format_time
 
 NEXT = SLOTS + 2
 """The slot after the open one: its roster is made when the open one is over."""

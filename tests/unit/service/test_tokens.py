@@ -240,8 +240,7 @@ def test_a_link_to_the_file_stays_one(tmp_path: Path) -> None:
 
 def test_where_tokens_are() -> None:
     assert tokens_path(Path("a/run.journal")) == Path("a/run.journal.tokens")
-    assert tokens_path(Path("a/run.journal"), "my.tokens", Path("b")) == Path("b/my.tokens")
-    assert tokens_path(Path("a/run.journal"), "/etc/my.tokens", Path("b")) == Path("/etc/my.tokens")
+    assert tokens_path(Path("a/run.journal"), Path("b/my.tokens")) == Path("b/my.tokens")
 
 
 @pytest.mark.slow

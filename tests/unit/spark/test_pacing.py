@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from wevent import InvalidSettings
-from wevent.publishing.configuration import Settings, load_settings
+from wevent.publishing.configuration import load_settings
+from wevent.settings import Settings
+from wevent.settings.values import SECOND_US
 from wevent.spark.starting import AVAILABLE_NOW, Pace
-from wevent.streams.clock import SECOND_US, SlotClock
+from wevent.streams.clock import SlotClock
 
 
 def settings(**changes: Any) -> Settings:

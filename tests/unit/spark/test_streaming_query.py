@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import PATIENCE_S
 from tests.support.streams import DAY, SECOND
 from tests.support.streams import settings as stream_settings
-from wevent.publishing.resolve import RunOptions
+from wevent.settings import RunOptions
 from wevent.spark import streaming_query
 from wevent.spark.batch_source import SparkSource
 from wevent.spark.streaming_query import LoopThread, SparkPublication

@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.streams import DAY, SECOND
 from wevent.errors import InvalidSettings
-from wevent.streams.clock import SlotClock, format_time, parse_length, parse_offset, parse_time
+from wevent.settings.values import format_time, parse_length, parse_offset, parse_time
+from wevent.streams.clock import SlotClock
 
 
 @pytest.mark.parametrize(

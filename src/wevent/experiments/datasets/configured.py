@@ -14,11 +14,11 @@ from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
+from wevent.settings import StreamSettings
 from wevent.streams import declared_clock
 from wevent.streams.files.file_source import read_events
 from wevent.streams.files.requirements_file import Requirements
 from wevent.streams.live.open_slot import latest
-from wevent.streams.stream_settings import StreamSettings
 
 
 def configured_stream(settings: StreamSettings, asked: Requirements | None = None) -> Recorded:

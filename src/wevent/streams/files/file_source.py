@@ -13,13 +13,13 @@ from dataclasses import replace
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.readers import open_readers
 from wevent.streams.files.survey import Reader, Survey
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records.decoding import EventColumns
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 
 _RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
 _LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole

@@ -11,6 +11,7 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.counting.roster import Roster
+from wevent.settings import StreamSettings
 from wevent.streams.files.column_types import object_fields
 from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.parquet_files import ParquetReader
@@ -19,7 +20,6 @@ from wevent.streams.files.sql import quoted
 from wevent.streams.files.text_files import TextReader
 from wevent.streams.records.decoding import NO_OFFSET, NO_TIME, PROBLEMS, EventColumns
 from wevent.streams.records.outlines import outline
-from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import MALFORMED
 
 _LABELS = 10_000  # different undeclared labels that are looked at

@@ -15,6 +15,7 @@ from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import FRAME, InputFile, require_columns
 from wevent.streams.files.parquet_times import (
@@ -30,7 +31,6 @@ from wevent.streams.files.sql import file_list, quoted
 from wevent.streams.files.survey import Survey
 from wevent.streams.files.text_times import text_unzoned
 from wevent.streams.records.decoding import NO_CELL, NO_OFFSET, NO_TIME, NO_USER, PROBLEMS, EventColumns
-from wevent.streams.stream_settings import StreamSettings
 
 _BEFORE, _AFTER, _MALFORMED = -1, -2, -10  # what stands for a slot; less its problem, if it is malformed
 _BATCH_ROWS = 2_000_000

@@ -7,9 +7,9 @@ may lie in the next slot.
 from __future__ import annotations
 
 from wevent.errors import InvalidEvents
+from wevent.settings import StreamSettings
 from wevent.streams.files.text_times import near_number, text_time, whole_number
 from wevent.streams.records.times import UNITS
-from wevent.streams.stream_settings import StreamSettings
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 LARGE = {"UBIGINT", "HUGEINT", "UHUGEINT"}

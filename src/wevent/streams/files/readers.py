@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+from wevent.settings import StreamSettings
 from wevent.streams.files.inputs import FRAME, InputFile, find_files, open_input
 from wevent.streams.files.parquet_files import ParquetReader, open_parquet
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_files import TextReader
-from wevent.streams.stream_settings import StreamSettings
 
 
 def open_readers(settings: StreamSettings) -> list[ParquetReader | TextReader]:

@@ -13,16 +13,14 @@ from wevent.core.requirements import Levels, Requirement
 from wevent.counting.spelling import Spelled
 from wevent.errors import InvalidInput, InvalidRequirement, WeventError
 from wevent.people.membership import KeyColumn
+from wevent.settings.loading import REQUIREMENTS_COLUMNS as COLUMNS
+from wevent.settings.values import WindowReader
 from wevent.streams.files.asked_rows import AskedRows, Kind, frame_rows, read_rows, spelled_ids
 from wevent.streams.files.frames import column_names, frame_name, load_frame
 from wevent.streams.files.inputs import FRAME, InputFile, other_delimiter
 from wevent.streams.files.sql import connect
 from wevent.streams.files.text_tables import load_rows, open_file, place_of_row
 from wevent.streams.records.outlines import listed_columns
-from wevent.streams.windows import WindowReader
-
-COLUMNS = ("user", "level", "privacy", "window", "epsilon")
-"""The columns a requirements file may have; what each is called may be declared."""
 
 
 class Requirements(NamedTuple):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile, read_lines, require_columns, text_bytes
 from wevent.streams.files.spill import Spill
@@ -14,7 +15,6 @@ from wevent.streams.files.survey import Survey
 from wevent.streams.records.decoding import PROBLEMS, Decoded, Decoder, EventColumns, explain, time_reader
 from wevent.streams.records.delimited import DELIMITERS, DelimitedDecoder
 from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.stream_settings import StreamSettings
 
 
 class TextPiece(NamedTuple):

@@ -6,7 +6,7 @@ matched first, and only parts of which one thing can be meant are cast.
 
 from __future__ import annotations
 
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 from wevent.streams.files.sql import literal
 from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES
 

@@ -17,11 +17,11 @@ from wevent.counting.counts import Rejected
 from wevent.counting.lookup import Labels
 from wevent.errors import BatchConflict
 from wevent.schemas import BatchResult
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.records.decoding import PROBLEMS, EventColumns, time_reader
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
-from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import MALFORMED, Uncounted
 
 _NOTHING = np.empty(0, dtype=np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.steady_clock import opening_us, wall_clock_us
@@ -23,7 +24,6 @@ from wevent.streams.records.decoding import PROBLEMS, EventColumns, explain, tim
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again
 _SHOWN = 3  # malformed lines that are reported

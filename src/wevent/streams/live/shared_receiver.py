@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from wevent.errors import JournalUnreachable, ServiceStopping, WeventError
 from wevent.schemas import BatchResult
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.batch_sorting import BatchSorter, ReadBatch, SortedBatch, batch_conflict
@@ -21,7 +22,6 @@ from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventIntake, StoredPart
 from wevent.streams.live.shared_records import SharedRecords, as_written
 from wevent.streams.live.steady_clock import wall_clock_us
-from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.uncounted import Uncounted
 
 _AT_ONCE = 256  # batches in a transaction

@@ -8,6 +8,7 @@ from typing import Any
 
 from wevent.counting.roster import Roster
 from wevent.errors import StorageFailed
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventStore
@@ -15,7 +16,6 @@ from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.shared_records import SharedRecords
 from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 
 
 class SharedSource(Source):

@@ -16,6 +16,7 @@ from typing import Any
 from wevent.counting.roster import Roster
 from wevent.errors import ServiceStopping
 from wevent.schemas import BatchResult
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, ReadBatch, batch_conflict
@@ -25,7 +26,6 @@ from wevent.streams.live.spool import Spool
 from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.records.decoding import EventColumns
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.stream_settings import StreamSettings
 
 
 @dataclass

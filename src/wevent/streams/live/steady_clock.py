@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 
 TOLERANCE_US = 2 * SECOND_US
 """Largest jump that slots follow at once: leap seconds and small corrections pass."""

@@ -11,9 +11,9 @@ from wevent.core.arrays import IntArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.lookup import Labels
+from wevent.settings import StreamSettings
 from wevent.streams.records.fields import Fields, Mask, Numbers
 from wevent.streams.records.times import SlotReader, TimeReader
-from wevent.streams.stream_settings import StreamSettings
 
 NO_RECORD, NO_USER, NO_CELL, NO_TIME, NO_OFFSET = PROBLEMS = range(5)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.spelling import words_of
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 from wevent.streams.records.fields import Fields, Mask, int64_column
 
 UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}

@@ -13,7 +13,8 @@ from tests.support.streams import DAY, SECOND, settings
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.configured import configured_stream
-from wevent.streams.clock import SlotClock, format_time
+from wevent.settings.values import format_time
+from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.files.requirements_file import read_requirements
 

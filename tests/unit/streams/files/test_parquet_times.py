@@ -80,5 +80,4 @@ def test_a_column_with_braces_in_its_name(tmp_path: Path, kind: Any) -> None:
     table = {"{time}": pyarrow.array([DAY, DAY + 61 * SECOND], kind), "user": [1, 2], "cell": [1, 1]}
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table(table), path)
-    named = {"time": "{time}", "user": "user", "cell": "cell"}
-    assert users(FileSource(settings([str(path)], columns=named, time_unit="us"), CLOCK, 3)) == [1, 1, 0]
+    assert users(FileSource(settings([str(path)], time_column="{time}", time_unit="us"), CLOCK, 3)) == [1, 1, 0]

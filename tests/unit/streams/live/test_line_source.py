@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, plain, roster, settings
 from wevent.errors import InvalidEvents, InvalidInput
+from wevent.settings.values import format_time
 from wevent.streams import LineSource, SlotClock, declared_clock
-from wevent.streams.clock import format_time
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records.objects import ObjectDecoder
 from wevent.streams.records.times import TimeReader

@@ -10,10 +10,10 @@ import pytest
 from tests.support.commands import PATIENCE_S
 from wevent.counting.cells import Cells
 from wevent.errors import JournalUnreachable
+from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.event_store import StoredPart
 from wevent.streams.live.shared_receiver import SharedReceiver
-from wevent.streams.stream_settings import StreamSettings
 
 SECOND = 1_000_000
 LINES = b'{"time": 1, "user": 1, "cell": "north"}\n'

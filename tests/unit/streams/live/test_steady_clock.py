@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from wevent.streams.clock import SECOND_US
+from wevent.settings.values import SECOND_US
 from wevent.streams.live import steady_clock
 from wevent.streams.live.steady_clock import STABLE_US, TOLERANCE_US, SteadyClock, WallClock, opening_us
 

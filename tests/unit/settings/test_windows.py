@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wevent.errors import InvalidRequirement
-from wevent.streams.windows import WindowReader, span_text
+from wevent.settings.values import WindowReader, span_text
 
 MINUTE = 60_000_000
 

@@ -7,26 +7,28 @@ from typing import Any
 
 import pytest
 
-from tests.unit.service.service_parts import stream_settings
+from wevent.core.settings import kinds
 from wevent.errors import InvalidSettings
-from wevent.publishing.service_table import NUMBERS, ListenPlace
 from wevent.service.request_limits import BODY_BYTES
-from wevent.service.service_settings import ServiceSettings
+from wevent.settings import ServiceSettings
+from wevent.settings.loading import parse_service
+from wevent.settings.values import ListenAddress
 
 
-def settings(place: str | None = None, **table: Any) -> ServiceSettings:
-    return ServiceSettings.of(stream_settings(Path("data/run.journal"), table), Path("etc"), place)
+def settings(**table: Any) -> ServiceSettings:
+    return parse_service(table, Path("etc"))
 
 
 def test_the_largest_body_that_may_be_allowed_has_room() -> None:
-    assert NUMBERS["max_body_bytes"][2] + NUMBERS["max_batch_bytes"][2] <= BODY_BYTES
+    most = [kinds(ServiceSettings)[key].most or 0 for key in ("max_body_bytes", "max_batch_bytes")]
+    assert sum(most) <= BODY_BYTES
 
 
 def test_everything_has_a_default() -> None:
     found = settings()
-    assert found.listen == ListenPlace("127.0.0.1", 8080)
+    assert found.listen == ListenAddress("127.0.0.1", 8080)
     assert not found.public
-    assert found.tokens == Path("data/run.journal.tokens")
+    assert found.tokens is None
     assert found.url is None
     assert (found.max_body_bytes, found.max_batch_bytes) == (8 << 20, 32 << 20)
     assert (found.requests_per_minute, found.events_per_minute, found.link_hours) == (600, 0, 72)
@@ -37,7 +39,8 @@ def test_what_is_said_counts() -> None:
     assert str(found.listen) == "[::1]:0"
     assert found.tokens == Path("etc/my.tokens")
     assert found.url == "https://stats.example"
-    assert settings("localhost:1", listen="127.0.0.1:2").listen == ListenPlace("localhost", 1)
+    assert found.public
+    assert settings(tokens="/etc/my.tokens").tokens == Path("/etc/my.tokens")
 
 
 @pytest.mark.parametrize(
