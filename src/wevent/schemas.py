@@ -208,32 +208,12 @@ class UserRequirement(msgspec.Struct, frozen=True):
     span: str | None
 
 
-class ChoiceResult(msgspec.Struct, frozen=True):
-    """Effect of a choice.
-
-    Attributes:
-        requirement: requirement after the choice.
-        in_force_from: first slot in which it is held and the user is counted, if the publisher keeps up.
-        in_force_time: start of that slot; null before the publisher has started.
-        earlier_until: first slot in which no earlier choice protects the user as well; null without one.
-        earlier_until_time: start of that slot.
-        notes: further consequences, a sentence each.
-    """
-
-    requirement: UserRequirement
-    in_force_from: int
-    in_force_time: datetime | None
-    earlier_until: int | None
-    earlier_until_time: datetime | None
-    notes: list[str]
-
-
 class HeldChoice(msgspec.Struct, frozen=True):
     """Requirement that a user holds.
 
     Attributes:
         requirement: last requested requirement.
-        in_force_from: first slot in which it is held and the user is counted.
+        in_force_from: first slot in which it is held and the user is counted, if the publisher keeps up.
         in_force_time: start of that slot.
         earlier_until: first slot in which no earlier choice protects the user as well; null without one.
         earlier_until_time: start of that slot.
@@ -246,6 +226,16 @@ class HeldChoice(msgspec.Struct, frozen=True):
     earlier_until: int | None
     earlier_until_time: datetime | None
     queued: bool
+
+
+class ChoiceResult(HeldChoice, frozen=True):
+    """Effect of a choice: the requirement that the user will hold.
+
+    Attributes:
+        notes: further consequences, a sentence each.
+    """
+
+    notes: list[str]
 
 
 class LeaveResult(msgspec.Struct, frozen=True):
@@ -266,25 +256,21 @@ class MembershipRow(UserRequirement, frozen=True):
     """A membership.
 
     Attributes:
-        first: first slot.
+        first: first slot; null if the user was not registered and may have been counted as an unregistered user.
         last: last slot; null while it lasts.
     """
 
-    first: int
+    first: int | None
     last: int | None
 
 
-class EarlierRow(UserRequirement, frozen=True):
+class EarlierRow(MembershipRow, frozen=True):
     """A requirement held earlier.
 
     Attributes:
-        first: first slot; null if the user was not registered and may have been counted as an unregistered user.
-        last: last slot.
         kept_until: last slot through which it is kept.
     """
 
-    first: int | None
-    last: int
     kept_until: int
 
 
@@ -419,6 +405,22 @@ class Readiness(msgspec.Struct, frozen=True):
     status: Condition
     role: Role
     clock: Literal["steady", "jumped"]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A refused request or a failure (RFC 9457).
+
+    Attributes:
+        type: always about:blank.
+        title: name of the status code.
+        status: status code.
+        detail: problem and fix, a sentence each.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
 
 
 Word = Annotated[str, msgspec.Meta(max_length=1000)]

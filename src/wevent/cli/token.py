@@ -23,8 +23,7 @@ from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
 from wevent.publishing.service_table import LISTEN, NUMBERS, check_table
-from wevent.service.tokens import ROLES, Links, Tokens, choosing_address
-from wevent.service.tokens_file import TokenRecord, TokensFile, tokens_path
+from wevent.service.tokens import ROLES, Links, TokenRecord, Tokens, TokenStore, choosing_address, tokens_path
 from wevent.streams.clock import SECOND_US, format_time, parse_length, parse_time
 
 _LENGTH = re.compile(r"\s*\d{1,9}\s*[a-zA-Z]+\s*")
@@ -35,7 +34,7 @@ _FURTHEST_S = 100 * 366 * 86_400
 class _Service(NamedTuple):
     """Where the tokens are, and what the configuration says of the service."""
 
-    file: TokensFile
+    file: TokenStore
     settings: Mapping[str, Any]
 
 
@@ -51,13 +50,13 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
     if named is not None:
-        context.obj = _Service(TokensFile(tokens_path(path), logs=False), {})
+        context.obj = _Service(TokenStore(tokens_path(path), logs=False), {})
         return
     used = FOUND if config is None else config
     settings = read_config(used).get("service", {})
     check_table(settings)
     place = tokens_path(path, settings.get("tokens"), used.parent)
-    context.obj = _Service(TokensFile(place, logs=False), settings)
+    context.obj = _Service(TokenStore(place, logs=False), settings)
 
 
 _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")

@@ -9,24 +9,19 @@ from starlette.routing import Match
 
 from wevent import __version__
 from wevent.errors import WeventError
-from wevent.service import routes_events, routes_people, routes_read
+from wevent.service import routes_events, routes_operator, routes_people, routes_releases
 from wevent.service.context import ServiceContext
 from wevent.service.middleware import Middleware
 from wevent.service.openapi import document
 from wevent.service.problems import problem, problem_of, problem_of_validation
 
 _ROUTERS = (
-    routes_read.router,
+    routes_releases.router,
     routes_events.router,
     routes_people.router,
     routes_people.own_router,
-    routes_read.operator_router,
+    routes_operator.router,
 )
-_SENTENCES = {
-    400: "Expected a request; received something else. Correct it.",
-    404: "Expected a call of this service; received another path. See /openapi.json.",
-    405: "Expected a method that this path has; received another one. See /openapi.json.",
-}
 
 
 def make_app(context: ServiceContext) -> FastAPI:
@@ -43,35 +38,28 @@ def make_app(context: ServiceContext) -> FastAPI:
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     for router in _ROUTERS:
         app.include_router(router)
-    routes_read.add_pages(app)
-    app.add_exception_handler(WeventError, _refuse)
-    app.add_exception_handler(RequestValidationError, _refuse_parameter)
-    app.add_exception_handler(HTTPException, _refuse_path)
+    routes_operator.add_pages(app)
+    for kind in (WeventError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _refuse)
     app.add_middleware(Middleware)
     return app
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    assert isinstance(error, WeventError)
-    return problem_of(error)
-
-
-async def _refuse_parameter(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return problem_of_validation(error)
-
-
-async def _refuse_path(request: Request, error: Exception) -> Response:
+    if isinstance(error, WeventError):
+        return problem_of(error)
+    if isinstance(error, RequestValidationError):
+        return problem_of_validation(error)
     assert isinstance(error, HTTPException)
-    detail = _SENTENCES.get(error.status_code, "Expected a request that can be answered; received another one.")
-    allowed = _methods(request, error) if error.status_code == 405 else ""
-    if allowed:
-        detail = f"Expected a method that this path has ({allowed}); received another one. See /openapi.json."
-    return problem(error.status_code, detail, {"Allow": allowed} if allowed else error.headers)
+    if error.status_code == 405:
+        allowed = _methods(request, error)
+        return problem(405, f"The path has other methods ({allowed}). See /openapi.json.", {"Allow": allowed})
+    sentence = "The path does not exist." if error.status_code == 404 else "The request cannot be answered."
+    return problem(error.status_code, f"{sentence} See /openapi.json.", error.headers)
 
 
 def _methods(request: Request, error: HTTPException) -> str:
-    """Every method that a path has: of the API each of them is a route of its own; HEAD goes with GET."""
+    """Return all methods of a path. In the API each of them is a route of its own; HEAD goes with GET."""
     routes = [route for router in _ROUTERS for route in router.routes]
     found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     methods = {method for route in found for method in getattr(route, "methods", ())}

@@ -9,7 +9,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from wevent.service.middleware import Middleware, strict_headers
-from wevent.service.problems import RETRY_S, problem
+from wevent.service.problems import RETRY_AFTER, problem
 
 HEADER_S = 10.0
 """The headers of a request have to arrive in so many seconds, and the first byte of a new connection too."""
@@ -37,7 +37,7 @@ _FULL = Middleware(
     problem(
         503,
         "The service has too many connections. Try again later.",
-        {"Retry-After": str(RETRY_S), "Connection": "close"},
+        {**RETRY_AFTER, "Connection": "close"},
     )
 )
 

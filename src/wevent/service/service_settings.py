@@ -9,7 +9,7 @@ from typing import Any
 
 from wevent.publishing.configuration import Settings
 from wevent.publishing.service_table import LISTEN, NUMBERS, ListenPlace, check_table, read_place, read_url
-from wevent.service.tokens_file import tokens_path
+from wevent.service.tokens import tokens_path
 
 
 @dataclass(frozen=True, kw_only=True)
