@@ -141,7 +141,7 @@ def test_bodies(name: str, target: Target) -> None:
     if status != 200:
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["status"] == status
-        assert re.fullmatch(r"Expected .+; received .+\. .+\.", answer.json()["detail"])
+        assert re.fullmatch(r"[^.]+\. .+\.", answer.json()["detail"])
 
 
 LINES = {

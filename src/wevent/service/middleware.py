@@ -63,7 +63,7 @@ class Middleware:
         except Exception as error:  # noqa: BLE001
             _log.error("%s: an error that nobody foresaw: %s", _named(scope, asked), _place(error))
             if not status:
-                sorry = problem(500, "Expected an answer; received an error in the service. The operator's log has it.")
+                sorry = problem(500, "The service failed. Its log has the place.")
                 await sorry(scope, receive, guarded)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s %d", _named(scope, asked), status)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import base64
 import errno
+import glob
 import hashlib
 import hmac
 import logging
 import os
 import re
 import secrets
+import shutil
 import stat
 import threading
 import time
@@ -29,12 +31,10 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption, WeventError
-from wevent.file_io import create_private, storage_errors, sync_path
+from wevent.file_io import atomic_write, storage_errors
 from wevent.journal.place import JournalPlace, file_beside
 from wevent.people.membership import check_id
-from wevent.streams.clock import SECOND_US, format_time
 
 Role = Literal["ingest", "enrol", "read", "admin"]
 """Use of a token; `admin` may do everything."""
@@ -101,9 +101,6 @@ class _Contents(msgspec.Struct):
     tokens: dict[str, TokenRecord] = {}
     link_key: str | None = None
     ended: dict[str, tuple[str, int]] = {}
-
-    def __repr__(self) -> str:
-        return f"_Contents({len(self.tokens)} tokens)"
 
 
 class TokenStore:
@@ -275,42 +272,26 @@ def _lock(path: Path) -> Iterator[None]:
 def _write_private(path: Path, contents: _Contents) -> None:
     """Write a file whole or not at all; its folder is locked."""
     text = msgspec.json.encode(contents)
-    made = path.with_name(f".{path.name}.new")
-    made.unlink(missing_ok=True)  # of a writer that was killed
-    try:
-        with open(create_private(made), "wb") as file:
-            if os.geteuid() == 0:  # a file of root stays readable for the service
-                owner = os.stat(path if path.exists() else path.parent)
-                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            file.write(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(made, path)
-        sync_path(path.parent)
-    finally:
-        made.unlink(missing_ok=True)
+    for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):  # of a writer that was killed
+        shutil.rmtree(unfinished)
+    owner = os.stat(path if path.exists() else path.parent)
+    with atomic_write(path) as made:
+        made.touch(0o600)
+        if os.geteuid() == 0:  # a file of root stays readable for the service
+            os.chown(made, owner.st_uid, owner.st_gid)
+        made.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token that was just made.
-
-    Attributes:
-        text: token itself, which is stored nowhere.
-        record: stored part.
-    """
+    """A token that was just made, and its stored part. The text is stored nowhere."""
 
     text: str = field(repr=False)
     record: TokenRecord
 
 
 class Tokens:
-    """The tokens of a service.
-
-    Args:
-        store: storage of the tokens.
-        clock: seconds since 1970.
-    """
+    """The tokens of a service. The clock returns seconds since 1970."""
 
     def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
@@ -324,20 +305,19 @@ class Tokens:
             expires: end of validity in seconds since 1970; None: never.
 
         Raises:
-            InvalidOption: for unknown roles, a name that cannot be shown, or a time that has passed.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            InvalidOption: without a role, or for a name that cannot be shown.
+            StorageFailed: if the tokens file cannot be written.
         """
-        now = int(self._clock())
-        known = _check_roles(roles)
+        uses = tuple(role for role in ROLES if role in roles)
+        if not uses:
+            known = ", ".join(ROLES)
+            raise _invalid("role", None, f"a role out of {known}", "none", "Give the use of the token (--role).")
         if len(name) > _MAX_NAME or not name.isprintable():
             raise _invalid("name", name, f"a name of at most {_MAX_NAME} printable characters", "another one")
-        if expires is not None and expires <= now:
-            raise _invalid("expires", expires, "expires to be in the future", format_time(expires * SECOND_US))
         taken = self._store.tokens()
         identity = next(made for made in iter(lambda: secrets.token_hex(4), "") if made not in taken)
         text = f"wev_{identity}_{secrets.token_hex(32)}"
-        record = TokenRecord(identity, _digest(text), name, known, now, expires)
+        record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
         self._store.put_token(record)
         return NewToken(text, record)
 
@@ -350,8 +330,7 @@ class Tokens:
 
         Raises:
             InvalidOption: if there is no such token.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            StorageFailed: if the tokens file cannot be written.
         """
         record = self._store.tokens().get(identity)
         if record is None:  # the id may be a whole token, pasted by mistake: it is not repeated
@@ -372,7 +351,6 @@ class Tokens:
 
         Raises:
             CredentialRefused: if it is unknown, expired or revoked; without the text.
-            InvalidTokens: if the tokens file cannot be trusted.
         """
         match = _TOKEN.fullmatch(text)
         record = self._store.tokens().get(match[1] if match else "")
@@ -405,24 +383,14 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class NewLink:
-    """A link that was just made.
-
-    Attributes:
-        text: token of the link, which is stored nowhere.
-        link: fields.
-    """
+    """A link that was just made, and its fields. The text is stored nowhere."""
 
     text: str = field(repr=False)
     link: Link
 
 
 class Links:
-    """The personal links of a service.
-
-    Args:
-        store: storage of their key and of ended links.
-        clock: seconds since 1970.
-    """
+    """The personal links of a service. The clock returns seconds since 1970."""
 
     def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
@@ -433,8 +401,7 @@ class Links:
         Raises:
             InvalidMembership: for an invalid id.
             InvalidOption: for a life that is not positive, or too long.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            StorageFailed: if the tokens file cannot be written.
         """
         check_id(user)
         if not 1 <= life_s <= MAX_LINK_S:
@@ -449,7 +416,6 @@ class Links:
 
         Raises:
             CredentialRefused: if it is unknown, expired or ended; without the text.
-            InvalidTokens: if the tokens file cannot be trusted.
         """
         key = self._store.link_key()
         match = _LINK.fullmatch(text)
@@ -483,24 +449,8 @@ class Links:
 
 
 def choosing_address(service: str, made: NewLink) -> str:
-    """Return the address where a user chooses. The part behind # is sent to no server, and is in no log.
-
-    Args:
-        service: address of the service, without a slash at its end.
-        made: link of the user.
-    """
+    """Return the address where a user chooses. The part behind # is sent to no server, and is in no log."""
     return f"{service}/choose#{made.text}"
-
-
-def _check_roles(roles: Collection[str]) -> tuple[Role, ...]:
-    known = ", ".join(ROLES)
-    for role in roles:
-        if role not in ROLES:
-            remedy = did_you_mean(str(role), ROLES, "Use these words.")
-            raise _invalid("role", role, f"roles out of {known}", f"{role!r}", remedy)
-    if not roles:
-        raise _invalid("role", None, f"a role out of {known}", "none", "Give the use of the token (--role).")
-    return tuple(role for role in ROLES if role in roles)
 
 
 def _invalid(option: str, value: Any, expected: str, received: str, remedy: str = "Correct it.") -> InvalidOption:

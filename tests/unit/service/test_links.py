@@ -136,7 +136,7 @@ def test_no_id_is_in_the_file(service: Parts) -> None:
     kept = service.file.path.read_text()
     for hidden in (user, user.encode().hex(), made.link.identity, made.text):
         assert hidden not in kept
-    assert user not in repr((made, made.link, service.links, service.file._read()))
+    assert user not in repr((made, made.link, service.links, service.file))
 
 
 @pytest.mark.parametrize("life_s", [0, -1, MAX_LINK_S + 1])
