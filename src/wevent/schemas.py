@@ -49,9 +49,7 @@ class OfferedLevel(msgspec.Struct, frozen=True):
     span: Annotated[str | None, about("Length of the window as text.")]
     odds: Annotated[float, about("e^epsilon: largest factor on the odds that a user was present.")]
     users: Annotated[int | None, about("Number of users who chose it, for operators; null in `/v1/levels`.")]
-    noise: Annotated[
-        float, about("Noise if all users chose this level and slots cost the same; 1 for the mildest.")
-    ]
+    noise: Annotated[float, about("Noise if all users chose this level and slots cost the same; 1 for the mildest.")]
 
 
 class LevelTable(msgspec.Struct, frozen=True):

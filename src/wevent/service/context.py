@@ -77,7 +77,7 @@ class ServiceContext:
         self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
-        self.feed = ReleaseFeed(self.reader)
+        self.feed = ReleaseFeed(self.reader, state)
         self.budgets = BudgetView()
         self.columns = dict(columns or {})
         self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)

@@ -21,6 +21,7 @@ from wevent.service.problems import RequestError
 
 if TYPE_CHECKING:
     from wevent.service.context import JournalReader
+    from wevent.service.publisher_state import PublisherState
 
 HEARTBEAT_S = 15.0
 """Seconds without a release after which a reader gets a comment."""
@@ -98,8 +99,8 @@ class ReleaseFeed:
         is_open: whether `open` has ended.
     """
 
-    def __init__(self, reader: JournalReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: JournalReader, state: PublisherState) -> None:
+        self._reader, self._state = reader, state
         self._loop: asyncio.AbstractEventLoop | None = None
         self._kept: dict[int, Rendered] = {}  # by slot, in order
         self._bytes = 0
@@ -122,15 +123,11 @@ class ReleaseFeed:
         self._news.set()
         self._wake_readers()
 
-    async def open(self, released: Callable[[], int] | None = None) -> None:
-        """Read the last committed releases.
-
-        Args:
-            released: last slot that may be shown: none that was committed just now; None: all that is committed.
-        """
+    async def open(self) -> None:
+        """Read the last releases; a slot that was committed just now may not be shown yet."""
         self._loop = asyncio.get_running_loop()  # from here on `wake` has an effect
         head = await self._reader.ask(lambda journal: journal.head())
-        last = head.committed if released is None else min(head.committed, released())
+        last = min(head.committed, self._state.committed)
         self._from = max(head.first, last - _KEPT + 1)
         self.committed = self._from - 1
         self._known = max(self._known, last)

@@ -53,23 +53,21 @@ def not_running() -> RequestError:
     return RequestError(503, "The publisher is not running.", "Try again later.", RETRY_AFTER)
 
 
-_INTERNAL: dict[type[WeventError], tuple[int, str]] = {
-    JournalUnreachable: (503, "The server's database does not answer. Try again later."),
-    StorageFailed: (507, "The server's disk is full or read-only. Try again later."),
-    JournalLocked: (503, "The journal is in use. Try again later."),
-    StaleJournal: (503, "The journal is an outdated copy. The operator must reconcile it first."),
-    InvalidJournal: (503, "The journal is damaged. The operator must restore it first."),
-    InvalidState: (503, "The journal is damaged. The operator must restore it first."),
-    InvalidTokens: (503, "The tokens file cannot be used. The operator must replace it first."),
+_KINDS: dict[type[WeventError], tuple[int, Mapping[str, str], str | None]] = {
+    JournalUnreachable: (503, RETRY_AFTER, "The server's database does not answer. Try again later."),
+    StorageFailed: (507, RETRY_AFTER, "The server's disk is full or read-only. Try again later."),
+    JournalLocked: (503, RETRY_AFTER, "The journal is in use. Try again later."),
+    StaleJournal: (503, RETRY_AFTER, "The journal is an outdated copy. The operator must reconcile it first."),
+    InvalidJournal: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+    InvalidState: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+    InvalidTokens: (503, RETRY_AFTER, "The tokens file cannot be used. The operator must replace it first."),
+    CredentialRefused: (401, CHALLENGE, None),
+    NotRegistered: (404, {}, None),
+    BatchConflict: (409, {}, None),
+    ServiceStopping: (503, RETRY_AFTER, None),
+    WeventError: (400, {}, None),
 }
-"""Errors of the service, and the sentences that callers get instead of paths and holders."""
-
-_STATUSES: dict[type[WeventError], tuple[int, Mapping[str, str]]] = {
-    CredentialRefused: (401, CHALLENGE),
-    NotRegistered: (404, {}),
-    BatchConflict: (409, {}),
-    ServiceStopping: (503, RETRY_AFTER),
-}
+"""Status, headers and sentence by kind of error, the first that fits. None: the error's own sentence."""
 
 _PARAMETERS = {
     "bool_parsing": "true or false",
@@ -93,12 +91,11 @@ def problem(
 
 def problem_of(error: WeventError) -> Response:
     """Return an error as a response."""
-    for kind, (status, sentence) in _INTERNAL.items():
-        if isinstance(error, kind):
-            return problem(status, sentence, RETRY_AFTER)
     if isinstance(error, RequestError):
         return problem(error.status, str(error), error.headers)
-    status, headers = next((found for kind, found in _STATUSES.items() if isinstance(error, kind)), (400, {}))
+    status, headers, sentence = next(found for kind, found in _KINDS.items() if isinstance(error, kind))
+    if sentence is not None:
+        return problem(status, sentence, headers)
     facts = {name: _shorten(error.facts[name]) for name in _FACTS if error.facts.get(name) is not None}
     return problem(status, _shorten(str(error)), headers, facts)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from wevent import __version__
 from wevent.counting.cells import split_labels
-from wevent.journal import Journal, Record
+from wevent.journal import Journal
 from wevent.journal.statement import privacy_statement
 from wevent.outputs import ParquetOutput
 from wevent.outputs.lines import CSV_HEADER, cell_labels, csv_lines, ndjson_line
@@ -132,8 +133,7 @@ async def releases(
         headers["Link"] = f'</v1/releases?{query}>; rel="next"'
     if kind == PARQUET:
         return await _parquet(context, found, headers)
-    text = {JSON: _json, NDJSON: _ndjson, CSV: _csv}[kind](context, found)
-    return StreamingResponse(text, media_type=kind, headers=headers)
+    return StreamingResponse(_text(context, found, kind), media_type=kind, headers=headers)
 
 
 @dataclass
@@ -178,43 +178,28 @@ def _find(
     return _Range(first, min(there, first + limit - 1), there, labels, cells)
 
 
-async def _json(context: ServiceContext, found: _Range) -> AsyncIterator[bytes]:
-    yield b'{"releases":['
-    begun = False
-    async for lines in _pieces(context, found, ndjson_line):
-        if lines:
-            yield (b"," if begun else b"") + b",".join(line[:-1] for line in lines)
-            begun = True
-    yield b'],"next":%s}\n' % (b"null" if found.next is None else b"%d" % found.next)
-
-
-async def _ndjson(context: ServiceContext, found: _Range) -> AsyncIterator[bytes]:
-    async for lines in _pieces(context, found, ndjson_line):
-        yield b"".join(lines)
-
-
-async def _csv(context: ServiceContext, found: _Range) -> AsyncIterator[bytes]:
-    yield CSV_HEADER
-    async for lines in _pieces(context, found, csv_lines):
-        yield b"".join(lines)
-
-
-async def _pieces(
-    context: ServiceContext, found: _Range, render: Callable[[Record], bytes]
-) -> AsyncIterator[list[bytes]]:
-    """Yield the text of a few slots at a time; the feed renders whole JSON lines once for all readers."""
-    first = found.first
+async def _text(context: ServiceContext, found: _Range, kind: str) -> AsyncIterator[bytes]:
+    """Yield releases as text, a few slots at a time; the feed renders whole JSON lines once for all readers."""
+    yield {JSON: b'{"releases":[', NDJSON: b"", CSV: CSV_HEADER}[kind]
+    render = csv_lines if kind == CSV else ndjson_line
+    first, separator = found.first, b""
     while first <= found.last:
         last = min(found.last, first + _SLOTS - 1)
-        if found.labels is None and render is ndjson_line:
+        if found.labels is None and kind != CSV:
             piece = await context.feed.read(first, last)
-            yield [one.line for one in piece.releases]
+            texts = [one.line for one in piece.releases]
         else:
-            piece = await context.reader.ask(
-                lambda journal, a=first, b=last: render_slots(journal, a, b, render, found.labels)  # type: ignore[misc]
-            )
-            yield [one.text for one in piece.releases]
+            read = functools.partial(render_slots, first=first, last=last, render=render, labels=found.labels)
+            piece = await context.reader.ask(read)
+            texts = [one.text for one in piece.releases]
+        if kind != JSON:
+            yield b"".join(texts)
+        elif texts:
+            yield separator + b",".join(line[:-1] for line in texts)
+            separator = b","
         first = piece.through + 1
+    if kind == JSON:
+        yield b'],"next":%s}\n' % (b"null" if found.next is None else b"%d" % found.next)
 
 
 async def _parquet(context: ServiceContext, found: _Range, headers: dict[str, str]) -> Response:

@@ -130,7 +130,7 @@ class _Process:
         """Answer until a signal comes, or the publisher or one of the two tasks here has failed."""
         feed = self._context.feed
         if self._begun.is_set():
-            await feed.open(lambda: self._context.state.committed)
+            await feed.open()
         following = asyncio.create_task(self._follow())
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
@@ -158,7 +158,7 @@ class _Process:
         while not feed.is_open:
             await self._begun.wait()
             try:
-                await feed.open(lambda: self._context.state.committed)
+                await feed.open()
             except StorageFailed:
                 await asyncio.sleep(_RETRY_S)
         await feed.follow()
