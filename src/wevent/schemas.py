@@ -125,7 +125,7 @@ class BudgetTable(msgspec.Struct, frozen=True):
 class BatchResult(msgspec.Struct, frozen=True):
     """Result of a batch: a function of the batch, the clock and public settings alone."""
 
-    accepted: Annotated[int, about("Number of accepted events, of registered and unregistered users alike.")]
+    accepted: Annotated[int, about("Number of accepted events, of registered and unregistered users.")]
     rejected: Annotated[
         dict[str, int], about("Number of rejected records by reason, without reasons that do not occur.")
     ]
@@ -233,9 +233,9 @@ class ImportResult(msgspec.Struct, frozen=True):
 class Overview(msgspec.Struct, frozen=True):
     """Status of the service for its administrator; independent of all events."""
 
-    stream: Annotated[str, about("Of the journal.")]
-    mechanism: Annotated[str, about("Of the journal.")]
-    epoch: Annotated[int, about("Of the journal.")]
+    stream: Annotated[str, about("Name of the stream.")]
+    mechanism: Annotated[str, about("Name of the mechanism.")]
+    epoch: Annotated[int, about("Number of the configuration version.")]
     levels: Annotated[LevelTable, about("Offered levels, and the number of users who hold each.")]
     members: Annotated[int, about("Number of registered users.")]
     pending_changes: Annotated[int, about("Number of changes that take effect at the next slot boundary.")]

@@ -53,9 +53,9 @@ async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = _methods(request, error)
-        return problem(405, f"The path has other methods ({allowed}). See /openapi.json.", {"Allow": allowed})
+        return problem(405, f"The path has other methods ({allowed}). /openapi.json has all calls.", {"Allow": allowed})
     sentence = "The path does not exist." if error.status_code == 404 else "The request cannot be answered."
-    return problem(error.status_code, f"{sentence} See /openapi.json.", error.headers)
+    return problem(error.status_code, f"{sentence} /openapi.json has all calls.", error.headers)
 
 
 def _methods(request: Request, error: HTTPException) -> str:

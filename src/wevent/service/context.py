@@ -103,7 +103,7 @@ Context = Annotated[ServiceContext, Depends(find_context)]
 
 
 async def check_parameters(request: Request) -> None:
-    """Refuse unknown parameters: `?dryrun=true` would change what it was to rehearse.
+    """Refuse unknown parameters: `?dryrun=true` would store what it should only preview.
 
     Raises:
         RequestError: if there is one (400).

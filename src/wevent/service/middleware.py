@@ -36,7 +36,6 @@ class Middleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -61,7 +60,7 @@ class Middleware:
         try:
             await self._app(scope, receive, guarded)
         except Exception as error:  # noqa: BLE001
-            _log.error("%s: an error that nobody foresaw: %s", _named(scope, asked), _place(error))
+            _log.error("%s failed, %s", _named(scope, asked), _place(error))
             if not status:
                 sorry = problem(500, "The service failed. Its log has the place.")
                 await sorry(scope, receive, guarded)

@@ -105,7 +105,7 @@ def problem_of_validation(error: RequestValidationError) -> Response:
     first = error.errors()[0]
     place, name = str(first["loc"][0]), str(first["loc"][-1])
     allowed = _PARAMETERS.get(first["type"], "another value").format_map(first.get("ctx", {}))
-    sentence = f"The {place} parameter {name} must be {allowed}. See /openapi.json."
+    sentence = f"The {place} parameter {name} must be {allowed}. Correct it."
     return problem(400, sentence, facts={"parameter": name})
 
 

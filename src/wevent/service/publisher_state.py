@@ -134,7 +134,7 @@ class PublisherState:
         A function of the clock and of what was released.
         """
         behind = self.due_through() - self.committed
-        return behind if self.is_ahead else max(0, behind)
+        return behind if self._is_ahead() else max(0, behind)
 
     def due_through(self) -> int:
         """Return the last slot whose release is due by the clock, out or not; below 1 if none is."""
@@ -143,9 +143,8 @@ class PublisherState:
         due = self._moments(self.clock).come_through()
         return due if self.last is None else min(due, self.last)
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether the slot after the last release has not begun by the clock: events of now are late."""
+    def _is_ahead(self) -> bool:
+        """Return whether the slot after the last release has not begun by the clock: events of now are late."""
         if self.clock is None or not self.committed or self.committed == self.last:
             return False
         return self.clock.start_of(self.committed + 1) - self.now_us() > TOLERANCE_US

@@ -176,7 +176,7 @@ class ReplicaThread(PublishingThread):
                 pass
             except ReaderGone:
                 raise
-            except StorageFailed as error:  # the database is away, is a standby, or has no room: that may change
+            except StorageFailed as error:  # the database is away, is a standby, or has a full disk: that may change
                 self._bear(error)
             if report is None:
                 self._stand_by()
@@ -235,7 +235,7 @@ class ReplicaThread(PublishingThread):
         if state.away:
             state.lose(error)
         else:
-            state.log.say("role", None)  # the next role is logged, whatever it is
+            state.log.say("role", None)  # the next role is logged in any case
             sentence = f"stands by until the journal can be written again: {error}"
             state.log.say("failure", str(error), sentence, logging.WARNING)
         self._rest_s = min(max(2 * self._rest_s, _TRY_S), self._place.lease_s)
@@ -289,7 +289,7 @@ class ReplicaThread(PublishingThread):
 
     def _progress(self, slot: int, last: int | None) -> None:
         self._turns[-1] = self._turns[-1][0], slot
-        self._options = replace(self._options, new_epoch=False)  # not before: an epoch is stored with its first slot
+        self._options = replace(self._options, new_epoch=False)  # not before: a version is stored with its first slot
         self._rest_s = 0.0
         super()._progress(slot, last)
 

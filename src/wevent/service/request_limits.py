@@ -17,7 +17,7 @@ CallerKind = Literal["token", "link", "address"]
 """Callers of one kind never use up the limit of another."""
 
 BODY_BYTES = 256 << 20
-"""Room for the largest body that settings allow, compressed and decompressed (`wevent.publishing.service_table`)."""
+"""Memory for the largest body that settings allow, compressed and decompressed (`wevent.publishing.service_table`)."""
 
 _MINUTE_S = 60.0
 _MAX_CALLERS = 50_000  # of a kind: some megabytes
@@ -34,7 +34,7 @@ class MemoryBudget:
     def allocation(self) -> Iterator[Callable[[int], None]]:
         """Yield a function that takes bytes for one body. The end of the block gives them back.
 
-        The function raises RequestError if there is no room (503).
+        The function raises RequestError if there is no memory (503).
         """
         taken = 0
 
@@ -53,7 +53,7 @@ class MemoryBudget:
 
 
 class Buckets:
-    """Token buckets by name, each filled evenly, with room for one minute.
+    """Token buckets by name, each filled evenly, with a capacity of one minute.
 
     A request for more than a minute's worth needs a full bucket and leaves a debt.
 

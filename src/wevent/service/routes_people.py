@@ -106,7 +106,7 @@ async def get_requirement(context: Context, user: User) -> Response:
 @router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507, parameters=_USER))
 @own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
 async def remove_requirement(context: Context, user: User) -> Response:
-    """Let a user leave; the id is kept as long as the earlier choice protects."""
+    """Remove a user; the id is kept as long as the earlier choice protects."""
     due_through = context.state.due_through
     return json_answer(await context.change(lambda: _leave(context.journal, user, due_through, erased=False)))
 
@@ -121,7 +121,7 @@ async def export(context: Context, user: User) -> Response:
 @router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507, parameters=_USER))
 @own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
 async def erase(context: Context, user: User) -> Response:
-    """Let a user leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
+    """Remove a user and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
     due_through = context.state.due_through
     left = await context.change(lambda: _leave(context.journal, user, due_through, erased=True))
     await context.change(context.links.end_all, user)  # a link could enrol the user again

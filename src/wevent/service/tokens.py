@@ -107,7 +107,7 @@ class TokenStore:
     """Tokens, the key of links, and ended links, in a file for its owner only. A missing file is an empty one.
 
     The file is written whole, by one process at a time. Nothing in it gives access: it has digests of tokens, and keyed
-    digests of links and users. A file that cannot be trusted admits nobody.
+    digests of links and users. With a file that cannot be trusted, no token is valid.
 
     Args:
         path: path of the file.
@@ -185,7 +185,10 @@ class TokenStore:
     def _change(self) -> Iterator[_Contents]:
         """Yield the contents to be changed, then store them. An error in the block leaves the file as it is."""
         path = Path(os.path.realpath(self.path))  # a symbolic link stays one
-        with storage_errors(f"to write {str(path)!r}", "Make room and make its folder writable.", path), _lock(path):
+        with (
+            storage_errors(f"to write {str(path)!r}", "Free some space and make its folder writable.", path),
+            _lock(path),
+        ):
             contents = _decode(path, _read_private(path))
             yield contents
             _write_private(path, contents)
@@ -244,7 +247,7 @@ def _untrusted(path: Path, why: str) -> InvalidTokens:
     return InvalidTokens(
         "a tokens file as `wevent token` writes it, for its owner only (mode 0600)",
         f"{str(path)!r}, {why}",
-        "Put its permissions or a copy of it back; if others may have read it, move it away and make tokens anew.",
+        "Put its permissions or a copy of it back; if others may have read it, move it away and make new tokens.",
         path=str(path),
     )
 
