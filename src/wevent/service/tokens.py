@@ -219,7 +219,7 @@ def _file_status(path: Path) -> tuple[int, ...] | None:
 def _read_private(path: Path) -> bytes | None:
     """Return the bytes of a file that only its owner can read, None if there is none."""
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        with open(path, "rb", opener=_open_without_waiting) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise _untrusted(path, "which is something else")
@@ -230,6 +230,10 @@ def _read_private(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise _untrusted(path, (error.strerror or "an error").lower()) from None
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for its writer
 
 
 def _decode(path: Path, data: bytes | None) -> _Contents:
