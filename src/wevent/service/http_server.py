@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from wevent.service.middleware import Middleware, strict_headers
+from wevent.service.app import Middleware, strict_headers
 from wevent.service.problems import RETRY_AFTER, problem
 
 HEADER_S = 10.0
