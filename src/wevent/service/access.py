@@ -48,15 +48,12 @@ class Caller:
         return None if self.link is None else self.link.user
 
 
-Dependency = Callable[[Request], Awaitable[Caller]]
-
-
 async def any_caller(request: Request) -> Caller:
     """Return a caller with any valid token or link, or without one where the service is public; count the request."""
     return _caller(request, anonymous_ok=True)
 
 
-def needs(role: Role) -> Dependency:
+def needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
     """Return a dependency that admits tokens for a role or for `admin`, and counts the request."""
 
     async def token_holder(request: Request) -> Caller:

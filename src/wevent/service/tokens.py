@@ -321,8 +321,9 @@ class Tokens:
             raise _invalid("role", None, f"a role out of {known}", "none", "Give the use of the token (--role).")
         if len(name) > _MAX_NAME or not name.isprintable():
             raise _invalid("name", name, f"a name of at most {_MAX_NAME} printable characters", "another one")
-        taken = self._store.tokens()
-        identity = next(made for made in iter(lambda: secrets.token_hex(4), "") if made not in taken)
+        identity = secrets.token_hex(4)
+        while identity in self._store.tokens():
+            identity = secrets.token_hex(4)
         text = f"wev_{identity}_{secrets.token_hex(32)}"
         record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
         self._store.put_token(record)
