@@ -14,96 +14,59 @@ Condition = Literal["ready", "starting", "behind", "ahead", "away", "unwritable"
 Role = Literal["writer", "standby"]
 
 
+def about(description: str) -> msgspec.Meta:
+    """Return the meaning of a field, which the OpenAPI document repeats."""
+    return msgspec.Meta(description=description)
+
+
 class StreamInfo(msgspec.Struct, frozen=True):
-    """Public facts about the stream.
+    """Public facts about the stream."""
 
-    Attributes:
-        stream: name of the stream.
-        slot_length_s: length of a slot in seconds.
-        slot_origin: start of slot 1.
-        due_s: time between the end of a slot and its release, in seconds.
-        grace_s: time after the end of a slot in which its events are still accepted, in seconds.
-        mechanism: name of the mechanism.
-        neighbours: neighbouring streams of the guarantee: add_remove or replace.
-        max_cells_per_user: number of cells that a user counts in, per slot.
-        cells: labels of the cells.
-        committed: last released slot; 0 before the first.
-        first: first slot that is kept.
-        next_due: time of the next release; null once publishing has ended.
-        public: true if releases can be read without a token.
-        version: version of the service.
-    """
-
-    stream: str
-    slot_length_s: float
-    slot_origin: datetime
-    due_s: float
-    grace_s: float
-    mechanism: str
-    neighbours: str
-    max_cells_per_user: int
-    cells: list[str]
-    committed: int
-    first: int
-    next_due: datetime | None
-    public: bool
-    version: str
+    stream: Annotated[str, about("Name of the stream.")]
+    slot_length_s: Annotated[float, about("Length of a slot in seconds.")]
+    slot_origin: Annotated[datetime, about("Start of slot 1.")]
+    due_s: Annotated[float, about("Time between the end of a slot and its release, in seconds.")]
+    grace_s: Annotated[float, about("Time after the end of a slot in which its events are still accepted, in seconds.")]
+    mechanism: Annotated[str, about("Name of the mechanism.")]
+    neighbours: Annotated[str, about("Neighbouring streams of the guarantee: add_remove or replace.")]
+    max_cells_per_user: Annotated[int, about("Number of cells that a user counts in, per slot.")]
+    cells: Annotated[list[str], about("Labels of the cells.")]
+    committed: Annotated[int, about("Last released slot; 0 before the first.")]
+    first: Annotated[int, about("First slot that is kept.")]
+    next_due: Annotated[datetime | None, about("Time of the next release; null once publishing has ended.")]
+    public: Annotated[bool, about("True if releases can be read without a token.")]
+    version: Annotated[str, about("Version of the service.")]
 
 
 class OfferedLevel(msgspec.Struct, frozen=True):
-    """A level that users may choose. For operators also a requirement that users hold and no level names.
+    """A level that users may choose. For operators also a requirement that users hold and no level names."""
 
-    Attributes:
-        level: name, such as High/Small; null for numbers.
-        privacy: word of privacy in the name, if it has one.
-        window_word: word of the window in the name, if it has one.
-        window: number of slots.
-        epsilon: largest loss in any window.
-        span: length of the window as text.
-        odds: e^epsilon: largest factor by which all releases change the odds that a user was present.
-        users: number of users who chose it, under any name. Null in `/v1/levels`: only operators see it.
-        noise: noise of a release if every user chose this level and each slot had an equal part; 1 for the mildest level.
-    """
-
-    level: str | None
-    privacy: str | None
-    window_word: str | None
-    window: int
-    epsilon: float
-    span: str | None
-    odds: float
-    users: int | None
-    noise: float
+    level: Annotated[str | None, about("Name, such as High/Small; null for numbers.")]
+    privacy: Annotated[str | None, about("Word of privacy in the name, if it has one.")]
+    window_word: Annotated[str | None, about("Word of the window in the name, if it has one.")]
+    window: Annotated[int, about("Number of slots.")]
+    epsilon: Annotated[float, about("Largest loss in any window.")]
+    span: Annotated[str | None, about("Length of the window as text.")]
+    odds: Annotated[float, about("e^epsilon: largest factor on the odds that a user was present.")]
+    users: Annotated[int | None, about("Number of users who chose it, for operators; null in `/v1/levels`.")]
+    noise: Annotated[float, about("Noise if all users chose this level and slots cost the same; 1 for the mildest.")]
 
 
 class LevelTable(msgspec.Struct, frozen=True):
-    """Levels that users may choose.
+    """Levels that users may choose."""
 
-    Attributes:
-        rows: levels, the strictest first.
-        users: number of registered users.
-        privacy: words of privacy, the strictest first.
-        windows: words of windows, the shortest first.
-        slot_length_s: length of a slot in seconds; null for slots without times.
-    """
-
-    rows: list[OfferedLevel]
-    users: int
-    privacy: list[str]
-    windows: list[str]
-    slot_length_s: float | None
+    rows: Annotated[list[OfferedLevel], about("Levels, the strictest first.")]
+    users: Annotated[int, about("Number of registered users.")]
+    privacy: Annotated[list[str], about("Words of privacy, the strictest first.")]
+    windows: Annotated[list[str], about("Words of windows, the shortest first.")]
+    slot_length_s: Annotated[float | None, about("Length of a slot in seconds; null for slots without times.")]
 
 
 class ReleasedClass(msgspec.Struct, frozen=True):
-    """A requirement class of a release.
+    """A requirement class of a release."""
 
-    Attributes:
-        window: number of slots.
-        epsilon: largest loss in any window.
-    """
-
-    window: int
-    epsilon: float
+    window: Annotated[int, about("Number of slots.")]
+    epsilon: Annotated[float, about("Largest loss in any window.")]
 
 
 class ReleasedSlot(msgspec.Struct, frozen=True):
@@ -137,195 +100,114 @@ class ReleasedSlot(msgspec.Struct, frozen=True):
 
 
 class ReleasePage(msgspec.Struct, frozen=True):
-    """Some releases.
+    """Some releases."""
 
-    Attributes:
-        releases: in slot order.
-        next: first slot of the next page; null if there is none yet.
-    """
-
-    releases: list[ReleasedSlot]
-    next: int | None
+    releases: Annotated[list[ReleasedSlot], about("In slot order.")]
+    next: Annotated[int | None, about("First slot of the next page; null if there is none yet.")]
 
 
-class BudgetRow(msgspec.Struct, frozen=True):
-    """Budget of a class.
+class BudgetRow(ReleasedClass, frozen=True):
+    """Budget of a class."""
 
-    Attributes:
-        window: number of slots.
-        epsilon: largest charge of any window.
-        users: number of users counted in the class.
-        left: largest charge of the next slot.
-        share: the same as a share of epsilon.
-        charged: charge of the open window.
-    """
-
-    window: int
-    epsilon: float
-    users: int
-    left: float
-    share: float
-    charged: float
+    users: Annotated[int, about("Number of users counted in the class.")]
+    left: Annotated[float, about("Largest charge of the next slot.")]
+    share: Annotated[float, about("The same as a share of epsilon.")]
+    charged: Annotated[float, about("Charge of the open window.")]
 
 
 class BudgetTable(msgspec.Struct, frozen=True):
-    """Budget of every class.
+    """Budget of every class."""
 
-    Attributes:
-        slot: last released slot; all budgets are as of then.
-        classes: classes, the shortest window first.
-    """
-
-    slot: int
-    classes: list[BudgetRow]
+    slot: Annotated[int, about("Last released slot; all budgets are as of then.")]
+    classes: Annotated[list[BudgetRow], about("Classes, the shortest window first.")]
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """Result of a batch: a function of the batch, the clock and public settings alone.
+    """Result of a batch: a function of the batch, the clock and public settings alone."""
 
-    Attributes:
-        accepted: number of accepted events, of registered and unregistered users alike.
-        rejected: number of rejected records by reason, without reasons that do not occur.
-    """
-
-    accepted: int
-    rejected: dict[str, int]
+    accepted: Annotated[int, about("Number of accepted events, of registered and unregistered users.")]
+    rejected: Annotated[
+        dict[str, int], about("Number of rejected records by reason, without reasons that do not occur.")
+    ]
 
 
-class UserRequirement(msgspec.Struct, frozen=True):
-    """A requirement.
+class UserRequirement(ReleasedClass, frozen=True):
+    """A requirement."""
 
-    Attributes:
-        window: number of slots.
-        epsilon: largest loss in any window.
-        level: name of the chosen level; null for numbers.
-        span: length of the window as text.
-    """
-
-    window: int
-    epsilon: float
-    level: str | None
-    span: str | None
-
-
-class ChoiceResult(msgspec.Struct, frozen=True):
-    """Effect of a choice.
-
-    Attributes:
-        requirement: requirement after the choice.
-        in_force_from: first slot in which it is held and the user is counted, if the publisher keeps up.
-        in_force_time: start of that slot; null before the publisher has started.
-        earlier_until: first slot in which no earlier choice protects the user as well; null without one.
-        earlier_until_time: start of that slot.
-        notes: further consequences, a sentence each.
-    """
-
-    requirement: UserRequirement
-    in_force_from: int
-    in_force_time: datetime | None
-    earlier_until: int | None
-    earlier_until_time: datetime | None
-    notes: list[str]
+    level: Annotated[str | None, about("Name of the chosen level; null for numbers.")]
+    span: Annotated[str | None, about("Length of the window as text.")]
 
 
 class HeldChoice(msgspec.Struct, frozen=True):
-    """Requirement that a user holds.
+    """Requirement that a user holds."""
 
-    Attributes:
-        requirement: last requested requirement.
-        in_force_from: first slot in which it is held and the user is counted.
-        in_force_time: start of that slot.
-        earlier_until: first slot in which no earlier choice protects the user as well; null without one.
-        earlier_until_time: start of that slot.
-        queued: true if it takes effect at the next slot boundary.
-    """
+    requirement: Annotated[UserRequirement, about("Last requested requirement.")]
+    in_force_from: Annotated[
+        int, about("First slot in which it is held and the user is counted, if the publisher keeps up.")
+    ]
+    in_force_time: Annotated[datetime | None, about("Start of that slot.")]
+    earlier_until: Annotated[
+        int | None, about("First slot in which no earlier choice protects the user as well; null without one.")
+    ]
+    earlier_until_time: Annotated[datetime | None, about("Start of that slot.")]
+    queued: Annotated[bool, about("True if it takes effect at the next slot boundary.")]
 
-    requirement: UserRequirement
-    in_force_from: int
-    in_force_time: datetime | None
-    earlier_until: int | None
-    earlier_until_time: datetime | None
-    queued: bool
+
+class ChoiceResult(HeldChoice, frozen=True):
+    """Effect of a choice: the requirement that the user will hold."""
+
+    notes: Annotated[list[str], about("Further consequences, a sentence each.")]
 
 
 class LeaveResult(msgspec.Struct, frozen=True):
-    """Effect of leaving.
+    """Effect of leaving."""
 
-    Attributes:
-        in_force_from: first slot in which the user is not counted, if the publisher keeps up.
-        kept_until: last slot through which earlier choices are kept; null if nothing is kept.
-        notes: further consequences, a sentence each.
-    """
-
-    in_force_from: int
-    kept_until: int | None
-    notes: list[str]
+    in_force_from: Annotated[int, about("First slot in which the user is not counted, if the publisher keeps up.")]
+    kept_until: Annotated[
+        int | None, about("Last slot through which earlier choices are kept; null if nothing is kept.")
+    ]
+    notes: Annotated[list[str], about("Further consequences, a sentence each.")]
 
 
 class MembershipRow(UserRequirement, frozen=True):
-    """A membership.
+    """A membership."""
 
-    Attributes:
-        first: first slot.
-        last: last slot; null while it lasts.
-    """
-
-    first: int
-    last: int | None
+    first: Annotated[
+        int | None,
+        about("First slot; null if the user was not registered and may have been counted as an unregistered user."),
+    ]
+    last: Annotated[int | None, about("Last slot; null while it lasts.")]
 
 
-class EarlierRow(UserRequirement, frozen=True):
-    """A requirement held earlier.
+class EarlierRow(MembershipRow, frozen=True):
+    """A requirement held earlier."""
 
-    Attributes:
-        first: first slot; null if the user was not registered and may have been counted as an unregistered user.
-        last: last slot.
-        kept_until: last slot through which it is kept.
-    """
-
-    first: int | None
-    last: int
-    kept_until: int
+    kept_until: Annotated[int, about("Last slot through which it is kept.")]
 
 
 class QueuedRow(msgspec.Struct, frozen=True):
-    """A change that takes effect at the next slot boundary.
+    """A change that takes effect at the next slot boundary."""
 
-    Attributes:
-        action: join or change, leave, or leave and be erased.
-        requirement: requested requirement; null for a user who leaves.
-    """
-
-    action: Literal["set", "remove", "erase"]
-    requirement: UserRequirement | None
+    action: Annotated[Literal["set", "remove", "erase"], about("Join or change, leave, or leave and be erased.")]
+    requirement: Annotated[UserRequirement | None, about("Requested requirement; null for a user who leaves.")]
 
 
 class UserExport(msgspec.Struct, frozen=True):
-    """All stored data about one user.
+    """All stored data about one user."""
 
-    Attributes:
-        memberships: current and future memberships.
-        earlier: ended memberships that are still kept.
-        queued: changes requested since.
-        joined_by_request: true if a note says that the user joined by request and not by a requirements file.
-    """
-
-    memberships: list[MembershipRow]
-    earlier: list[EarlierRow]
-    queued: list[QueuedRow]
-    joined_by_request: bool
+    memberships: Annotated[list[MembershipRow], about("Current and future memberships.")]
+    earlier: Annotated[list[EarlierRow], about("Ended memberships that are still kept.")]
+    queued: Annotated[list[QueuedRow], about("Changes requested since.")]
+    joined_by_request: Annotated[
+        bool, about("True if a note says that the user joined by request and not by a requirements file.")
+    ]
 
 
 class PersonalLink(msgspec.Struct, frozen=True):
-    """Personal link of a user. Its holder may choose for that user, so `url` is left out where the link is printed.
+    """Personal link of a user. Its holder may choose for that user, so `url` is left out where the link is printed."""
 
-    Attributes:
-        url: address, shown this once.
-        expires: end of its validity.
-    """
-
-    url: str
-    expires: datetime
+    url: Annotated[str, about("Address, shown this once.")]
+    expires: Annotated[datetime, about("End of its validity.")]
 
     def __repr__(self) -> str:
         return f"PersonalLink(url=…, expires={self.expires.isoformat()!r})"
@@ -335,123 +217,96 @@ class PersonalLink(msgspec.Struct, frozen=True):
 
 
 class ImportResult(msgspec.Struct, frozen=True):
-    """Effect of a requirements file, in users.
+    """Effect of a requirements file, in users."""
 
-    Attributes:
-        added: number of users who join.
-        changed: number of users whose requirement or its name changes.
-        removed: number of users who leave.
-        unchanged: number of users without a change.
-        in_transition: number of users counted in a stricter class for a while, because earlier choices protect as well.
-        notes: further consequences, a sentence each.
-    """
-
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    in_transition: int
-    notes: list[str]
+    added: Annotated[int, about("Number of users who join.")]
+    changed: Annotated[int, about("Number of users whose requirement or its name changes.")]
+    removed: Annotated[int, about("Number of users who leave.")]
+    unchanged: Annotated[int, about("Number of users without a change.")]
+    in_transition: Annotated[
+        int,
+        about("Number of users counted in a stricter class for a while, because earlier choices protect as well."),
+    ]
+    notes: Annotated[list[str], about("Further consequences, a sentence each.")]
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """Status of the service for its administrator; independent of all events.
+    """Status of the service for its administrator; independent of all events."""
 
-    Attributes:
-        stream, mechanism, epoch: of the journal.
-        levels: offered levels, and the number of users who hold each.
-        members: number of registered users.
-        pending_changes: number of changes that take effect at the next slot boundary.
-        committed: last released slot.
-        committed_start: start of that slot.
-        next_due: time of the next release.
-        slots_behind: number of releases that are due and not out; negative if releases are ahead of the clock.
-        fresh_rate: share of fresh releases among the last `recent_slots`.
-        recent_slots: number of these slots.
-        ready: true if the publisher runs and keeps up.
-        role: writer if this process closes slots, standby if another one does.
-        unsafe: reasons that weaken the guarantee.
-        writer_since: start of the writer; null if there is none.
-        writer_host: machine of the writer.
-        versions: versions of wevent and its libraries.
-    """
-
-    stream: str
-    mechanism: str
-    epoch: int
-    levels: LevelTable
-    members: int
-    pending_changes: int
-    committed: int
-    committed_start: datetime | None
-    next_due: datetime | None
-    slots_behind: int
-    fresh_rate: float | None
-    recent_slots: int
-    ready: bool
-    role: Role
-    unsafe: list[str]
-    writer_since: str | None
-    writer_host: str | None
-    versions: dict[str, str]
+    stream: Annotated[str, about("Name of the stream.")]
+    mechanism: Annotated[str, about("Name of the mechanism.")]
+    epoch: Annotated[int, about("Number of the configuration version.")]
+    levels: Annotated[LevelTable, about("Offered levels, and the number of users who hold each.")]
+    members: Annotated[int, about("Number of registered users.")]
+    pending_changes: Annotated[int, about("Number of changes that take effect at the next slot boundary.")]
+    committed: Annotated[int, about("Last released slot.")]
+    committed_start: Annotated[datetime | None, about("Start of that slot.")]
+    next_due: Annotated[datetime | None, about("Time of the next release.")]
+    slots_behind: Annotated[
+        int, about("Number of releases that are due and not out; negative if releases are ahead of the clock.")
+    ]
+    fresh_rate: Annotated[float | None, about("Share of fresh releases among the last `recent_slots`.")]
+    recent_slots: Annotated[int, about("Number of these slots.")]
+    ready: Annotated[bool, about("True if the publisher runs and keeps up.")]
+    role: Annotated[Role, about("Writer if this process closes slots, standby if another one does.")]
+    unsafe: Annotated[list[str], about("Reasons that weaken the guarantee.")]
+    writer_since: Annotated[str | None, about("Start of the writer; null if there is none.")]
+    writer_host: Annotated[str | None, about("Machine of the writer.")]
+    versions: Annotated[dict[str, str], about("Versions of wevent and its libraries.")]
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The process answers.
+    """The process answers."""
 
-    Attributes:
-        status: always ok.
-    """
-
-    status: Literal["ok"]
+    status: Annotated[Literal["ok"], about("Always ok.")]
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """Readiness: the publisher runs and keeps up, and batches can be stored.
+    """Readiness: the publisher runs and keeps up, and batches can be stored."""
 
-    Attributes:
-        status: ready, or the reason against it. "ahead": slots were released ahead of the clock, and events are late until
-            the clock has caught up. "unwritable": batches cannot be stored.
-        role: writer if this process closes slots, standby if another one does.
-        clock: jumped if the wall clock disagrees with the time since boot, and slots do not follow it yet.
-    """
+    status: Annotated[
+        Condition,
+        about(
+            'Ready, or the reason against it. "ahead": slots were released ahead of the clock, and events are '
+            'late until the clock has caught up. "unwritable": batches cannot be stored.'
+        ),
+    ]
+    role: Annotated[Role, about("Writer if this process closes slots, standby if another one does.")]
+    clock: Annotated[
+        Literal["steady", "jumped"],
+        about("Jumped if the wall clock disagrees with the time since boot, and slots do not follow it yet."),
+    ]
 
-    status: Condition
-    role: Role
-    clock: Literal["steady", "jumped"]
+
+class Problem(msgspec.Struct, frozen=True):
+    """A refused request or a failure (RFC 9457)."""
+
+    type: Annotated[str, about("Always about:blank.")]
+    title: Annotated[str, about("Name of the status code.")]
+    status: Annotated[int, about("Status code.")]
+    detail: Annotated[str, about("Problem and fix, a sentence each.")]
 
 
 Word = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class LevelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An offered level: its name, or a word for privacy and one for the window.
+    """An offered level: its name, or a word for privacy and one for the window."""
 
-    Attributes:
-        level: name from /v1/levels, such as High/Small.
-        privacy: a word; with a window word.
-        window: a word; with a privacy word.
-    """
-
-    level: Word | None = None
-    privacy: Word | None = None
-    window: Word | None = None
+    level: Annotated[Word | None, about("Name from /v1/levels, such as High/Small.")] = None
+    privacy: Annotated[Word | None, about("A word; with a window word.")] = None
+    window: Annotated[Word | None, about("A word; with a privacy word.")] = None
 
 
 class RequirementBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A requested requirement: a level; or words for privacy and window; or a window and an epsilon.
+    """A requested requirement: a level; or words for privacy and window; or a window and an epsilon."""
 
-    Attributes:
-        level: name from /v1/levels, such as High/Small.
-        privacy: a word; with a window word.
-        window: with privacy a word; with epsilon a number of slots, or a duration such as "24h".
-        epsilon: a number; with a window.
-    """
-
-    level: Word | None = None
-    privacy: Word | None = None
-    window: int | Word | None = None
-    epsilon: float | Word | None = None
+    level: Annotated[Word | None, about("Name from /v1/levels, such as High/Small.")] = None
+    privacy: Annotated[Word | None, about("A word; with a window word.")] = None
+    window: Annotated[
+        int | Word | None, about('With privacy a word; with epsilon a number of slots, or a duration such as "24h".')
+    ] = None
+    epsilon: Annotated[float | Word | None, about("A number; with a window.")] = None
 
 
 WAYS: dict[type[LevelBody | RequirementBody], tuple[list[str], ...]] = {

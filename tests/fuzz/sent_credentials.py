@@ -7,8 +7,7 @@ import os
 
 from tests.fuzz.oracles import MARKER, empty_folder, own_folder, refusals
 from wevent.errors import WeventError
-from wevent.service.tokens import Links, Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import Links, Tokens, TokenStore
 
 NOW = 1_767_225_600
 SEEDS = (
@@ -40,7 +39,7 @@ class Issued:
 
     def __init__(self) -> None:
         self.path = own_folder() / "tokens"
-        file = TokensFile(self.path, logs=False)
+        file = TokenStore(self.path, logs=False)
         self.tokens, self.links = Tokens(file, lambda: NOW), Links(file, lambda: NOW)
         self.token = self.tokens.create(["ingest"]).text
         self.link = self.links.make(MARKER, 3600).text
@@ -96,11 +95,11 @@ def _check_file(content: bytes, *, is_ours: bool) -> None:
     path.touch(0o600)
     path.write_bytes(content)
     os.chmod(path, 0o600)
-    file = TokensFile(path, logs=False)
+    file = TokenStore(path, logs=False)
     with refusals(MARKER, issued().token, issued().link):
-        contents = file.contents()
+        tokens = file.tokens()
         if is_ours:
-            assert contents == TokensFile(issued().path).contents(), "a change of the file was not noticed"
+            assert tokens == TokenStore(issued().path).tokens(), "a change of the file was not noticed"
         for admit in (Tokens(file, lambda: NOW).admit, Links(file, lambda: NOW).admit):
             for text in ("wev_01234567_" + "0" * 64, "wel_" + "A" * 100):
                 _must_refuse(admit, text)

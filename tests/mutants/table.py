@@ -1006,7 +1006,7 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a release is shown before its key is gone",
-        "service/feed.py",
+        "service/publishing_thread.py",
         "            self._events.destroy(committed)\n",
         "",
         REPLICAS,

@@ -21,8 +21,7 @@ from tests.support.postgres_server import own_schema
 from wevent.journal import JournalPlace, journal_place, open_journal
 from wevent.journal.place import PostgresPlace
 from wevent.outputs.lines import ndjson_line
-from wevent.service.tokens import Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import Tokens, TokenStore
 
 SERVING = "tests.postgres.replica_serving"
 LEASE_S = 2  # how often roles are looked at; see `replica_serving` for how long a writer may be silent
@@ -51,7 +50,7 @@ class Replicas:
         place: JournalPlace = journal_place(self.address)
         assert isinstance(place, PostgresPlace)
         self.place = place
-        tokens = TokensFile(self.side / f"{place.schema}.tokens")
+        tokens = TokenStore(self.side / f"{place.schema}.tokens")
         self._told = {name: folder / name for name in ("witness.ndjson", "draws.ndjson")}
         told = {"slot": "400ms", "grace": "3s", "time_unit": "us", "journal": self.address, **settings}
         self._looking: psycopg.Connection[Any] | None = None

@@ -17,8 +17,7 @@ import httpx
 
 import wevent
 from tests.support.commands import PATIENCE_S, Done, call, wait_for
-from wevent.service.tokens import Links, Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import Links, Tokens, TokenStore
 
 ROOT = Path(__file__).parents[2]
 WITNESSED = "tests.service.witnessed_serving"
@@ -71,7 +70,7 @@ class Service:
         lines = [f"{key} = {json.dumps(value)}" for key, value in {**told, **settings}.items()]
         lines += ["[service]", *(f"{key} = {json.dumps(value)}" for key, value in limits.items())]
         (folder / "wevent.toml").write_text("\n".join(lines) + "\n")
-        file = TokensFile(folder / "run.journal.tokens")
+        file = TokenStore(folder / "run.journal.tokens")
         self.tokens, self.links = Tokens(file), Links(file)
 
     def token(self, *roles: str, expires: int | None = None) -> str:

@@ -15,7 +15,7 @@ import pytest
 from tests.service.raw_requests import connect
 from tests.service.serving_process import Service
 from tests.support.commands import wait_for
-from wevent.service.feed import MOST_OF_A_CALLER
+from wevent.service.feed import MAX_READERS_OF_CALLER
 
 PATIENCE_S = 90.0  # a heartbeat comes every 15 seconds
 PEOPLE = [(f"person-{number}", 4, 0.5) for number in range(20)]
@@ -41,10 +41,10 @@ def test_one_caller_leaves_places_to_others(service: Service) -> None:
     service.start()
     greedy, other = service.token("read"), service.token("read")
     with ExitStack() as stack:
-        streams = [open_stream(service, greedy) for _ in range(MOST_OF_A_CALLER + 1)]
+        streams = [open_stream(service, greedy) for _ in range(MAX_READERS_OF_CALLER + 1)]
         for opened, _ in streams:
             stack.enter_context(opened)
-        assert [status for _, status in streams] == [200] * MOST_OF_A_CALLER + [429]
+        assert [status for _, status in streams] == [200] * MAX_READERS_OF_CALLER + [429]
         for token in (other, None):
             opened, status = open_stream(service, token)
             stack.enter_context(opened)

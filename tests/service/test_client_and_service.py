@@ -111,7 +111,7 @@ def test_every_call_of_the_asynchronous_client(service: ServiceProcess) -> None:
 
 def test_refusals_are_the_sentences_of_the_service(service: ServiceProcess) -> None:
     with Client(service.address, token=service.tokens["ingest"]) as client:
-        with pytest.raises(ServiceRefused, match="Expected a token for 'enrol'") as caught:
+        with pytest.raises(ServiceRefused, match="This call needs a token for 'enrol'") as caught:
             client.export("somebody")
         assert caught.value.status == 403  # type: ignore[attr-defined]
         refused: list[ServiceRefused] = []

@@ -68,7 +68,7 @@ def _stays_well(request: pytest.FixtureRequest) -> Iterator[None]:
     assert httpx.get(target.service.url + "/healthz", timeout=PATIENCE_S).json() == {"status": "ok"}
     log = target.service.log
     assert "Traceback" not in log
-    assert "nobody foresaw" not in log
+    assert " failed, " not in log
     assert not re.search(r"wevent\.service: .* 5\d\d$", log, re.MULTILINE)
     assert target.service.memory_kib() - before < 160 * 1024
     assert target.service.memory_kib("VmHWM") < 400 * 1024
@@ -141,7 +141,7 @@ def test_bodies(name: str, target: Target) -> None:
     if status != 200:
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["status"] == status
-        assert re.fullmatch(r"Expected .+; received .+\. .+\.", answer.json()["detail"])
+        assert re.fullmatch(r"[^.]+\. .+\.", answer.json()["detail"])
 
 
 LINES = {

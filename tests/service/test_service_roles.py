@@ -18,8 +18,7 @@ import httpx
 import pytest
 
 from tests.service.serving_process import ROOT, Service, event_line
-from wevent.service.tokens import ROLES, Links, Tokens
-from wevent.service.tokens_file import Role, TokensFile
+from wevent.service.tokens import ROLES, Links, Role, Tokens, TokenStore
 
 PAGE = ROOT / "docs" / "reference" / "http-access.md"
 PERSON = "zqperson"  # in every id: nothing else has it
@@ -124,7 +123,7 @@ class Asking:
         self._guarded: dict[str, str] = {}  # by call
         self._tokens = {role: self._token(role) for role in ROLES}
         self._enrolling = {"Authorization": f"Bearer {self._tokens['enrol']}"}
-        past = Tokens(TokensFile(service.folder / "run.journal.tokens"), lambda: time.time() - 7200)
+        past = Tokens(TokenStore(service.folder / "run.journal.tokens"), lambda: time.time() - 7200)
         self._tokens["expired token"] = past.create(["admin"], expires=int(time.time()) - 3600).text
         revoked = service.tokens.create(ROLES)
         assert self._status("GET", "/v1/about", revoked.text) == 200
@@ -195,7 +194,7 @@ class Asking:
             return link
         if asks == "expired link":
             return (
-                Links(TokensFile(service.folder / "run.journal.tokens"), lambda: time.time() - 100).make(user, 60).text
+                Links(TokenStore(service.folder / "run.journal.tokens"), lambda: time.time() - 100).make(user, 60).text
             )
         if asks == "another service's link":
             return self.other.link(user)

@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import wevent.errors
+from tests.support.json_reference import attributes_of
 from wevent.core.settings import kinds
 
 TARGET = Path(__file__).parents[2] / "docs/reference/api-names.md"
@@ -139,6 +142,7 @@ def _signature(thing: Any) -> str:
 
 def _type(annotation: Any) -> str:
     annotation = getattr(annotation, "__forward_arg__", annotation)
+    annotation = annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text)
 
@@ -188,6 +192,9 @@ def _docs(thing: Any) -> list[str]:
     text, _, example = _split_example(text)
     pieces = re.split(rf"^({'|'.join(_SECTIONS)}):\n", text, flags=re.MULTILINE)
     parts = [_prose(pieces[0]), ""]
+    if isinstance(thing, type) and issubclass(thing, msgspec.Struct) and "Attributes" not in pieces:
+        lines = [f"- `{name}`: {text}" for name, text in attributes_of(thing).items() if name]
+        parts += ["**Attributes**", "", *lines, ""] if lines else []
     for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
         parts += [f"**{name}**", "", *_section(name, body), ""]
     if example:

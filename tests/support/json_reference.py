@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -66,8 +66,11 @@ def _title(kind: Any) -> str:
 
 
 def attributes_of(kind: Any) -> dict[str, str]:
-    """What the attributes of a class and its bases are, from their docstrings."""
+    """What the attributes of a class and its bases are, from their docstrings and annotations."""
     found: dict[str, str] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items() if isinstance(kind, type) else ():
+        for meta in getattr(hint, "__metadata__", ()):
+            found[name] = meta.description[0].lower() + meta.description[1:]
     for one in reversed(getattr(kind, "__mro__", ())):
         entries = (inspect.getdoc(one) or "").partition("Attributes:\n")[2]
         for entry in re.split(r"\n(?= {4}\w)", entries):

@@ -21,8 +21,7 @@ from wevent.cli.standard_output import report
 from wevent.errors import InvalidOption, StorageFailed
 from wevent.journal import JournalPlace
 from wevent.publishing.configuration import read_config
-from wevent.service.tokens import ROLES, Links, Tokens, choosing_address
-from wevent.service.tokens_file import TokenRecord, TokensFile, tokens_path
+from wevent.service.tokens import ROLES, Links, TokenRecord, Tokens, TokenStore, choosing_address, tokens_path
 from wevent.settings import ServiceSettings
 from wevent.settings.loading import parse_service
 from wevent.settings.values import SECOND_US, format_time, parse_length, parse_time, parse_url
@@ -34,7 +33,7 @@ _FURTHEST_S = 100 * 366 * 86_400
 class _Service(NamedTuple):
     """Where the tokens are, and what the configuration says of the service."""
 
-    file: TokensFile
+    file: TokenStore
     settings: ServiceSettings
 
 
@@ -50,10 +49,10 @@ def command(context: click.Context, journal: JournalPlace | None, config: Path |
     named = None if journal in (None, Path()) else journal
     path = chosen_journal(named, config)
     if named is not None:
-        context.obj = _Service(TokensFile(tokens_path(path), logs=False), ServiceSettings())
+        context.obj = _Service(TokenStore(tokens_path(path), logs=False), ServiceSettings())
         return
     settings = parse_service(read_config(FOUND if config is None else config).get("service", {}))
-    context.obj = _Service(TokensFile(tokens_path(path, settings.tokens), logs=False), settings)
+    context.obj = _Service(TokenStore(tokens_path(path, settings.tokens), logs=False), settings)
 
 
 _JSON = click.option("--json", "wants_json", is_flag=True, help="Print one object.")

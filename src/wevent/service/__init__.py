@@ -1,4 +1,1 @@
-"""The HTTP service: routes, tokens and the page, over the same session, registry and journal as `wevent publish`.
-
-It has no rule of its own about privacy, membership or slots.
-"""
+"""The HTTP service: routes, tokens and pages over the session, registry and journal of `wevent publish`."""

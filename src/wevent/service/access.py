@@ -10,21 +10,18 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from fastapi import Depends, Request
-from fastapi.security import HTTPBearer
+from fastapi import Request
 
-from wevent.service.problems import RequestError
+from wevent.service.problems import CHALLENGE, RequestError
 from wevent.service.request_limits import CallerKind
-from wevent.service.tokens import LINK_PREFIX, CredentialRefused, Link
-from wevent.service.tokens_file import InvalidTokens, Role
+from wevent.service.tokens import LINK_PREFIX, CredentialRefused, InvalidTokens, Link, Role
 
 if TYPE_CHECKING:
     from wevent.service.context import ServiceContext
 
 _CREDENTIAL = re.compile(rb"bearer +([!-~]{1,600})", re.IGNORECASE)  # the scheme is case-insensitive (RFC 9110, 11.1)
-_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -34,10 +31,10 @@ class Caller:
     """The sender of a request.
 
     Attributes:
-        kind: kind of their id.
-        id: of their token or link; without either, their network address.
-        roles: of their token.
-        link: their personal link.
+        kind: kind of the id.
+        id: id of the token or link; without either, the network address.
+        roles: roles of the token.
+        link: personal link, None without one.
     """
 
     kind: CallerKind
@@ -47,53 +44,40 @@ class Caller:
 
     @property
     def user(self) -> str | None:
-        """Whose link it is, None without one."""
+        """User of the link, None without one."""
         return None if self.link is None else self.link.user
 
 
-Dependency = Callable[..., Awaitable[Caller]]
-
-
-class _Scheme(HTTPBearer):
-    """The security of a route in the OpenAPI document; `recognise` checks the header."""
-
-    async def __call__(self, request: Request) -> None:  # type: ignore[override]
-        return None
-
-
-_TOKEN_SCHEME = _Scheme(scheme_name="token", description="`wev_…`, made by `wevent token create`.")
-_LINK_SCHEME = _Scheme(scheme_name="link", description="`wel_…`, from a person's own link.")
-
-
 async def any_caller(request: Request) -> Caller:
-    """Return a caller with any valid token or link, or anybody where the service is public; count the request."""
-    return recognise(request.app.state.context, request.scope["headers"], _host(request), anonymous_ok=True)
+    """Return a caller with any valid token or link, or without one where the service is public; count the request."""
+    return _caller(request, anonymous_ok=True)
 
 
-def needs(role: Role) -> Dependency:
+def needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
     """Return a dependency that admits tokens for a role or for `admin`, and counts the request."""
 
-    async def token_holder(request: Request, _: Annotated[None, Depends(_TOKEN_SCHEME)]) -> Caller:
-        caller = recognise(request.app.state.context, request.scope["headers"], _host(request))
+    async def token_holder(request: Request) -> Caller:
+        caller = _caller(request)
         if role not in caller.roles and "admin" not in caller.roles:
-            raise RequestError(
-                403,
-                f"a token for {role!r}",
-                "a personal link" if caller.link is not None else "a token for something else",
-                "Use another token, or ask the operator for one (`wevent token create --role`).",
-            )
+            fix = "Ask the operator for one (`wevent token create --role`)."
+            raise RequestError(403, f"This call needs a token for {role!r}.", fix)
         return caller
 
     return token_holder
 
 
-async def link_holder(request: Request, _: Annotated[None, Depends(_LINK_SCHEME)]) -> Caller:
+async def link_holder(request: Request) -> Caller:
     """Return a user with a personal link; count the request."""
-    caller = recognise(request.app.state.context, request.scope["headers"], _host(request))
+    caller = _caller(request)
     if caller.link is None:
-        raise RequestError(
-            403, "a personal link", "a token", "With a token for 'enrol', use the calls under /v1/users."
-        )
+        raise RequestError(403, "This call needs a personal link.", "With a token for 'enrol', use /v1/users.")
+    return caller
+
+
+def _caller(request: Request, *, anonymous_ok: bool = False) -> Caller:
+    host = None if request.client is None else request.client.host
+    caller = recognise(request.app.state.context, request.scope["headers"], host, anonymous_ok=anonymous_ok)
+    request.state.caller = caller
     return caller
 
 
@@ -104,34 +88,26 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
 
     Args:
         context: tokens, links, limits and settings.
-        headers: of the request, as they came.
-        host: the network address that it came from, None if it has none.
+        headers: headers of the request.
+        host: network address of the sender, None if there is none.
         anonymous_ok: whether a public service needs no token here.
 
     Raises:
-        RequestError: if they are nobody we know (401), come too often (429), or tokens cannot be checked (503).
+        RequestError: if the caller is not admitted (401) or calls too often (429).
+        CredentialRefused: if the token or link is not valid.
+        InvalidTokens: if tokens cannot be checked.
     """
-    nobody = Caller("address", _address(host))
+    anonymous = Caller("address", _household(host))
     try:
-        sent = presented(headers)
-        if sent is not None:
-            caller = _known(context, sent)
-        elif anonymous_ok and context.settings.public:
-            caller = nobody
-        else:
-            raise CredentialRefused(
-                "a token (Authorization: Bearer TOKEN)", "none", "Send one; `wevent token create` makes them."
-            )
-    except CredentialRefused as error:
-        _count(context, nobody)
-        raise RequestError(401, error.expected, error.received, error.remedy, _CHALLENGE) from None
-    except InvalidTokens:
-        raise RequestError(
-            503,
-            "to check the token",
-            "a tokens file that cannot be used",
-            "Nobody with a token is admitted until the operator has put it right (`wevent token list` says what it is).",
-        ) from None
+        caller = _identify(context, headers)
+        if caller is None:
+            if not (anonymous_ok and context.settings.public):
+                fix = "Send Authorization: Bearer TOKEN (`wevent token create` makes tokens)."
+                raise RequestError(401, "This call needs a token.", fix, CHALLENGE)
+            caller = anonymous
+    except (CredentialRefused, RequestError):
+        _count(context, anonymous)
+        raise
     _count(context, caller)
     return caller
 
@@ -139,31 +115,27 @@ def recognise(context: ServiceContext, headers: Headers, host: str | None, *, an
 def is_still_admitted(context: ServiceContext, headers: Headers) -> bool:
     """Return whether a request would be admitted again by its token or link; one without either stays admitted."""
     try:
-        sent = presented(headers)
-        if sent is not None:
-            _known(context, sent)
+        _identify(context, headers)
     except (CredentialRefused, InvalidTokens):
         return False
     return True
 
 
-def presented(headers: Headers) -> str | None:
-    """The token in the one Authorization header, None without such a header.
-
-    Raises:
-        CredentialRefused: for several headers, another scheme, or what can be no token.
-    """
+def _identify(context: ServiceContext, headers: Headers) -> Caller | None:
+    """Return the holder of the token or link in the one Authorization header, None without such a header."""
     found = [value for name, value in headers if name.lower() == b"authorization"]
     if not found:
         return None
     match = _CREDENTIAL.fullmatch(found[0].strip(b" \t")) if len(found) == 1 else None
     if match is None:
-        raise CredentialRefused(
-            "one header `Authorization: Bearer TOKEN`",
-            "several" if len(found) > 1 else "another value",
-            "Send the token as it was shown, once.",
-        )
-    return match[1].decode("ascii")
+        problem = "The Authorization header is not valid."
+        raise RequestError(401, problem, "Send one header Authorization: Bearer TOKEN.", CHALLENGE)
+    text = match[1].decode("ascii")
+    if text.startswith(LINK_PREFIX):
+        link = context.links.admit(text)
+        return Caller("link", link.identity, link=link)
+    record = context.tokens.admit(text)
+    return Caller("token", record.id, frozenset(record.roles))
 
 
 def count_events(context: ServiceContext, caller: Caller, number: int) -> None:
@@ -172,39 +144,22 @@ def count_events(context: ServiceContext, caller: Caller, number: int) -> None:
     Raises:
         RequestError: if the caller sent too many within a minute (429); then none of them was counted.
     """
-    _refuse_haste(context.rates.events.take(caller.id, number), "events")
-
-
-def _known(context: ServiceContext, sent: str) -> Caller:
-    if sent.startswith(LINK_PREFIX):
-        link = context.links.admit(sent)
-        return Caller("link", link.identity, link=link)
-    record = context.tokens.admit(sent)
-    return Caller("token", record.id, frozenset(record.roles))
+    _refuse_excess(context.rates.events.take(caller.id, number), "events")
 
 
 def _count(context: ServiceContext, caller: Caller) -> None:
-    _refuse_haste(context.rates.requests[caller.kind].take(caller.id), "requests")
+    _refuse_excess(context.rates.requests[caller.kind].take(caller.id), "requests")
 
 
-def _refuse_haste(wait_s: float, what: str) -> None:
+def _refuse_excess(wait_s: float, what: str) -> None:
     if wait_s > 0:
-        seconds = math.ceil(wait_s)
-        raise RequestError(
-            429,
-            f"fewer {what} per minute",
-            "more than the limit",
-            f"Send it again in {seconds} seconds.",
-            {"Retry-After": str(seconds)},
-        )
+        seconds = str(math.ceil(wait_s))
+        fix = f"Send it again in {seconds} seconds."
+        raise RequestError(429, f"The limit of {what} per minute is reached.", fix, {"Retry-After": seconds})
 
 
-def _host(request: Request) -> str | None:
-    return None if request.client is None else request.client.host
-
-
-def _address(host: str | None) -> str:
-    """What is counted as one address: of IPv6 the network that one household has."""
+def _household(host: str | None) -> str:
+    """Return what is counted as one address: of IPv6 the network of one household."""
     try:
         address = ipaddress.ip_address(host or "")
     except ValueError:

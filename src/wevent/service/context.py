@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Request, Response
 
 from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.publishing.views import BudgetView
 from wevent.service.feed import ReleaseFeed
-from wevent.service.problems import RequestError, not_ready
+from wevent.service.problems import RequestError, not_running
 from wevent.service.publisher_state import PublisherState
 from wevent.service.request_body import JSON
 from wevent.service.request_limits import MemoryBudget, RateLimits
-from wevent.service.tokens import Links, Tokens
-from wevent.service.tokens_file import TokensFile, tokens_path
+from wevent.service.tokens import Links, Tokens, TokenStore, tokens_path
 from wevent.settings import ServiceSettings
 
 _READERS = 4  # of the journal at once; more would only wait for each other
@@ -31,28 +29,28 @@ Answer = TypeVar("Answer")
 
 
 class JournalReader:
-    """Reads a journal beside its publisher, in a bounded number of threads."""
+    """Readers of a journal beside its publisher, in a bounded number of threads."""
 
     def __init__(self, place: JournalPlace) -> None:
         self.place = place
         self._limiter = CapacityLimiter(_READERS)
-        self._kept: dict[str, tuple[int, Any]] = {}
-        self._asking: dict[str, asyncio.Lock] = {}
+        self._cache: dict[str, tuple[int, Any]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
 
     async def ask(self, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called in a thread with a journal of its own."""
-        return await to_thread.run_sync(self._asked, question, limiter=self._limiter)
+        return await to_thread.run_sync(self._ask, question, limiter=self._limiter)
 
     async def once(self, name: str, slot: int, question: Callable[[Journal], Answer]) -> Answer:
         """Return a function of the journal, called once per committed slot for all callers."""
-        async with self._asking.setdefault(name, asyncio.Lock()):
-            kept = self._kept.get(name)
-            if kept is None or kept[0] != slot:
-                kept = self._kept[name] = slot, await self.ask(question)
-            answer: Answer = kept[1]
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            cached = self._cache.get(name)
+            if cached is None or cached[0] != slot:
+                cached = self._cache[name] = slot, await self.ask(question)
+            answer: Answer = cached[1]
             return answer
 
-    def _asked(self, question: Callable[[Journal], Answer]) -> Answer:
+    def _ask(self, question: Callable[[Journal], Answer]) -> Answer:
         with open_journal(self.place, patience_s=_PATIENCE_S) as journal:
             return question(journal)
 
@@ -73,13 +71,13 @@ class ServiceContext:
         state: PublisherState,
         columns: Mapping[str, str] | None = None,
     ) -> None:
-        file = TokensFile(tokens_path(journal, settings.tokens))
+        store = TokenStore(tokens_path(journal, settings.tokens))
         self.settings, self.journal, self.state = settings, journal, state
-        self.tokens, self.links = Tokens(file), Links(file)
+        self.tokens, self.links = Tokens(store), Links(store)
         self.rates = RateLimits(settings.requests_per_minute, settings.events_per_minute)
         self.memory = MemoryBudget()
         self.reader = JournalReader(journal)
-        self.feed = ReleaseFeed(self.reader)
+        self.feed = ReleaseFeed(self.reader, state)
         self.budgets = BudgetView()
         self.columns = dict(columns or {})
         self.batches, self.changes = CapacityLimiter(_BATCHES), CapacityLimiter(_CHANGES)
@@ -97,44 +95,22 @@ def find_context(request: Request) -> ServiceContext:
     """
     context: ServiceContext = request.app.state.context
     if not context.feed.is_open and request.url.path != "/readyz":
-        raise not_ready("one that does not run yet")
+        raise not_running()
     return context
 
 
 Context = Annotated[ServiceContext, Depends(find_context)]
 
 
-def user_in_path(
-    user: Annotated[str, Path(description="The id, percent-encoded: a slash in it is %2F.", min_length=1)],
-) -> str:
-    """Return the id in a path. Paths of users come as they were sent, so that a slash in an id stays one.
-
-    Raises:
-        RequestError: if it is no text (400).
-    """
-    try:
-        return unquote_to_bytes(user).decode()
-    except UnicodeDecodeError:
-        raise RequestError(400, "an id in UTF-8", "other bytes", "Percent-encode the id as UTF-8.") from None
-
-
-User = Annotated[str, Depends(user_in_path)]
-
-
 async def check_parameters(request: Request) -> None:
-    """Refuse unknown parameters: `?dryrun=true` would change what it was to rehearse.
+    """Refuse unknown parameters: `?dryrun=true` would store what it should only preview.
 
     Raises:
         RequestError: if there is one (400).
     """
     known = [field.alias for field in request.scope["route"].dependant.query_params]
     if any(name not in known for name in request.query_params):
-        raise RequestError(
-            400,
-            f"parameters out of {', '.join(known)} in the query" if known else "a call without a query",
-            "another parameter",
-            "Correct its name, or leave it out: see /openapi.json.",
-        )
+        raise RequestError(400, "Unknown query parameter.", f"Supported: {', '.join(known) or 'none'}.")
 
 
 def json_answer(answer: msgspec.Struct | dict[str, object], status: int = 200) -> Response:

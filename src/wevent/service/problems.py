@@ -1,7 +1,6 @@
-"""Everything that goes wrong, as application/problem+json: one sentence, the same that the command line says.
+"""Errors as application/problem+json (RFC 9457).
 
-A sentence about the input is told to who sent it. One about the service's own files names their paths and is for the
-operator: the caller is told what it means for them.
+A sentence about a request goes to its sender. A sentence about the service's own files names paths and stays in the log.
 """
 
 from __future__ import annotations
@@ -26,127 +25,95 @@ from wevent.errors import (
     StorageFailed,
     WeventError,
 )
-from wevent.service.tokens_file import InvalidTokens
+from wevent.service.tokens import CredentialRefused, InvalidTokens
 
 PROBLEM = "application/problem+json"
-RETRY_S = 5
-"""After so many seconds a caller may try again what the service could not do."""
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+RETRY_AFTER = {"Retry-After": "5"}
+"""Seconds until a caller repeats a request that the service could not answer."""
 
-MOST_REPEATED = 500
-"""The most characters of a part of an error that an answer has, which bounds how much of a request comes back."""
-
-_TOLD = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
+_MAX_SENTENCE = 1000  # characters: limits how much of a request is repeated
+_FACTS = ("key", "option", "column", "place", "line", "cells", "level", "parameter")
 
 
 class RequestError(WeventError):
-    """A refused request. The received part never repeats the request. Facts: `status`, `headers`."""
+    """A refused request. The sentences do not repeat the request."""
 
-    status: int
-    headers: dict[str, str]
+    def __init__(self, status: int, problem: str, fix: str, headers: Mapping[str, str] | None = None) -> None:
+        Exception.__init__(self, f"{problem} {fix}")
+        self.status, self.problem, self.fix, self.headers = status, problem, fix, dict(headers or {})
+        self.facts = {}
 
-    def __init__(
-        self,
-        status: int,
-        expected: str,
-        received: str,
-        remedy: str,
-        headers: Mapping[str, str] | None = None,
-        **facts: Any,
-    ) -> None:
-        super().__init__(expected, received, remedy, status=status, headers=dict(headers or {}), **facts)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.problem, self.fix, self.headers)
 
 
-def not_ready(received: str) -> RequestError:
+def not_running() -> RequestError:
     """Return the refusal of calls that need a running publisher."""
-    return RequestError(
-        503, "a publisher that runs", received, "Try again later.", headers={"Retry-After": str(RETRY_S)}
-    )
+    return RequestError(503, "The publisher is not running.", "Try again later.", RETRY_AFTER)
 
 
-_KEPT_BACK: dict[type[WeventError], tuple[int, str]] = {
-    JournalUnreachable: (
-        503,
-        "Expected the server's database to answer; received no answer. Try again later.",
-    ),
-    StorageFailed: (
-        507,
-        "Expected room on the server's disk; received a disk that cannot be written. Try again later.",
-    ),
-    JournalLocked: (503, "Expected a journal that can be used; received one that is busy. Try again later."),
-    StaleJournal: (503, "Expected the journal; received a copy of it. The operator has to settle it first."),
-    InvalidJournal: (503, "Expected a whole journal; received a damaged one. The operator has to restore it first."),
-    InvalidTokens: (
-        503,
-        "Expected a tokens file; received one that cannot be used. The operator has to put it right first.",
-    ),
-    InvalidState: (503, "Expected a whole journal; received a damaged one. The operator has to restore it first."),
+_KINDS: dict[type[WeventError], tuple[int, Mapping[str, str], str | None]] = {
+    JournalUnreachable: (503, RETRY_AFTER, "The server's database does not answer. Try again later."),
+    StorageFailed: (507, RETRY_AFTER, "The server's disk is full or read-only. Try again later."),
+    JournalLocked: (503, RETRY_AFTER, "The journal is in use. Try again later."),
+    StaleJournal: (503, RETRY_AFTER, "The journal is an outdated copy. The operator must reconcile it first."),
+    InvalidJournal: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+    InvalidState: (503, RETRY_AFTER, "The journal is damaged. The operator must restore it first."),
+    InvalidTokens: (503, RETRY_AFTER, "The tokens file cannot be used. The operator must replace it first."),
+    CredentialRefused: (401, CHALLENGE, None),
+    NotRegistered: (404, {}, None),
+    BatchConflict: (409, {}, None),
+    ServiceStopping: (503, RETRY_AFTER, None),
+    WeventError: (400, {}, None),
 }
-"""Errors that are not the caller's, and what the caller is told instead of paths and holders."""
-
-
-_STATUSES: dict[type[WeventError], int] = {NotRegistered: 404, BatchConflict: 409, ServiceStopping: 503}
-
+"""Status, headers and sentence by kind of error, the first that fits. None: the error's own sentence."""
 
 _PARAMETERS = {
     "bool_parsing": "true or false",
     "int_parsing": "a whole number",
-    "greater_than_equal": "a number of at least {ge}",
-    "less_than_equal": "a number of at most {le}",
-    "string_too_long": "at most {max_length} characters",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "string_too_long": "at most {max_length} characters long",
     "string_pattern_mismatch": "the number of a slot",  # no other text has a pattern
 }
-"""What was expected of a parameter, by pydantic's name for what is wrong with it."""
+"""Allowed values of a parameter by pydantic's name of the mistake."""
 
 
 def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, facts: Mapping[str, Any] | None = None
 ) -> Response:
-    """A problem as a response (RFC 9457)."""
-    try:
-        title = HTTPStatus(status).phrase
-    except ValueError:
-        title = "Error"
-    about = {"type": "about:blank", "title": title, "status": status, "detail": detail, **(facts or {})}
-    return Response(msgspec.json.encode(about, enc_hook=str), status, dict(headers or {}), media_type=PROBLEM)
+    """Return a problem as a response."""
+    about = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    content = msgspec.json.encode({**about, **(facts or {})}, enc_hook=str)
+    return Response(content, status, dict(headers or {}), media_type=PROBLEM)
 
 
 def problem_of(error: WeventError) -> Response:
-    """The problem that an error is."""
-    for kind, (status, sentence) in _KEPT_BACK.items():
-        if isinstance(error, kind):
-            return problem(status, sentence, {"Retry-After": str(RETRY_S)})
-    status, headers = _status(error)
-    facts = {name: _shortened(error.facts[name]) for name in _TOLD if error.facts.get(name) is not None}
-    expected, received, remedy = map(_shortened, (error.expected, error.received, error.remedy))
-    return problem(status, f"Expected {expected}; received {received}. {remedy}", headers, facts)
-
-
-def _shortened(value: Any) -> Any:
-    """Return a text without its middle where it is too long to be repeated; of a list, each of its texts."""
-    if isinstance(value, list | tuple):
-        return [_shortened(one) for one in value]
-    if not isinstance(value, str) or len(value) <= MOST_REPEATED:
-        return value
-    half = MOST_REPEATED // 2
-    return f"{value[:half]}…{value[-half:]}"
-
-
-def _status(error: WeventError) -> tuple[int, Mapping[str, str]]:
+    """Return an error as a response."""
     if isinstance(error, RequestError):
-        return error.status, error.headers
-    for kind, status in _STATUSES.items():
-        if isinstance(error, kind):
-            return status, {"Retry-After": str(RETRY_S)} if status == 503 else {}
-    return 400, {}
+        return problem(error.status, str(error), error.headers)
+    status, headers, sentence = next(found for kind, found in _KINDS.items() if isinstance(error, kind))
+    if sentence is not None:
+        return problem(status, sentence, headers)
+    facts = {name: _shorten(error.facts[name]) for name in _FACTS if error.facts.get(name) is not None}
+    return problem(status, _shorten(str(error)), headers, facts)
 
 
 def problem_of_validation(error: RequestValidationError) -> Response:
-    """The problem of a parameter that FastAPI refused, in one sentence; what was sent is not repeated."""
+    """Return a parameter that FastAPI refused as a response, without its value."""
     first = error.errors()[0]
-    place = [str(part) for part in first["loc"]]
-    where, name = place[0], place[-1]
-    known = _PARAMETERS.get(first["type"])
-    usual = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
-    told = usual if known is None else known.format_map(first.get("ctx", {}))
-    sentence = f"Expected {told} for {name} in the {where}; received something else. Correct it."
+    place, name = str(first["loc"][0]), str(first["loc"][-1])
+    allowed = _PARAMETERS.get(first["type"], "another value").format_map(first.get("ctx", {}))
+    sentence = f"The {place} parameter {name} must be {allowed}. Correct it."
     return problem(400, sentence, facts={"parameter": name})
+
+
+def _shorten(value: Any) -> Any:
+    """Return a text, or each text of a list, without the middle if it is long."""
+    if isinstance(value, list | tuple):
+        return [_shorten(one) for one in value]
+    if not isinstance(value, str) or len(value) <= _MAX_SENTENCE:
+        return value
+    half = _MAX_SENTENCE // 2
+    return f"{value[:half]}…{value[-half:]}"

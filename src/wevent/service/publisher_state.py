@@ -11,34 +11,50 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from wevent.errors import JournalUnreachable, StorageFailed, WeventError
-from wevent.journal.contents import Writer
 from wevent.publishing.due import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
-from wevent.service.problems import not_ready
+from wevent.service.problems import not_running
 from wevent.settings.values import utc_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
 
-MOST_BEHIND = 3
-"""So many releases may be due and not out while a service still counts as ready."""
+MAX_BEHIND = 3
+"""Number of releases that may be due and not out while a service still counts as ready."""
 
 SILENT_S = 5.0
-"""A database that is asked twice a second and said nothing for so long is away: it may stand still with open connections."""
+"""Seconds without an answer after which a database is away: it is asked twice a second, but may hang."""
 
 PROBE_S = 2.0
-"""Seconds between two writes of `StorageProbe`."""
+"""Seconds between two writes that check the storage."""
 
 ROLE_LOG = "wevent.service.role"
-"""The operator's log of takeovers, at every level but `--quiet` and `--log warning`; nothing of events."""
+"""Log of takeovers for the operator, at every level but `--quiet` and `--log warning`; nothing of events."""
 
 _log = logging.getLogger(ROLE_LOG)
 
 
 class Receiver(Protocol):
-    """Where batches of events go."""
+    """Receiver of batches of events."""
 
     def receive(self, sender: str, batch: str | None, lines: bytes) -> BatchResult:
-        """Take a batch; returns once it is durable."""
+        """Take a batch; return once it is durable."""
+
+
+class ChangeLog:
+    """Log lines about a topic, each only when the topic changes; from any thread."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, object] = {}
+        self._guard = threading.Lock()
+
+    def say(
+        self, topic: str, value: object, sentence: str = "", level: int = logging.INFO, error: Exception | None = None
+    ) -> None:
+        """Log a sentence if the value of a topic is another one than before; None is its first value."""
+        with self._guard:
+            is_new, self._last[topic] = self._last.get(topic) != value, value
+        if is_new and sentence:
+            _log.log(level, "%s", sentence, exc_info=error)
 
 
 @dataclass
@@ -48,15 +64,16 @@ class PublisherState:
     Attributes:
         grace_us: time after the end of a slot in which its events are taken.
         due_us: time from the end of a slot to its release.
-        clock: of its slots; None before it has begun.
-        last: the last slot there will be; None: no end.
-        committed: the last slot that was released.
+        clock: clock of the slots; None before it has begun.
+        last: last slot of the stream; None: no end.
+        committed: last released slot.
         role: "writer" closes slots, "standby" waits for the process that does.
         away: whether the database of the journal refuses or does not answer.
-        storing: whether batches can be stored, by `StorageProbe`.
+        storing: whether batches can be stored.
         heard_s: monotonic time of the database's last answer; None without a database.
-        receiver: receives batches; None before it has begun.
+        receiver: receiver of batches; None before it has begun.
         clock_jumped: whether the wall clock has jumped and slots do not follow it yet.
+        log: log of changes.
     """
 
     grace_us: int
@@ -73,21 +90,52 @@ class PublisherState:
     now_us: Callable[[], int] = wall_clock_us
     clock_jumped: Callable[[], bool] = wall_clock_us.has_jumped
     monotonic_s: Callable[[], float] = time.monotonic
+    log: ChangeLog = field(default_factory=ChangeLog, repr=False, compare=False)
     _advancing: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def advance(self, slot: int) -> None:
-        """A slot was released; from any thread, in any order."""
+        """Note a released slot; from any thread, in any order."""
         with self._advancing:
             self.committed = max(self.committed, slot)
 
+    def hear(self) -> None:
+        """Note that the database answers."""
+        self.away, self.heard_s = False, self.monotonic_s()
+        self.log.say("database", None, "the database answers again")
+
+    def lose(self, error: Exception) -> None:
+        """Note that the database does not answer, or cannot be followed."""
+        self.away = True
+        if isinstance(error, WeventError):
+            self.log.say("database", type(error), f"the database is away, retrying: {error}", logging.WARNING)
+        else:  # a defect, with its traceback
+            self.log.say("database", type(error), "the journal cannot be followed, retrying", logging.ERROR, error)
+
+    def probe(self, write: Callable[[], None]) -> None:
+        """Note whether a small write where batches go succeeds; a refused batch may depend on one user's record.
+
+        Raises:
+            JournalUnreachable: if the database does not answer.
+        """
+        try:
+            write()
+        except JournalUnreachable:
+            raise
+        except StorageFailed as fault:
+            self.storing = False
+            self.log.say("storage", "failed", f"batches cannot be stored: {fault}", logging.WARNING)
+        else:
+            self.storing = True
+            self.log.say("storage", None, "batches can be stored again")
+
     @property
     def behind(self) -> int:
-        """How many releases are due and not out; negative if releases are ahead of the clock.
+        """Number of releases that are due and not out; negative if releases are ahead of the clock.
 
         A function of the clock and of what was released.
         """
         behind = self.due_through() - self.committed
-        return behind if self.is_ahead else max(0, behind)
+        return behind if self._is_ahead() else max(0, behind)
 
     def due_through(self) -> int:
         """Return the last slot whose release is due by the clock, out or not; below 1 if none is."""
@@ -96,16 +144,15 @@ class PublisherState:
         due = self._moments(self.clock).come_through()
         return due if self.last is None else min(due, self.last)
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether the slot after the last release has not begun by the clock: events of now are late."""
+    def _is_ahead(self) -> bool:
+        """Return whether the slot after the last release has not begun by the clock: events of now are late."""
         if self.clock is None or not self.committed or self.committed == self.last:
             return False
         return self.clock.start_of(self.committed + 1) - self.now_us() > TOLERANCE_US
 
     @property
     def condition(self) -> Condition:
-        """In a word."""
+        """Readiness, or the reason against it."""
         if self.phase == "starting" and self.away:
             return "away"
         if self.phase != "running":
@@ -117,11 +164,11 @@ class PublisherState:
         behind = self.behind
         if behind < 0:
             return "ahead"
-        return "behind" if behind > MOST_BEHIND else "ready"
+        return "behind" if behind > MAX_BEHIND else "ready"
 
     @property
     def next_due(self) -> datetime | None:
-        """When the next release goes out; None if none will."""
+        """Time of the next release; None if there is none."""
         if self.clock is None or self.phase in ("ended", "failed"):
             return None
         if self.last is not None and self.committed >= self.last:
@@ -132,100 +179,11 @@ class PublisherState:
         return DueMoments(clock, self.due_us, self.now_us)
 
     def take(self) -> Receiver:
-        """Where batches go.
+        """Return the receiver of batches.
 
         Raises:
-            RequestError: if they go nowhere (503).
+            RequestError: if no publisher runs (503).
         """
         if self.receiver is None or self.phase != "running":
-            received = "one that has ended" if self.phase == "ended" else "one that does not run yet"
-            raise not_ready(received if self.phase != "failed" else "one that has failed")
+            raise not_running()
         return self.receiver
-
-
-class StorageProbe:
-    """A small write of the service itself where batches go; the state keeps its result, each change is logged once.
-
-    A refused batch changes nothing here: its refusal may depend on one user's record.
-
-    Args:
-        state: state of the publisher, which all calls see.
-        write: the write; raises `StorageFailed` if batches cannot be stored.
-    """
-
-    def __init__(self, state: PublisherState, write: Callable[[], None]) -> None:
-        self._state, self._write = state, write
-        self._next_s = 0.0
-
-    def check(self) -> None:
-        """Write, if it is time to.
-
-        Raises:
-            JournalUnreachable: if the database does not answer.
-        """
-        now_s = self._state.monotonic_s()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + PROBE_S
-        try:
-            self._write()
-        except JournalUnreachable:
-            raise
-        except StorageFailed as fault:
-            if self._state.storing:
-                _log.warning("batches cannot be stored: %s", fault)
-            self._state.storing = False
-        else:
-            if not self._state.storing:
-                _log.info("batches can be stored again")
-            self._state.storing = True
-
-
-class RoleLog:
-    """Logs each change of a replica's role once; from any thread."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, object] = {}  # by topic
-        self._guard = threading.Lock()
-
-    def writes(self, slot: int) -> None:
-        """Log that this replica is the writer, and its next slot."""
-        self._is_news("failure", None)
-        self._log_role(f"writes from slot {slot} on")
-
-    def waits(self) -> None:
-        """Log that another process is about to begin the journal."""
-        self._log_role("stands by until another process has begun the journal")
-
-    def stands_by(self, writer: Writer) -> None:
-        """Log that another process is the writer."""
-        self._log_role(f"stands by: process {writer.pid} on {writer.host} writes, since {writer.since}")
-
-    def stops_writing(self, reason: object) -> None:
-        """Log that this replica cannot be the writer now."""
-        self._is_news("role", None)  # the next role is logged, whatever it is
-        if self._is_news("failure", str(reason)):
-            _log.warning("stands by until the journal can be written again: %s", reason)
-
-    def away(self, reason: Exception) -> None:
-        """Log that the database does not answer, or cannot be followed; a mistake of ours with its traceback."""
-        if not self._is_news("away", type(reason)):
-            return
-        if isinstance(reason, WeventError):
-            _log.warning("the database is away, and is asked again and again: %s", reason)
-        else:
-            _log.error("the journal cannot be followed, which is tried again and again", exc_info=reason)
-
-    def answers(self) -> None:
-        """Log that the database answers again."""
-        if self._is_news("away", None):
-            _log.info("the database answers again")
-
-    def _log_role(self, sentence: str) -> None:
-        if self._is_news("role", sentence):
-            _log.info("%s", sentence)
-
-    def _is_news(self, topic: str, value: object) -> bool:
-        with self._guard:
-            before, self._last[topic] = self._last.get(topic), value
-        return value != before

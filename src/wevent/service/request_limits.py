@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -18,11 +17,11 @@ CallerKind = Literal["token", "link", "address"]
 """Callers of one kind never use up the limit of another."""
 
 BODY_BYTES = 256 << 20
-"""The largest body that settings allow fits in, compressed and decompressed (`wevent.publishing.service_table`)."""
+"""Memory for the largest body that settings allow, compressed and decompressed (`wevent.settings`)."""
 
 _MINUTE_S = 60.0
-_MOST = 50_000  # buckets of a kind: some megabytes
-_ROUNDING = 1e-6  # a caller who waited as long as told is not refused for a rounding error
+_MAX_CALLERS = 50_000  # of a kind: some megabytes
+_ROUNDING_S = 1e-6  # a caller who waited as told is not refused for a rounding error
 
 
 class MemoryBudget:
@@ -33,22 +32,17 @@ class MemoryBudget:
 
     @contextmanager
     def allocation(self) -> Iterator[Callable[[int], None]]:
-        """Yield a function that takes bytes for one body; the end of the block gives them back.
+        """Yield a function that takes bytes for one body. The end of the block gives them back.
 
-        The function raises RequestError if there is no room (503).
+        The function raises RequestError if there is no memory (503).
         """
         taken = 0
 
         def take(count: int) -> None:
             nonlocal taken
             if count > self._free:
-                raise RequestError(
-                    503,
-                    "room for another body",
-                    "more than there is at once",
-                    "Send it again soon.",
-                    headers={"Retry-After": "1"},
-                )
+                problem = "The service has no memory for another body."
+                raise RequestError(503, problem, "Send it again in a second.", {"Retry-After": "1"})
             self._free -= count
             taken += count
 
@@ -59,24 +53,24 @@ class MemoryBudget:
 
 
 class Buckets:
-    """Token buckets by name, each filled evenly, with room for one minute.
+    """Token buckets by name, each filled evenly, with a capacity of one minute.
 
     A request for more than a minute's worth needs a full bucket and leaves a debt.
 
     Args:
         per_minute: fill rate; 0: no limit.
         clock: seconds since any origin.
-        most: number of buckets that are kept. A full bucket needs no place; beyond the limit the least recently used
+        limit: number of buckets that are kept. A full bucket needs no place. Beyond the limit the least recently used
             one goes, which gives its owner a full one.
     """
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
-        self._per_minute, self._clock, self._most = per_minute, clock, most
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()  # level and when, least recently used first
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic, limit: int = _MAX_CALLERS) -> None:
+        self._per_minute, self._clock, self._limit = per_minute, clock, limit
+        self._full_at: dict[str, float] = {}  # time at which a bucket is full again, least recently used first
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._levels)
+        return len(self._full_at)
 
     def take(self, name: str, count: int = 1) -> float:
         """Return 0 if the count was taken, otherwise the seconds to wait; then nothing was taken."""
@@ -84,26 +78,21 @@ class Buckets:
             return 0.0
         with self._guard:
             now = self._clock()
-            level = self._level(name, now)
-            needed = min(count, self._per_minute)
-            if level + _ROUNDING < needed:
-                return (needed - level) * _MINUTE_S / self._per_minute
-            self._levels[name] = (level - count, now)
-            self._levels.move_to_end(name)
-            self._forget(now)
+            full_at = max(self._full_at.get(name, now), now)
+            wait_s = full_at + self._fill_s(min(count, self._per_minute)) - now - _MINUTE_S
+            if wait_s > _ROUNDING_S:
+                return wait_s
+            self._full_at.pop(name, None)
+            self._full_at[name] = full_at + self._fill_s(count)
+            for _ in range(2):  # at most, so that no caller waits for it
+                oldest = next(iter(self._full_at))
+                if self._full_at[oldest] > now and len(self._full_at) <= self._limit:
+                    break
+                del self._full_at[oldest]
             return 0.0
 
-    def _level(self, name: str, now: float) -> float:
-        level, then = self._levels.get(name, (float(self._per_minute), now))
-        return min(level + max(now - then, 0.0) * self._per_minute / _MINUTE_S, float(self._per_minute))
-
-    def _forget(self, now: float) -> None:
-        """Drop two at most, so that no caller waits for it."""
-        for _ in range(2):
-            oldest = next(iter(self._levels))
-            if self._level(oldest, now) < self._per_minute and len(self._levels) <= self._most:
-                return
-            del self._levels[oldest]
+    def _fill_s(self, count: int) -> float:
+        return count * _MINUTE_S / self._per_minute
 
 
 class RateLimits:

@@ -1,88 +1,152 @@
-"""Calls of a platform that enrols users, and the same calls of a user with a personal link, without an id in the path."""
+"""Calls of a platform that enrols users, and the same calls of a user with a personal link, without an id in the path.
+
+`wevent.publishing.registrations` has the rules.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
 
+import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from wevent.people.membership import check_id
+from wevent.core.budget import NANO
+from wevent.errors import InvalidMembership, NotRegistered, WeventError
+from wevent.journal import Journal, JournalPlace, Terms
+from wevent.people.classes import Key
+from wevent.people.membership import Change, check_id, erased_id
+from wevent.people.membership_history import Membership
+from wevent.publishing import registrations
+from wevent.publishing.registrations import Asked, DueThrough, InForce
+from wevent.publishing.views import view_user
 from wevent.schemas import (
     ChoiceResult,
+    EarlierRow,
     HeldChoice,
     ImportResult,
     LeaveResult,
     LevelBody,
+    MembershipRow,
     PersonalLink,
+    QueuedRow,
     RequirementBody,
     UserExport,
+    UserRequirement,
 )
-from wevent.service import enrolment
 from wevent.service.access import Caller, link_holder, needs
-from wevent.service.context import Context, ServiceContext, User, check_parameters, json_answer
-from wevent.service.openapi import described, reference
+from wevent.service.context import Context, check_parameters, json_answer
+from wevent.service.openapi import described, json_content, parameter
+from wevent.service.problems import RequestError
 from wevent.service.request_body import CSV, JSON, NDJSON, decoded, media_type, read_body
-from wevent.service.tokens import Link, choosing_address
-from wevent.settings.values import SECOND_US, utc_time
+from wevent.service.tokens import choosing_address
+from wevent.settings.values import SECOND_US, span_text, utc_time
 
 router = APIRouter(tags=["people"], dependencies=[Depends(needs("enrol")), Depends(check_parameters)])
 own_router = APIRouter(tags=["me"], dependencies=[Depends(link_holder), Depends(check_parameters)])
 Person = Annotated[Caller, Depends(link_holder)]
-_LEVEL: dict[str, Any] = {JSON: {"schema": reference(LevelBody)}}
-_REQUIREMENT: dict[str, Any] = {JSON: {"schema": reference(RequirementBody)}}
-DryRun = Annotated[bool, Query(description="Only say what that means; nothing is stored.")]
+DryRun = Annotated[bool, Query(description="Return the effect and store nothing.")]
+_USER = [parameter("user", "path", "Id of the user, percent-encoded: a slash is %2F.", {"type": "string"})]
+_LEVEL, _REQUIREMENT = json_content(LevelBody), json_content(RequirementBody)
 _NOT_EMPTY = {"type": "string", "minLength": 1}
 _FILE: dict[str, Any] = {
     CSV: {"schema": {**_NOT_EMPTY, "description": "user,level or user,privacy,window or user,window,epsilon."}},
     NDJSON: {"schema": {**_NOT_EMPTY, "description": "One JSON object per line, with the same keys."}},
 }
 _HOUR_S = 3600
+_CHECK_ID = "Check the id."
 
 
-@router.put("/v1/users/{user}/requirement", **described(ChoiceResult, 400, 415, 507, body=_REQUIREMENT))
+def find_user(request: Request) -> str:
+    """Return the user of the link, or the id in the path. Such a path comes as it was sent: a slash in an id stays one.
+
+    Raises:
+        RequestError: if the id is not UTF-8 (400).
+    """
+    caller: Caller = request.state.caller
+    if caller.user is not None:
+        return caller.user
+    try:
+        return unquote_to_bytes(request.path_params["user"]).decode()
+    except UnicodeDecodeError:
+        raise RequestError(400, "The id is not UTF-8.", "Percent-encode it as UTF-8.") from None
+
+
+User = Annotated[str, Depends(find_user)]
+
+
+@router.put(
+    "/v1/users/{user}/requirement", **described(ChoiceResult, 400, 415, 507, body=_REQUIREMENT, parameters=_USER)
+)
+@own_router.put("/v1/me/requirement", **described(ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
 async def set_requirement(request: Request, context: Context, user: User, dry_run: DryRun = False) -> Response:
-    """Let a person hold a requirement: a level, words for privacy and window, or a window and an epsilon."""
-    return await _choose(request, context, user, RequirementBody, dry_run=dry_run)
+    """Set a requirement: an offered level or its two words. With a token also a window and an epsilon."""
+    media_type(request.headers, JSON)
+    kind: type[LevelBody | RequirementBody] = RequirementBody if request.state.caller.link is None else LevelBody
+    body = decoded(await read_body(request), kind)
+    due_through = context.state.due_through
+    return json_answer(await context.change(lambda: _choose(context.journal, user, body, due_through, dry_run=dry_run)))
 
 
-@router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404))
+@router.get("/v1/users/{user}/requirement", **described(HeldChoice, 400, 404, parameters=_USER))
+@own_router.get("/v1/me/requirement", **described(HeldChoice, 400, 404, access="link"))
 async def get_requirement(context: Context, user: User) -> Response:
-    """What a person holds, from when on, and how long an earlier choice protects as well."""
-    return await _requirement(context, user)
+    """Return the requirement of a user, its first slot, and the slot until which an earlier choice protects as well."""
+    due_through = context.state.due_through
+    return json_answer(await context.reader.ask(lambda journal: _held_choice(journal, user, due_through)))
 
 
-@router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507))
+@router.delete("/v1/users/{user}/requirement", **described(LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
 async def remove_requirement(context: Context, user: User) -> Response:
-    """Let a person leave; the id is kept as long as the earlier choice protects."""
-    return await _leave(context, user, erased=False)
+    """Remove a user; the id is kept as long as the earlier choice protects."""
+    due_through = context.state.due_through
+    return json_answer(await context.change(lambda: _leave(context.journal, user, due_through, erased=False)))
 
 
-@router.get("/v1/users/{user}", **described(UserExport, 400, 404))
+@router.get("/v1/users/{user}", **described(UserExport, 400, 404, parameters=_USER))
+@own_router.get("/v1/me", **described(UserExport, 400, 404, access="link"))
 async def export(context: Context, user: User) -> Response:
-    """All that is held about a person: current and earlier choices, queued changes. Of events nothing is held."""
-    return await _export(context, user)
+    """Return all stored data about a user: current and earlier choices, queued changes. Events are not stored."""
+    return json_answer(await context.reader.ask(lambda journal: _export(journal, user)))
 
 
-@router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507))
+@router.delete("/v1/users/{user}", **described(LeaveResult, 400, 404, 507, parameters=_USER))
+@own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
 async def erase(context: Context, user: User) -> Response:
-    """Let a person leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
-    return await _leave(context, user, erased=True)
+    """Remove a user and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
+    due_through = context.state.due_through
+    left = await context.change(lambda: _leave(context.journal, user, due_through, erased=True))
+    await context.change(context.links.end_all, user)  # a link could enrol the user again
+    return json_answer(left)
 
 
-@router.post("/v1/users/{user}/link", **described(PersonalLink, 400, 507, status=201))
+@router.post("/v1/users/{user}/link", **described(PersonalLink, 400, 507, status=201, parameters=_USER))
 async def make_link(context: Context, user: User) -> Response:
-    """Make a person's own link; it is shown once."""
+    """Make a personal link of a user; it is shown once."""
     made = await context.change(context.links.make, user, context.settings.link_hours * _HOUR_S)
     url = choosing_address(context.settings.url or f"http://{context.settings.listen}", made)
     return json_answer(PersonalLink(url=url, expires=utc_time(made.link.expires * SECOND_US)), 201)
 
 
-@router.delete("/v1/users/{user}/links", **described(None, 400, 507, status=204, content={}))
+@router.delete("/v1/users/{user}/links", **described({}, 400, 507, status=204, parameters=_USER))
 async def end_links(context: Context, user: User) -> Response:
-    """End all links of a person."""
-    check_id(user)
+    """End all links of a user."""
     await context.change(context.links.end_all, user)
+    return Response(status_code=204)
+
+
+@own_router.delete("/v1/me/link", **described({}, 400, 507, access="link", status=204))
+async def end_my_link(context: Context, me: Person) -> Response:
+    """End this link."""
+    assert me.link is not None, "`link_holder` admits links only"
+    await context.change(context.links.end, me.link)
     return Response(status_code=204)
 
 
@@ -91,98 +155,171 @@ async def import_people(
     request: Request,
     context: Context,
     dry_run: DryRun = False,
-    replace: Annotated[bool, Query(description="Whether everybody leaves who is not in the file.")] = False,
+    replace: Annotated[bool, Query(description="Remove all users who are not in the file.")] = False,
     allow_removals: Annotated[bool, Query(description="Also if more than one in ten would leave.")] = False,
 ) -> Response:
-    """Import a requirements file: who is in it joins or changes; with `replace` all others leave."""
+    """Import a requirements file: its users join or change; with `replace` all others leave."""
     kind = media_type(request.headers, CSV, NDJSON)
     with context.memory.allocation() as take:
-        asked = functools.partial(
-            enrolment.import_people,
-            context.journal,
-            await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take),
-            kind,
-            context.columns,
-            replace=replace,
-            allow_removals=allow_removals,
-            dry_run=dry_run,
+        body = await read_body(request, context.settings.max_body_bytes, context.settings.max_batch_bytes, take)
+        how = {"replace": replace, "allow_removals": allow_removals, "dry_run": dry_run}
+        importing = functools.partial(_import, context.journal, body, kind, context.columns, **how)
+        return json_answer(await context.change(importing))
+
+
+def _choose(
+    place: JournalPlace, user: str, body: LevelBody | RequirementBody, due_through: DueThrough, *, dry_run: bool
+) -> ChoiceResult:
+    """Queue the requirement that a user asks for. Raises as `registrations.choose`."""
+    asked = Asked(**{name: str(value) for name, value in msgspec.structs.asdict(body).items() if value is not None})
+    if not asked.is_one_way:  # the registry's own sentence has the options of the command
+        numbers = "window (in slots, or a duration) with epsilon, or " if isinstance(body, RequirementBody) else ""
+        raise InvalidMembership(
+            f"level, or {numbers}window with privacy (words)",
+            ", ".join(asked.given) or "none of them",
+            "Give one of these; /v1/levels has the words.",
         )
-        return json_answer(await context.change(asked))
+    force = registrations.choose(place, user, asked, dry_run=dry_run, due_through=due_through)
+    assert force.slot is not None
+    assert force.person is not None
+    assert force.terms is not None
+    held = force.person.current
+    assert held is not None, "the requirement was just queued"
+    fields = _choice(force.terms, held, force.slot, force.earlier_until, queued=not dry_run)
+    return ChoiceResult(**fields, notes=_notes(force))
 
 
-@own_router.put("/v1/me/requirement", **described(ChoiceResult, 400, 415, 507, access="link", body=_LEVEL))
-async def choose_my_requirement(request: Request, context: Context, me: Person, dry_run: DryRun = False) -> Response:
-    """Choose an offered level: its name, or words for privacy and window."""
-    return await _choose(request, context, _link(me).user, LevelBody, dry_run=dry_run)
+def _held_choice(journal: Journal, user: str, due_through: DueThrough) -> HeldChoice:
+    """Return the requirement of a user, or the one that the queued changes lead to.
+
+    Raises:
+        NotRegistered: if there is none.
+    """
+    check_id(user)
+    head = journal.head()
+    view, slot = view_user(journal, user), head.next_slot
+    queued = bool(view.queued)
+    if queued:
+        slot = registrations.boundary_ahead(journal, head, due_through())
+        view = view.after((), slot, journal.registry.salt)
+    held = view.current
+    if held is None:
+        raise NotRegistered("a registered user", "one who is not", _CHECK_ID)
+    return HeldChoice(**_choice(head.epoch.terms, held, held.first, view.earlier_until(slot), queued=queued))
 
 
-@own_router.get("/v1/me/requirement", **described(HeldChoice, 400, 404, access="link"))
-async def get_my_requirement(context: Context, me: Person) -> Response:
-    """What you hold, from when on, and how long an earlier choice protects you as well."""
-    return await _requirement(context, _link(me).user)
+def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | None, *, queued: bool) -> dict[str, Any]:
+    """Return the fields of `HeldChoice`."""
+    return {
+        "requirement": _requirement(held.key, held.level, terms),
+        "in_force_from": first,
+        "in_force_time": terms.slot_start(first),
+        "earlier_until": earlier_until,
+        "earlier_until_time": None if earlier_until is None else terms.slot_start(earlier_until),
+        "queued": queued,
+    }
 
 
-@own_router.delete("/v1/me/requirement", **described(LeaveResult, 400, 404, 507, access="link"))
-async def leave_myself(context: Context, me: Person) -> Response:
-    """Leave; the id is kept as long as the earlier choice protects."""
-    return await _leave(context, _link(me).user, erased=False)
+def _leave(place: JournalPlace, user: str, due_through: DueThrough, *, erased: bool) -> LeaveResult:
+    """Queue that a user leaves. Raises as `registrations.leave`."""
+    try:
+        force = registrations.leave(place, user, erased=erased, due_through=due_through)
+    except NotRegistered as error:  # its remedy is a command
+        raise NotRegistered(error.expected, error.received, _CHECK_ID) from None
+    assert force.slot is not None
+    assert force.person is not None
+    person = force.person
+    kept_until = max((until for row in person.past if (until := person.kept_until(row)) is not None), default=None)
+    notes = _notes(force)
+    if kept_until is not None:
+        what = "A keyed digest of the id" if erased else "The id"
+        notes.append(f"{what} is kept through slot {kept_until}: until then the earlier choice protects as well.")
+    return LeaveResult(in_force_from=force.slot, kept_until=kept_until, notes=notes)
 
 
-@own_router.get("/v1/me", **described(UserExport, 400, 404, access="link"))
-async def export_myself(context: Context, me: Person) -> Response:
-    """All that is held about you."""
-    return await _export(context, _link(me).user)
+def _export(journal: Journal, user: str) -> UserExport:
+    """Return all stored data about one user.
 
-
-@own_router.delete("/v1/me", **described(LeaveResult, 400, 404, 507, access="link"))
-async def erase_myself(context: Context, me: Person) -> Response:
-    """Leave and erase the id; a keyed digest of it is kept as long as the earlier choice protects."""
-    return await _leave(context, _link(me).user, erased=True)
-
-
-@own_router.delete("/v1/me/link", **described(None, 400, 507, access="link", status=204, content={}))
-async def end_my_link(context: Context, me: Person) -> Response:
-    """End this link."""
-    await context.change(context.links.end, _link(me))
-    return Response(status_code=204)
-
-
-async def _choose(
-    request: Request, context: ServiceContext, user: str, kind: type[LevelBody | RequirementBody], *, dry_run: bool
-) -> Response:
-    media_type(request.headers, JSON)
-    body = decoded(await read_body(request), kind)
-    state = context.state
-    asked = functools.partial(
-        enrolment.choose,
-        context.journal,
-        user,
-        body,
-        dry_run=dry_run,
-        due_through=state.due_through,
-        clock=state.clock,
+    Raises:
+        NotRegistered: if there is none.
+    """
+    check_id(user)
+    view = view_user(journal, user)
+    by_request = erased_id(user, journal.registry.salt) in journal.registry.joined_by_request()
+    if not view.memberships and not view.queued and not by_request:
+        raise NotRegistered("a user with stored data", "another one", "Nothing is stored under this id.")
+    terms = journal.head().epoch.terms
+    return UserExport(
+        memberships=[
+            MembershipRow(**_fields(row.key, row.level, terms), first=row.first, last=row.last)
+            for row in view.memberships
+            if row.last is None
+        ],
+        earlier=[
+            EarlierRow(**_fields(row.key, row.level, terms), first=row.first or None, last=row.last, kept_until=until)
+            for row in view.past
+            if (until := view.kept_until(row)) is not None
+        ],
+        queued=[_queued(change, terms) for change in view.queued],
+        joined_by_request=by_request,
     )
-    return json_answer(await context.change(asked))
 
 
-async def _requirement(context: ServiceContext, user: str) -> Response:
-    due_through = context.state.due_through
-    return json_answer(await context.reader.ask(lambda journal: enrolment.requirement_of(journal, user, due_through)))
+def _queued(change: Change, terms: Terms) -> QueuedRow:
+    requirement = None if change.key is None else _requirement(change.key, change.level, terms)
+    return QueuedRow(action=change.action, requirement=requirement)
 
 
-async def _export(context: ServiceContext, user: str) -> Response:
-    return json_answer(await context.reader.ask(lambda journal: enrolment.export_of(journal, user)))
+def _requirement(key: Key, level: str | None, terms: Terms) -> UserRequirement:
+    return UserRequirement(**_fields(key, level, terms))
 
 
-async def _leave(context: ServiceContext, user: str, *, erased: bool) -> Response:
-    due_through = context.state.due_through
-    asked = functools.partial(enrolment.leave, context.journal, user, erased=erased, due_through=due_through)
-    left = await context.change(asked)
-    if erased:  # a link could enrol the user again
-        await context.change(context.links.end_all, user)
-    return json_answer(left)
+def _fields(key: Key, level: str | None, terms: Terms) -> dict[str, Any]:
+    """Return the fields of `UserRequirement`."""
+    window, nano = key
+    slot_us = terms.slot_length_us
+    span = None if slot_us is None else span_text(window * slot_us)
+    return {"window": window, "epsilon": nano / NANO, "level": level, "span": span}
 
 
-def _link(me: Caller) -> Link:
-    assert me.link is not None, "`link_holder` admits nobody else"
-    return me.link
+def _notes(force: InForce) -> list[str]:
+    return [*force.notes, *(() if force.preview is None else force.preview.warnings())]
+
+
+def _import(
+    place: JournalPlace, body: bytes, kind: str, columns: Mapping[str, str], *, replace: bool, **how: bool
+) -> ImportResult:
+    """Queue what a requirements file changes. Raises as `registrations.import_file`, without the name of the file."""
+    with _as_file(body, ".csv" if kind == CSV else ".ndjson") as file:
+        try:
+            done = registrations.import_file(place, file, columns=columns, partial=not replace, **how)
+        except WeventError as error:
+            name = repr(str(file))
+            expected, received = error.expected.replace(name, "the body"), error.received.replace(name, "the body")
+            remedy = error.remedy.replace(name, "the body").replace("--allow-removals", "allow_removals=true")
+            facts = {fact: value for fact, value in error.facts.items() if fact != "path"}
+            raise type(error)(expected, received, remedy, **facts) from None
+    return ImportResult(
+        added=done.joining,
+        changed=done.changing,
+        removed=done.leaving,
+        unchanged=done.unchanged,
+        in_transition=done.preview.in_transition,
+        notes=done.sentences(),
+    )
+
+
+@contextmanager
+def _as_file(body: bytes, ending: str) -> Iterator[Path]:
+    """Yield a path for a body. The body has ids, so it stays in memory where that is possible."""
+    with tempfile.TemporaryDirectory(prefix="wevent-") as folder:
+        name = Path(folder) / f"requirements{ending}"
+        if not hasattr(os, "memfd_create"):
+            name.write_bytes(body)
+            yield name
+            return
+        with os.fdopen(os.memfd_create("requirements"), "wb", closefd=True) as memory:
+            memory.write(body)
+            memory.flush()
+            name.symlink_to(f"/proc/{os.getpid()}/fd/{memory.fileno()}")
+            yield name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import resource
 import signal
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -24,20 +24,19 @@ from wevent.publishing.session import RunReport, Watch
 from wevent.publishing.shutdown import ForcedShutdown
 from wevent.service.app import make_app
 from wevent.service.context import ServiceContext
-from wevent.service.http_server import MOST_REFUSED, BoundedProtocol
+from wevent.service.http_server import MAX_REFUSED, BoundedProtocol
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publishing_thread import PublishingThread, ReplicaThread
 from wevent.settings import RunOptions, ServiceSettings, Settings
 from wevent.settings.values import ListenAddress
 
 GRACEFUL_S = 10
-"""After a signal, answers that are on their way have so many seconds."""
+"""Seconds after a signal for answers that are on their way."""
 
-MOST_CONNECTIONS = 2000
+MAX_CONNECTIONS = 2000
 _OWN_FILES = 256  # that the process needs beside its connections
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG = 512
-_AGAIN_S = 0.5  # between attempts to read a journal that could not be read at the start
+_RETRY_S = 0.5  # between attempts to read a journal that could not be read at the start
 _log = logging.getLogger("wevent.service")
 
 
@@ -49,18 +48,18 @@ def serve(
     watch: Watch,
     listening: Callable[[str], None],
 ) -> RunReport:
-    """Serve until SIGINT or SIGTERM comes; in the main thread.
+    """Serve until SIGINT or SIGTERM; in the main thread.
 
     Args:
-        settings: of the stream.
-        service: of the service.
-        options: for this run alone.
+        settings: settings of the stream.
+        service: settings of the service.
+        options: options for this run alone.
         read: files that the settings were read from, and what each is.
         watch: callbacks for the operator.
         listening: called with the address, once the service listens there.
 
     Raises:
-        WeventError: as of `wevent.publishing.session.run`, and for a place where nothing can listen.
+        WeventError: as of `wevent.publishing.session.run`, and for an address where nothing can listen.
     """
     assert settings.journal is not None, "a service has a journal"
     bound = _bind(service.listen)
@@ -83,12 +82,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None."""
         yield
 
 
 class _Process:
-    """Everything in the main thread.
+    """The main thread of the service.
 
     Attributes:
         shutdown: forced end, if the database does not answer.
@@ -99,34 +97,22 @@ class _Process:
     ) -> None:
         self._context, self._watch, self._listening, self._bound = context, watch, listening, bound
         self._begun, self._over, self._stop, self._waits = (asyncio.Event() for _ in range(4))
-        self._signals = 0
         self.shutdown = ForcedShutdown(context.journal)
 
     async def run(self, settings: Settings, options: RunOptions, read: list[tuple[str, Path]]) -> RunReport:
         """Start the publisher, serve while it runs or releases are read, end both."""
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._receive)
 
-        def told(event: asyncio.Event) -> None:
-            loop.call_soon_threadsafe(event.set)
+        def told(event: asyncio.Event) -> Callable[..., Any]:
+            return lambda *_: loop.call_soon_threadsafe(event.set)
 
-        feed = self._context.feed
-        watch = replace(
-            self._watch,
-            begun=lambda first, last: told(self._begun),
-            progress=lambda slot, last: feed.wake(slot),
-        )
+        feed, state = self._context.feed, self._context.state
+        watch = replace(self._watch, begun=told(self._begun), progress=lambda slot, last: feed.wake(slot))
         kind = ReplicaThread if isinstance(self._context.journal, PostgresPlace) else PublishingThread
-        publisher = kind(
-            settings,
-            options,
-            read,
-            self._context.state,
-            watch=watch,
-            over=lambda: told(self._over),
-            waits=lambda: told(self._waits),
-        )
+        over, waits = told(self._over), told(self._waits)
+        publisher = kind(settings, options, read, state, watch=watch, over=over, waits=waits)
         publisher.start()
         try:
             await _first(self._begun, self._over, self._stop, self._waits)
@@ -144,7 +130,7 @@ class _Process:
         """Answer until a signal comes, or the publisher or one of the two tasks here has failed."""
         feed = self._context.feed
         if self._begun.is_set():
-            await feed.open(lambda: self._context.state.committed)
+            await feed.open()
         following = asyncio.create_task(self._follow())
         server = _Server(_config(self._context))
         serving = asyncio.create_task(server.serve(sockets=[self._bound]))
@@ -172,17 +158,16 @@ class _Process:
         while not feed.is_open:
             await self._begun.wait()
             try:
-                await feed.open(lambda: self._context.state.committed)
+                await feed.open()
             except StorageFailed:
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
         await feed.follow()
 
     def _receive(self) -> None:
-        self._signals += 1
+        if self._stop.is_set():
+            _log.warning("The service is already stopping.")
         self._stop.set()
         self.shutdown.request()
-        if self._signals > 1:
-            _log.warning("stopping already; a moment, please")
 
 
 async def _first(*events: asyncio.Event) -> None:
@@ -223,11 +208,11 @@ def _is_news(record: logging.LogRecord) -> bool:
 def _connections() -> int:
     """Return the limit of connections; the system limits open files, and the process needs some of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + MOST_REFUSED + _OWN_FILES
+    wanted = MAX_CONNECTIONS + MAX_REFUSED + _OWN_FILES
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(16, min(MOST_CONNECTIONS, soft - MOST_REFUSED - _OWN_FILES))
+    return max(16, min(MAX_CONNECTIONS, soft - MAX_REFUSED - _OWN_FILES))
 
 
 def _bind(place: ListenAddress) -> socket.socket:
@@ -248,12 +233,8 @@ def _bind(place: ListenAddress) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        busy = error.errno == errno.EADDRINUSE
-        raise InvalidSettings(
-            "a place where the service can listen",
-            f"{place} ({'another program listens there' if busy else (error.strerror or 'no such place').lower()})",
-            "Stop that program, or give another port (--listen HOST:PORT)." if busy else "Give another one (--listen).",
-            key="service.listen",
-        ) from None
+        why = (error.strerror or "no such address").lower()
+        received, remedy = f"{place} ({why})", "Give another address or port (--listen HOST:PORT)."
+        raise InvalidSettings("a free address to listen at", received, remedy, key="service.listen") from None
     bound.setblocking(False)
     return bound

@@ -1,134 +1,345 @@
-"""Bearer tokens of programs, and personal links of users: each is shown once, when it is made.
+"""Bearer tokens of programs and personal links of users. Each is shown once, when it is made.
 
-A token is `wev_<id>_<secret>`, the secret 32 bytes of the operating system's randomness in hexadecimal. With so much of it
-a plain SHA-256 gives nothing away. The id is public: it finds the digest, which is compared in constant time.
+A token is `wev_<id>_<secret>`, with 32 random bytes in hexadecimal as the secret. A plain SHA-256 of such a secret gives
+nothing away. The id is public. It finds the digest, which is compared in constant time.
 
-A link is `wel_` and, in base64, the fields of `Link` and their HMAC-SHA256. Nothing is kept of a link unless it is ended:
-then a keyed digest, until it would have expired. To end all links of a user a new mark is kept, under a keyed digest of
-the id: links with another mark are over.
+A link is `wel_` and, in base64, the fields of `Link` and their HMAC-SHA256. Nothing is stored about a link until it is
+ended; then a keyed digest is stored. To end all links of a user, a new mark is stored under a keyed digest of the id.
+Links with another mark are not valid.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
+import glob
 import hashlib
 import hmac
+import logging
+import os
 import re
 import secrets
+import shutil
+import stat
+import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from wevent.core.nearest import did_you_mean
 from wevent.errors import InvalidOption, WeventError
+from wevent.file_io import atomic_write, storage_errors
+from wevent.journal.place import JournalPlace, file_beside
 from wevent.people.membership import check_id
-from wevent.service.tokens_file import Role, TokenRecord, TokensFile
-from wevent.settings.values import SECOND_US, format_time
+
+Role = Literal["ingest", "enrol", "read", "admin"]
+"""Use of a token; `admin` may do everything."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LINK_PREFIX = "wel_"
-LONGEST_LINK_S = 366 * 86_400
+MAX_LINK_S = 366 * 86_400
 """Limit for the life of a link."""
 
-_MOST_NAME = 100
+_MAX_NAME = 100
 _TOKEN = re.compile(r"wev_([0-9a-f]{8})_[0-9a-f]{64}", re.ASCII)
-_NO_TOKEN = "0" * 64  # no digest of a known token
+_NO_DIGEST = "0" * 64  # compared for unknown ids
 _LINK = re.compile(r"wel_([A-Za-z0-9_-]{1,596})", re.ASCII)
 _SIGNATURE = 32  # bytes
-_NO_KEY = secrets.token_hex(32)  # compared with where there is no key yet: as long as with one
-_CLOCKS_S = 86_400  # correction of a clock since a link was made
+_NO_KEY = secrets.token_hex(32)  # compared where there is no key yet
+_CLOCKS_S = 86_400  # largest correction of a clock since a link was made
+_LOCK_S = 10.0  # limit of the wait for another process that changes the file
+_SETTLED_NS = 2_000_000_000  # coarsest tick of a file system's clock
+_log = logging.getLogger(__name__)
 
 
 class CredentialRefused(WeventError):
-    """A token or a link that admits nobody. Facts: none; neither its text nor whose it is."""
+    """A token or a link that is not valid. Facts: none; neither its text nor its user."""
+
+
+class InvalidTokens(WeventError, ValueError):
+    """A tokens file that is damaged, readable by others, or not readable at all. Facts: `path`."""
+
+
+class TokenRecord(msgspec.Struct, frozen=True):
+    """The stored part of a token. Times are seconds since 1970.
+
+    Attributes:
+        id: public part of the token.
+        digest: SHA-256 of the whole token.
+        name: purpose in the operator's words.
+        roles: uses.
+        created: time of creation.
+        expires: end of validity; None: never.
+        revoked: time of revocation; None: not revoked.
+    """
+
+    id: str
+    digest: str
+    name: str
+    roles: tuple[Role, ...]
+    created: int
+    expires: int | None = None
+    revoked: int | None = None
+
+    def __repr__(self) -> str:
+        return f"TokenRecord(id={self.id!r}, roles={self.roles!r})"
+
+
+class _Contents(msgspec.Struct):
+    """Contents of a tokens file.
+
+    Attributes:
+        tokens: records by id, in the order they were made.
+        link_key: key that signs links; None before the first link.
+        ended: mark, and the time until which it is kept, by keyed digest of a link or a user.
+    """
+
+    tokens: dict[str, TokenRecord] = {}
+    link_key: str | None = None
+    ended: dict[str, tuple[str, int]] = {}
+
+
+class TokenStore:
+    """Tokens, the key of links, and ended links, in a file for its owner only. A missing file is an empty one.
+
+    The file is written whole, by one process at a time. Nothing in it gives access: it has digests of tokens, and keyed
+    digests of links and users. With a file that cannot be trusted, no token is valid.
+
+    Args:
+        path: path of the file.
+        logs: whether a file that cannot be trusted is logged, once.
+    """
+
+    def __init__(self, path: Path, *, logs: bool = True) -> None:
+        self.path = path
+        self._logs = logs
+        self._guard = threading.Lock()
+        self._status: tuple[int, ...] | None = None  # of a file that cannot change unnoticed
+        self._data: bytes | None = None
+        self._contents = _Contents()
+        self._logged = ""
+
+    def tokens(self) -> Mapping[str, TokenRecord]:
+        """Return all tokens by id, in the order they were made.
+
+        Raises:
+            InvalidTokens: if the file cannot be trusted; so does every method.
+        """
+        return self._read().tokens
+
+    def put_token(self, record: TokenRecord) -> None:
+        """Store a token, in place of one with the same id.
+
+        Raises:
+            StorageFailed: if the file cannot be written; it stays as it is.
+        """
+        with self._change() as contents:
+            contents.tokens[record.id] = record
+
+    def link_key(self) -> str | None:
+        """Return the key that signs links, None before `make_link_key`."""
+        return self._read().link_key
+
+    def make_link_key(self) -> str:
+        """Return the key that signs links; the first call makes it. Raises as `put_token`."""
+        with self._change() as contents:
+            contents.link_key = contents.link_key or secrets.token_hex(32)
+            return contents.link_key
+
+    def ended(self, name: str) -> str | None:
+        """Return the mark under the digest of a link or a user, None without one."""
+        mark, _ = self._read().ended.get(name, (None, 0))
+        return mark
+
+    def end(self, name: str, mark: str, until: int, now: float) -> None:
+        """Store a mark until a time, and remove those that are past it. Raises as `put_token`."""
+        with self._change() as contents:
+            contents.ended = {old: kept for old, kept in contents.ended.items() if kept[1] > now}
+            contents.ended[name] = mark, until
+
+    def _read(self) -> _Contents:
+        """Return the contents, read again if the file may have changed."""
+        with self._guard:
+            try:
+                status = _file_status(self.path)
+                if self._status is None or status != self._status:
+                    data = _read_private(self.path)
+                    if data != self._data:
+                        self._contents, self._data = _decode(self.path, data), data
+                    # A file that changed just now may change again within the tick of its clock.
+                    is_settled = status is not None and time.time_ns() - status[0] > _SETTLED_NS
+                    self._status = status if is_settled else None
+            except InvalidTokens as error:
+                if self._logs and str(error) != self._logged:
+                    self._logged = str(error)
+                    _log.error("Tokens and links are not accepted. %s", error)
+                raise
+            self._logged = ""
+            return self._contents
+
+    @contextmanager
+    def _change(self) -> Iterator[_Contents]:
+        """Yield the contents to be changed, then store them. An error in the block leaves the file as it is."""
+        path = Path(os.path.realpath(self.path))  # a symbolic link stays one
+        with (
+            storage_errors(f"to write {str(path)!r}", "Free some space and make its folder writable.", path),
+            _lock(path),
+        ):
+            contents = _decode(path, _read_private(path))
+            yield contents
+            _write_private(path, contents)
+
+
+def tokens_path(journal: JournalPlace, configured: Path | None = None) -> Path:
+    """Return the path of the tokens file: the configured one, else beside the journal or in its side folder."""
+    return file_beside(journal, "tokens") if configured is None else configured
+
+
+def _file_status(path: Path) -> tuple[int, ...] | None:
+    """Return what changes with a file, its time of change first; None without a file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _untrusted(path, (error.strerror or "an error").lower()) from None
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+
+
+def _read_private(path: Path) -> bytes | None:
+    """Return the bytes of a file that only its owner can read, None if there is none."""
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise _untrusted(path, "which is something else")
+            if os.name == "posix" and mode & 0o077:
+                raise _untrusted(path, f"with mode {stat.S_IMODE(mode):04o}, for others to read or change")
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _untrusted(path, (error.strerror or "an error").lower()) from None
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for its writer
+
+
+def _decode(path: Path, data: bytes | None) -> _Contents:
+    """Return the contents of a file: a line with the SHA-256 of the rest, which is JSON."""
+    if data is None:
+        return _Contents()
+    checksum, _, text = data.partition(b"\n")
+    if checksum == hashlib.sha256(text).hexdigest().encode():
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(text, type=_Contents)
+    raise _untrusted(path, "damaged or changed by hand")
+
+
+def _untrusted(path: Path, why: str) -> InvalidTokens:
+    return InvalidTokens(
+        "a tokens file as `wevent token` writes it, for its owner only (mode 0600)",
+        f"{str(path)!r}, {why}",
+        "Put its permissions or a copy of it back; if others may have read it, move it away and make new tokens.",
+        path=str(path),
+    )
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Lock the folder of a tokens file, which leaves nothing behind."""
+    import fcntl  # not on Windows
+
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + _LOCK_S
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > deadline:
+                raise OSError(errno.EAGAIN, "another process holds it")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _write_private(path: Path, contents: _Contents) -> None:
+    """Write a file whole or not at all; its folder is locked."""
+    text = msgspec.json.encode(contents)
+    for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):  # of a writer that was killed
+        shutil.rmtree(unfinished)
+    owner = os.stat(path if path.exists() else path.parent)
+    with atomic_write(path) as made:
+        made.touch(0o600)
+        if os.geteuid() == 0:  # a file of root stays readable for the service
+            os.chown(made, owner.st_uid, owner.st_gid)
+        made.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token that was just made.
-
-    Attributes:
-        text: the token itself, which is kept nowhere.
-        record: the stored part.
-    """
+    """A token that was just made, and its stored part. The text is stored nowhere."""
 
     text: str = field(repr=False)
     record: TokenRecord
 
 
 class Tokens:
-    """The tokens of a service.
+    """The tokens of a service. The clock returns seconds since 1970."""
 
-    Args:
-        file: where they are kept.
-        clock: seconds since 1970.
-    """
-
-    def __init__(self, file: TokensFile, clock: Callable[[], float] = time.time) -> None:
-        self._file, self._clock = file, clock
+    def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
 
     def create(self, roles: Collection[str], *, name: str = "", expires: int | None = None) -> NewToken:
         """Make a token.
 
         Args:
-            roles: its uses.
-            name: its purpose.
-            expires: when it ends, in seconds since 1970; None: never.
+            roles: uses.
+            name: purpose.
+            expires: end of validity in seconds since 1970; None: never.
 
         Raises:
-            InvalidOption: for unknown roles, a name that cannot be shown, or a time that has passed.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            InvalidOption: without a role, or for a name that cannot be shown.
+            StorageFailed: if the tokens file cannot be written.
         """
-        now = int(self._clock())
-        known = _checked_roles(roles)
-        _check_name(name)
-        if expires is not None and expires <= now:
-            raise InvalidOption(
-                "expires to be in the future",
-                format_time(expires * SECOND_US),
-                "Write a later time.",
-                option="expires",
-                value=expires,
-            )
-        with self._file.change(now) as contents:
+        uses = tuple(role for role in ROLES if role in roles)
+        if not uses:
+            known = ", ".join(ROLES)
+            raise _invalid("role", None, f"a role out of {known}", "none", "Give the use of the token (--role).")
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise _invalid("name", name, f"a name of at most {_MAX_NAME} printable characters", "another one")
+        identity = secrets.token_hex(4)
+        while identity in self._store.tokens():
             identity = secrets.token_hex(4)
-            while identity in contents.tokens:
-                identity = secrets.token_hex(4)
-            text = f"wev_{identity}_{secrets.token_hex(32)}"
-            record = TokenRecord(identity, _digest(text), name, known, now, expires)
-            contents.tokens[identity] = record
+        text = f"wev_{identity}_{secrets.token_hex(32)}"
+        record = TokenRecord(identity, _digest(text), name, uses, int(self._clock()), expires)
+        self._store.put_token(record)
         return NewToken(text, record)
 
     def records(self) -> tuple[TokenRecord, ...]:
         """Return all tokens in the order they were made, also expired and revoked ones."""
-        return tuple(self._file.contents().tokens.values())
+        return tuple(self._store.tokens().values())
 
     def revoke(self, identity: str) -> TokenRecord:
         """Revoke a token; a revoked one stays as it is.
 
         Raises:
             InvalidOption: if there is no such token.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            StorageFailed: if the tokens file cannot be written.
         """
-        now = int(self._clock())
-        with self._file.change(now) as contents:
-            record = contents.tokens.get(identity)
-            if record is None:
-                # The id may be a whole token, pasted by mistake: it is not repeated.
-                raise InvalidOption(
-                    "the id of a token of this file (8 letters and digits)",
-                    "something else",
-                    "`wevent token list` shows the ids.",
-                    option="id",
-                    value=None,
-                )
-            if record.revoked is None:
-                record = contents.tokens[identity] = msgspec.structs.replace(record, revoked=now)
+        record = self._store.tokens().get(identity)
+        if record is None:  # the id may be a whole token, pasted by mistake: it is not repeated
+            raise _invalid("id", None, "the id of a token", "an unknown one", "`wevent token list` shows the ids.")
+        if record.revoked is None:
+            record = msgspec.structs.replace(record, revoked=int(self._clock()))
+            self._store.put_token(record)
         return record
 
     def state(self, record: TokenRecord) -> Literal["valid", "expired", "revoked"]:
@@ -142,22 +353,14 @@ class Tokens:
 
         Raises:
             CredentialRefused: if it is unknown, expired or revoked; without the text.
-            InvalidTokens: if the tokens file cannot be trusted.
         """
         match = _TOKEN.fullmatch(text)
-        record = self._file.contents().tokens.get(match[1] if match else "")
-        is_ours = hmac.compare_digest(_digest(text), _NO_TOKEN if record is None else record.digest)
-        if record is None or not is_ours:
-            raise CredentialRefused(
-                "a token that this service knows", "another one", "Ask the operator for one (`wevent token create`)."
-            )
-        state = self.state(record)
-        if state != "valid":
-            raise CredentialRefused(
-                "a token that is in force",
-                "one that has expired" if state == "expired" else "one that was revoked",
-                "Ask the operator for a new one (`wevent token create`).",
-            )
+        record = self._store.tokens().get(match[1] if match else "")
+        is_known = hmac.compare_digest(_digest(text), _NO_DIGEST if record is None else record.digest)
+        state = "unknown" if record is None or not is_known else self.state(record)
+        if record is None or state != "valid":
+            remedy = "Ask the operator for a new one (`wevent token create`)."
+            raise CredentialRefused("a valid token", f"one that is {state}", remedy)
         return record
 
 
@@ -165,10 +368,10 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
     """A link whose signature was checked.
 
     Attributes:
-        user: whose it is.
+        user: user of the link.
         identity: random hexadecimal.
-        expires: when it ends, in seconds since 1970.
-        mark: mark of the user when it was made; "" before any.
+        expires: end of validity in seconds since 1970.
+        mark: mark of the user when the link was made; "" before any.
     """
 
     user: str
@@ -182,142 +385,92 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class NewLink:
-    """A link that was just made.
-
-    Attributes:
-        text: the link's token, which is kept nowhere.
-        link: its fields.
-    """
+    """A link that was just made, and its fields. The text is stored nowhere."""
 
     text: str = field(repr=False)
     link: Link
 
 
 class Links:
-    """The personal links of a service.
+    """The personal links of a service. The clock returns seconds since 1970."""
 
-    Args:
-        file: where their key is, and which were ended.
-        clock: seconds since 1970.
-    """
-
-    def __init__(self, file: TokensFile, clock: Callable[[], float] = time.time) -> None:
-        self._file, self._clock = file, clock
+    def __init__(self, store: TokenStore, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
 
     def make(self, user: str, life_s: int) -> NewLink:
         """Make a link; the first one makes the key.
 
         Raises:
-            InvalidMembership: for an id that nobody can have.
-            InvalidOption: for a life that is none, or too long.
-            InvalidTokens: if the tokens file cannot be trusted.
-            StorageFailed: if it cannot be written.
+            InvalidMembership: for an invalid id.
+            InvalidOption: for a life that is not positive, or too long.
+            StorageFailed: if the tokens file cannot be written.
         """
         check_id(user)
-        if not 1 <= life_s <= LONGEST_LINK_S:
-            raise InvalidOption(
-                "a link to last between a second and 366 days",
-                f"{life_s} seconds",
-                "Write a shorter time." if life_s > 0 else "Write a time in the future.",
-                option="expires",
-                value=life_s,
-            )
-        contents = self._file.contents()
-        if contents.key is None or life_s > contents.longest_link_s:
-            with self._file.change(self._clock()) as contents:
-                contents.key = contents.key or secrets.token_hex(32)
-                contents.longest_link_s = max(contents.longest_link_s, life_s)
-        key = contents.key
-        assert key is not None
-        mark, _ = contents.link_marks.get(_keyed(key, "user", user), ("", 0))
+        if not 1 <= life_s <= MAX_LINK_S:
+            raise _invalid("expires", life_s, "a link to last between a second and 366 days", f"{life_s} seconds")
+        key = self._store.link_key() or self._store.make_link_key()
+        mark = self._store.ended(_keyed(key, "user", user)) or ""
         link = Link(user, secrets.token_hex(16), int(self._clock()) + life_s, mark)
-        return NewLink(LINK_PREFIX + _signed(key, msgspec.msgpack.encode(link)), link)
+        return NewLink(LINK_PREFIX + _sign(key, msgspec.msgpack.encode(link)), link)
 
     def admit(self, text: str) -> Link:
         """Return the fields of a link.
 
         Raises:
             CredentialRefused: if it is unknown, expired or ended; without the text.
-            InvalidTokens: if the tokens file cannot be trusted.
         """
-        contents = self._file.contents()
+        key = self._store.link_key()
         match = _LINK.fullmatch(text)
         body = match[1] if match else ""
-        try:
+        payload = b""
+        with suppress(ValueError):
             payload = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))[:-_SIGNATURE]
-        except ValueError:
-            payload = b""
-        key = contents.key
-        is_ours = hmac.compare_digest(_signed(key or _NO_KEY, payload), body)  # in its one spelling
-        if key is None or not is_ours:
-            raise _refused_link("another one")
+        is_known = hmac.compare_digest(_sign(key or _NO_KEY, payload), body)  # in its one spelling
+        if key is None or not is_known:
+            raise _refused_link("unknown")
         link = msgspec.msgpack.decode(payload, type=Link)
         if self._clock() >= link.expires:
-            raise _refused_link("one that has expired")
-        mark, _ = contents.link_marks.get(_keyed(key, "user", link.user), (link.mark, 0))
-        if mark != link.mark or _keyed(key, "link", link.identity) in contents.ended_links:
-            raise _refused_link("one that was ended")
+            raise _refused_link("expired")
+        # A mark is removed only after all links without it have expired.
+        mark = self._store.ended(_keyed(key, "user", link.user))
+        if mark not in (None, link.mark) or self._store.ended(_keyed(key, "link", link.identity)) is not None:
+            raise _refused_link("ended")
         return link
 
     def end(self, link: Link) -> None:
-        """End a link; raises as `make`."""
-        with self._file.change(self._clock()) as contents:
-            if contents.key is not None:
-                contents.ended_links[_keyed(contents.key, "link", link.identity)] = link.expires
+        """End a link. Raises as `make`."""
+        if (key := self._store.link_key()) is not None:
+            self._store.end(_keyed(key, "link", link.identity), "", link.expires, self._clock())
 
     def end_all(self, user: str) -> None:
-        """End all links of a user made so far; raises as `make`."""
+        """End all links of a user made so far. Raises as `make`."""
         check_id(user)
-        if self._file.contents().key is None:
-            return  # nobody has a link
         now = int(self._clock())
-        with self._file.change(now) as contents:
-            if contents.key is not None:
-                mark = secrets.token_hex(8), now + contents.longest_link_s + _CLOCKS_S
-                contents.link_marks[_keyed(contents.key, "user", user)] = mark
+        if (key := self._store.link_key()) is not None:  # without a key there are no links
+            self._store.end(_keyed(key, "user", user), secrets.token_hex(8), now + MAX_LINK_S + _CLOCKS_S, now)
 
 
 def choosing_address(service: str, made: NewLink) -> str:
-    """Return the address where a user chooses; the part behind # is sent to no server, and is in no log.
-
-    Args:
-        service: address of the service, without a slash at its end.
-        made: the link.
-    """
+    """Return the address where a user chooses. The part behind # is sent to no server, and is in no log."""
     return f"{service}/choose#{made.text}"
+
+
+def _invalid(option: str, value: Any, expected: str, received: str, remedy: str = "Correct it.") -> InvalidOption:
+    return InvalidOption(expected, received, remedy, option=option, value=value)
+
+
+def _refused_link(state: str) -> CredentialRefused:
+    return CredentialRefused(
+        "a valid personal link", f"one that is {state}", "Ask for a new link where you got this one."
+    )
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _checked_roles(roles: Collection[str]) -> tuple[Role, ...]:
-    known = ", ".join(ROLES)
-    for role in roles:
-        if role not in ROLES:
-            remedy = did_you_mean(str(role), ROLES, "Use these words.")
-            raise InvalidOption(f"roles out of {known}", f"{role!r}", remedy, option="role", value=role)
-    if not roles:
-        raise InvalidOption(
-            f"a role out of {known}", "none", "Say what the token is for (--role).", option="role", value=None
-        )
-    return tuple(role for role in ROLES if role in roles)
-
-
-def _check_name(name: str) -> None:
-    if len(name) > _MOST_NAME or not name.isprintable():
-        raise InvalidOption(
-            f"a name of at most {_MOST_NAME} characters that can be shown",
-            f"one of {len(name)}" if len(name) > _MOST_NAME else "one with control characters",
-            "Write a shorter one." if len(name) > _MOST_NAME else "Leave them out.",
-            option="name",
-            value=name,
-        )
-
-
-def _signed(key: str, payload: bytes) -> str:
-    signature = _hmac(key, "signature", payload)
-    return base64.urlsafe_b64encode(payload + signature).rstrip(b"=").decode("ascii")
+def _sign(key: str, payload: bytes) -> str:
+    return base64.urlsafe_b64encode(payload + _hmac(key, "signature", payload)).rstrip(b"=").decode("ascii")
 
 
 def _keyed(key: str, purpose: str, text: str) -> str:
@@ -326,7 +479,3 @@ def _keyed(key: str, purpose: str, text: str) -> str:
 
 def _hmac(key: str, purpose: str, data: bytes) -> bytes:
     return hmac.digest(bytes.fromhex(key), purpose.encode() + b"\0" + data, "sha256")
-
-
-def _refused_link(received: str) -> CredentialRefused:
-    return CredentialRefused("a personal link that is in force", received, "Ask for a new link where you got this one.")

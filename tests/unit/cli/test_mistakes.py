@@ -245,7 +245,7 @@ BEFORE_PUBLISHING = {
 }
 
 AFTER_PUBLISHING = {
-    "a token for nothing": Mistake(("token", "run.journal", "create"), "Say what the token is for (--role)."),
+    "a token for nothing": Mistake(("token", "run.journal", "create"), "Give the use of the token (--role)."),
     "a misspelt role": Mistake(("token", "run.journal", "create", "--role", "reed"), "Did you mean 'read'?"),
     "a token until a word": Mistake(
         ("token", "run.journal", "create", "--role", "read", "--expires", "soon"), "a duration such as 30d, or a time"
@@ -268,16 +268,16 @@ AFTER_PUBLISHING = {
     "a link for ever": Mistake(("token", "run.journal", "link", "3", "--expires", "500d"), "a second and 366 days"),
     "a link for nobody": Mistake(("token", "run.journal", "link", ""), "an id that is not empty"),
     "tokens elsewhere": Mistake(
-        ("token", "nowhere/run.journal", "create", "--role", "read"), "no such file or directory"
+        ("token", "nowhere/run.journal", "create", "--role", "read"), "No such file or directory"
     ),
     "tokens that others read": Mistake(
         ("token", "others.journal", "list"),
-        "Take the rights of others away (chmod 600)",
+        "for its owner only (mode 0600)",
         lambda folder: (folder / "others.journal.tokens").touch(0o644),
     ),
     "tokens that are none": Mistake(
         ("token", "damaged.journal", "create", "--role", "read"),
-        "which is damaged, changed by hand or of a newer wevent",
+        "damaged or changed by hand",
         lambda folder: (folder / "damaged.journal.tokens").touch(0o600),
     ),
     "a format that is none": Mistake(("releases", "run.journal", "--format", "xml"), "Expected one of ndjson, csv"),

@@ -326,6 +326,7 @@ class TestPeople:
             "in_force_time": "2026-01-01T00:00:16Z",
             "earlier_until": 128,
             "earlier_until_time": "2026-01-01T00:04:14Z",
+            "queued": True,
             "notes": ["A note."],
         }
     )

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
-from fastapi import Depends, FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi import Depends, FastAPI, Request, Response
 
+from wevent.errors import WeventError
 from wevent.service.access import Caller, any_caller, link_holder, needs
-from wevent.service.problems import RequestError
+from wevent.service.problems import problem_of
 from wevent.service.request_limits import RateLimits
-from wevent.service.tokens import Links, Tokens
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import Links, Tokens, TokenStore
 
 NOW = 1_800_000_000
 
@@ -40,7 +39,7 @@ class AccessSettings:
 class Parts:
     """A context as routes have it."""
 
-    file: TokensFile
+    file: TokenStore
     clock: Clock
     tokens: Tokens
     links: Links
@@ -49,7 +48,7 @@ class Parts:
 
 
 def parts(folder: Path, *, requests_per_minute: int = 0, events_per_minute: int = 0) -> Parts:
-    file, clock = TokensFile(folder / "run.journal.tokens"), Clock()
+    file, clock = TokenStore(folder / "run.journal.tokens"), Clock()
     rates = RateLimits(requests_per_minute, events_per_minute, clock)
     return Parts(file, clock, Tokens(file, clock), Links(file, clock), rates)
 
@@ -59,9 +58,9 @@ def guarded_app(context: Parts) -> FastAPI:
     app = FastAPI()
     app.state.context = context
 
-    @app.exception_handler(RequestError)
-    async def refused(request: Request, error: RequestError) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, error.status, error.headers)
+    @app.exception_handler(WeventError)
+    async def refused(request: Request, error: WeventError) -> Response:
+        return problem_of(error)
 
     dependencies: dict[str, Callable[..., Awaitable[Caller]]] = {
         **{role: needs(role) for role in ("ingest", "enrol", "read", "admin")},  # type: ignore[arg-type]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.service.access_parts import NOW, Door, Parts, guarded_app, parts
 from wevent.service.access import Caller, count_events, recognise
-from wevent.service.problems import RequestError
+from wevent.service.problems import RequestError, problem_of
+from wevent.service.tokens import CredentialRefused
 
 ROLES = ("ingest", "enrol", "read", "admin")
 DOORS = (*ROLES, "public", "me")
@@ -66,7 +68,7 @@ def test_every_door_and_every_credential(service: Parts, public: bool) -> None:
             if answer.status_code == 200:
                 assert answer.json()["user"] == ("ann" if name == "link" else None)
             else:
-                assert answer.json()["detail"].startswith("Expected ")
+                assert re.fullmatch(r"[^.]+\. [^.]+\.", answer.json()["detail"])
                 assert "ann" not in answer.json()["detail"]
 
 
@@ -84,9 +86,9 @@ def test_odd_headers_are_refused(service: Parts, value: bytes) -> None:
     text = service.tokens.create(["admin"]).text
     value = value.replace(b"TOKEN", text.encode())
     service.settings.public = True  # a token that is sent is judged, also where none is needed
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises((RequestError, CredentialRefused)) as caught:
         recognise(service, [(b"authorization", value)], "192.0.2.1", anonymous_ok=True)
-    assert caught.value.status == 401
+    assert problem_of(caught.value).status_code == 401
     assert text not in str(caught.value)
 
 
@@ -100,7 +102,7 @@ def test_several_headers_are_refused(service: Parts) -> None:
     text = service.tokens.create(["admin"]).text.encode()
     for second in (b"Bearer " + text, b"Basic x", b""):
         headers = [(b"authorization", b"Bearer " + text), (b"authorization", second)]
-        with pytest.raises(RequestError, match="several") as caught:
+        with pytest.raises(RequestError, match="Send one header") as caught:
             recognise(service, headers, "192.0.2.1")
         assert caught.value.status == 401
 
@@ -122,7 +124,7 @@ def test_a_damaged_file_admits_nobody_but_the_public(service: Parts) -> None:
         for text in (token, link, "wev_0123abcd_" + "0" * 64):
             answer = client.get(f"/{door}", headers=bearer(text))
             assert answer.status_code == 503
-            assert "tokens file that cannot be used" in answer.json()["detail"]
+            assert "tokens file cannot be used" in answer.json()["detail"]
             assert str(service.file.path) not in answer.text
         assert client.get(f"/{door}").status_code == 401
     service.settings.public = True
@@ -149,7 +151,7 @@ def test_too_many_events(tmp_path: Path) -> None:
     service = parts(tmp_path, events_per_minute=100)
     caller, other = Caller("token", "00000001"), Caller("token", "00000002")
     count_events(service, caller, 100)
-    with pytest.raises(RequestError, match="fewer events per minute") as caught:
+    with pytest.raises(RequestError, match="limit of events per minute") as caught:
         count_events(service, caller, 50)
     assert (caught.value.status, caught.value.headers) == (429, {"Retry-After": "30"})
     count_events(service, other, 100)
@@ -185,13 +187,6 @@ def test_nobody_is_named_in_a_representation(service: Parts) -> None:
 
 
 def test_a_refusal_survives_a_pickle() -> None:
-    error = RequestError(429, "fewer", "more", "Wait.", {"Retry-After": "1"})
+    error = RequestError(429, "Too many requests.", "Wait.", {"Retry-After": "1"})
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.status, again.headers) == (str(error), 429, {"Retry-After": "1"})
-
-
-def test_the_openapi_document_says_what_is_needed(service: Parts) -> None:
-    document = guarded_app(service).openapi()
-    assert document["paths"]["/ingest"]["get"]["security"] == [{"token": []}]
-    assert document["paths"]["/me"]["get"]["security"] == [{"link": []}]
-    assert "security" not in document["paths"]["/public"]["get"]

@@ -289,7 +289,7 @@ def test_a_reader_that_does_not_read_is_cut_off(port: int) -> None:
 
 @within(most=3)
 def test_connections_beyond_the_limit_are_refused_and_then_dropped(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "MOST_REFUSED", 2)
+    monkeypatch.setattr(http_server, "MAX_REFUSED", 2)
     opened = [connected(port) for _ in range(6)]
     assert not rest(opened[5])
     opened[3].sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.service.access_parts import NOW, Parts, parts
 from wevent.errors import InvalidMembership, InvalidOption
-from wevent.service.tokens import LONGEST_LINK_S, CredentialRefused, Links
-from wevent.service.tokens_file import TokensFile
+from wevent.service.tokens import MAX_LINK_S, CredentialRefused, Links, TokenStore
 
 
 @pytest.fixture
@@ -51,35 +50,35 @@ def test_every_other_text_is_refused(service: Parts) -> None:
     for place in range(len(data)):
         for bit in (1, 128):
             changed = data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
-            refused(service, "wel_" + base64.urlsafe_b64encode(changed).rstrip(b"=").decode(), "another one")
+            refused(service, "wel_" + base64.urlsafe_b64encode(changed).rstrip(b"=").decode(), "unknown")
     for other in (
         "", "wel_", "wel_é", "wel_" + "A" * 100_000, text + "=", text + "\n", text[:-1], " " + text, text[4:],
         text[:-1] + chr(ord(text[-1]) + 1), "wel_" + "A" * 87, "wel_\0",
     ):  # fmt: skip
-        refused(service, other, "another one")
+        refused(service, other, "unknown")
 
 
 def test_a_link_of_another_service(service: Parts, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     foreign = parts(tmp_path / "other").links.make("ann", 60).text
-    refused(service, foreign, "another one")  # no key yet
+    refused(service, foreign, "unknown")  # no key yet
     service.links.make("ann", 60)
-    refused(service, foreign, "another one")
+    refused(service, foreign, "unknown")
 
 
 def test_a_file_that_goes_takes_all_links_along(service: Parts) -> None:
     text = service.links.make("ann", 60).text
     service.file.path.unlink()
-    refused(service, text, "another one")
+    refused(service, text, "unknown")
     service.links.make("ann", 60)
-    refused(service, text, "another one")
+    refused(service, text, "unknown")
 
 
 def test_one_link_is_ended(service: Parts) -> None:
     first, second = service.links.make("ann", 60), service.links.make("ann", 60)
     service.links.end(first.link)
     refused(service, first.text, "ended")
-    assert Links(TokensFile(service.file.path), service.clock).admit(second.text) == second.link
+    assert Links(TokenStore(service.file.path), service.clock).admit(second.text) == second.link
 
 
 def test_all_links_of_a_person_are_ended(service: Parts) -> None:
@@ -103,17 +102,15 @@ def test_what_was_ended_is_forgotten_when_it_would_have_expired(service: Parts) 
     long = service.links.make("ann", 3600)
     service.links.end(service.links.make("bob", 60).link)
     service.links.end_all("ann")
-    contents = service.file.contents()
-    assert (len(contents.ended_links), len(contents.link_marks)) == (1, 1)
+    assert len(service.file._read().ended) == 2
     service.clock.now = NOW + 3599
     service.links.end_all("carl")
-    assert len(service.file.contents().link_marks) == 2
+    assert len(service.file._read().ended) == 2, "the link of bob has expired"
     refused(service, long.text, "ended")
-    later = service.links.make("ann", 3600)
-    service.clock.now = NOW + 3600 + 86_400  # a day more, in case a clock was put right
-    service.tokens.create(["read"])
-    contents = service.file.contents()
-    assert (contents.ended_links, len(contents.link_marks)) == ({}, 1)
+    later = service.links.make("ann", MAX_LINK_S)
+    service.clock.now = NOW + MAX_LINK_S + 86_400  # a day more, in case a clock was put right
+    service.links.end_all("dora")
+    assert len(service.file._read().ended) == 2, "the mark of ann is gone"
     refused(service, long.text, "expired")
     refused(service, later.text, "expired")
 
@@ -121,11 +118,11 @@ def test_what_was_ended_is_forgotten_when_it_would_have_expired(service: Parts) 
 def test_a_link_outlives_the_mark_it_was_made_under(service: Parts) -> None:
     service.links.make("ann", 3600)
     service.links.end_all("ann")
-    service.clock.now = NOW + 86_400
+    service.clock.now = NOW + MAX_LINK_S
     kept = service.links.make("ann", 7 * 86_400)
-    service.clock.now = NOW + 2 * 86_400
-    service.tokens.create(["read"])
-    assert service.file.contents().link_marks == {}
+    service.clock.now += 2 * 86_400
+    service.links.end_all("bob")
+    assert len(service.file._read().ended) == 1, "the mark of ann is gone"
     assert service.links.admit(kept.text) == kept.link
     service.links.end_all("ann")
     refused(service, kept.text, "ended")
@@ -139,10 +136,10 @@ def test_no_id_is_in_the_file(service: Parts) -> None:
     kept = service.file.path.read_text()
     for hidden in (user, user.encode().hex(), made.link.identity, made.text):
         assert hidden not in kept
-    assert user not in repr((made, made.link, service.links, service.file.contents()))
+    assert user not in repr((made, made.link, service.links, service.file))
 
 
-@pytest.mark.parametrize("life_s", [0, -1, LONGEST_LINK_S + 1])
+@pytest.mark.parametrize("life_s", [0, -1, MAX_LINK_S + 1])
 def test_a_life_that_is_none(service: Parts, life_s: int) -> None:
     with pytest.raises(InvalidOption, match="366 days"):
         service.links.make("ann", life_s)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.service.service_parts import Service, make_service, write_journal
-from wevent.service import routes_read
+from wevent.service import routes_operator
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     (pages / "index.html").write_text("<!doctype html><title>releases</title>")
     (pages / "page.css").write_text("body {}")
     (tmp_path / "secret.txt").write_text("secret")
-    monkeypatch.setattr(routes_read, "PAGES", pages)
+    monkeypatch.setattr(routes_operator, "PAGES", pages)
     return make_service(tmp_path, write_journal(tmp_path))
 
 

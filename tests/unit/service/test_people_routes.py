@@ -114,7 +114,6 @@ def test_a_change_back_at_the_same_boundary_leaves_no_trace(service: Service) ->
 def test_what_nobody_may_hold_is_refused(service: Service, body: dict[str, Any]) -> None:
     answer = put(service, "ann", body)
     assert answer.status_code == 400, answer.text
-    assert answer.json()["detail"].startswith("Expected ")
     with open_journal(service.context.journal) as journal:
         assert journal.registry.pending() == 0
 
@@ -141,7 +140,7 @@ def test_a_misspelt_parameter_changes_nothing(service: Service, method: str, pat
     body = {"json": {"level": "High/Small"}} if method == "PUT" else {}
     answer = service.ask(method, path, "enrol", **body)
     assert answer.status_code == 400
-    assert "another parameter" in answer.json()["detail"]
+    assert "Unknown query parameter" in answer.json()["detail"]
     assert service.ask(method, path, "ingest", **body).status_code == 403  # who may not ask is not told what there is
     with open_journal(service.context.journal) as journal:
         assert journal.registry.pending() == 0
@@ -151,7 +150,7 @@ def test_nobody_to_leave_is_not_told_a_command(service: Service) -> None:
     for path in ("/v1/users/nobody/requirement", "/v1/users/nobody"):
         answer = service.ask("DELETE", path, "enrol")
         assert answer.status_code == 404
-        assert answer.json()["detail"].endswith("Check the id, letter by letter.")
+        assert answer.json()["detail"].endswith("Check the id.")
 
 
 def test_bodies_of_requirements_are_small_json(service: Service) -> None:

@@ -20,7 +20,6 @@ from wevent.errors import JournalUnreachable
 from wevent.journal import open_journal
 from wevent.outputs.lines import ndjson_line
 from wevent.service import feed as release_feed
-from wevent.service import release_range
 from wevent.service.context import JournalReader
 from wevent.service.feed import ReleaseFeed
 
@@ -80,7 +79,7 @@ def test_every_format_has_the_same_releases(service: Service, folder: Path) -> N
 def test_a_parquet_file_is_bounded_and_says_where_to_go_on(
     service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wevent.service.release_range._FILE_VALUES", 9)  # of four cells a slot
+    monkeypatch.setattr("wevent.service.routes_releases._FILE_VALUES", 9)  # of four cells a slot
     part = service.ask("GET", "/v1/releases", role=None, headers={"Accept": PARQUET})
     assert "from=3" in part.headers["link"]
     (folder / "part.parquet").write_bytes(part.content)
@@ -177,8 +176,7 @@ def test_large_releases_are_read_one_by_one_and_none_is_lost(
     service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release_feed, "_KEPT", 2)
-    for module in (release_feed, release_range):
-        monkeypatch.setattr(module, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(release_feed, "_PIECE_BYTES", 1)
     asked = []
     ask = JournalReader.ask
     monkeypatch.setattr(JournalReader, "ask", lambda reader, question: asked.append(question) or ask(reader, question))
@@ -268,7 +266,7 @@ def test_a_release_that_could_not_be_read_is_read_a_moment_later(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not with the next slot: that may be a day away."""
-    monkeypatch.setattr(release_feed, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(release_feed, "_RETRY_S", 0.01)
     failures = iter(range(3))
 
     async def act(client: httpx.AsyncClient) -> None:
@@ -373,7 +371,7 @@ def test_a_place_that_is_none_is_refused(service: Service) -> None:
 
 
 def test_there_is_room_for_so_many_readers(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_feed, "MOST_READERS", 0)
+    monkeypatch.setattr(release_feed, "MAX_READERS", 0)
     answer = service.ask("GET", "/v1/releases/stream", role=None)
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "30"
@@ -382,7 +380,7 @@ def test_there_is_room_for_so_many_readers(service: Service, monkeypatch: pytest
 def test_a_burst_of_requests_takes_no_more_places_than_one_caller_has(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_feed, "MOST_OF_A_CALLER", 3)
+    monkeypatch.setattr(release_feed, "MAX_READERS_OF_CALLER", 3)
 
     async def act(client: httpx.AsyncClient) -> Any:
         def ask(role: str) -> asyncio.Task[httpx.Response]:

@@ -72,7 +72,7 @@ def test_others_make_no_difference() -> None:
 
 def test_memory_is_bounded() -> None:
     clock = Clock()
-    buckets = Buckets(10, clock, most=100)
+    buckets = Buckets(10, clock, limit=100)
     for number in range(10_000):
         buckets.take(f"{number}")
     assert len(buckets) == 100
