@@ -109,7 +109,7 @@ class TestFiles:
         source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
         next(source.count(roster(), 1, 1))
         assert cached(spark) == before + 2
-        monkeypatch.setattr(ClassCounter, "count", lambda *_: iter(spark.sql("SELECT raise_error('x')").collect()))
+        monkeypatch.setattr(ClassCounter, "count", lambda *_: spark.sql("SELECT raise_error('x')").collect())
         with pytest.raises(InvalidInput, match="an error of Spark"):
             next(source.count(roster(), 2, 1))
         assert is_as_before(spark, before)

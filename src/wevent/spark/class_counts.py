@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -90,11 +91,12 @@ class ClassCounter:
     Spark keeps the roster in use for the next slots, until another one is used or `release` is called.
 
     Args:
-        cells: the number of cells.
+        plan: the plan that folds the events.
     """
 
-    def __init__(self, cells: int) -> None:
-        self._cells = cells
+    def __init__(self, plan: EventPlan) -> None:
+        self._plan = plan
+        self._cells = len(plan.settings.cells)
         self._roster: Roster | None = None
         self._members: DataFrame | None = None
 
@@ -108,29 +110,33 @@ class ClassCounter:
         if members is not None:
             members.unpersist()
 
-    def count(self, latest: DataFrame, roster: Roster, first: int, last: int) -> Iterator[tuple[int, Counts]]:
-        """Count every slot from first to last, empty ones too.
+    def count(self, folded: DataFrame, roster: Roster, first: int, last: int) -> dict[int, Counts]:
+        """Count slots first to last, empty ones too, or as many of them as one job may.
 
         Args:
-            latest: slot, user, place (NULL: not among a user's last cells) and events; rows without a user are none.
+            folded: rows of `EventPlan.folded`, or of a micro-batch; rows without a user are none.
             roster: the users who count.
-            first, last: the slots, at most `stretch`.
+            first, last: the slots.
         """
+        last = min(last, first + self.stretch(roster) - 1)
+        latest = self._plan.last_cells(folded)
         inside = latest.where(F.col("slot").between(first, last) & F.col("user").isNotNull())
         if self._members is None or self._roster is not roster:
             self.release()
             self._members, self._roster = _members(latest, roster).persist(), roster
         found = _with_classes(inside, self._members, roster)
-        sums = _sums(found)
-        slots = sums["slot"] - first
-        classes, places = sums["class"], sums["place"]
+        place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
+        sums = int_columns(found.groupBy("slot", "class", place).agg(*_users_and_events()))
+        slots, classes, places = sums["slot"] - first, sums["class"], sums["place"]
         matrices = np.zeros((last - first + 1, len(roster.population), self._cells), dtype=np.int64)
         known = (classes >= 0) & (places >= 0)
         matrices[slots[known], classes[known], places[known]] = sums["users"][known]
+        counted = {}
         for index, matrix in enumerate(matrices):
             unknown = int(sums["events"][(slots == index) & (classes < 0)].sum())
             counts = Counts(matrix, Rejected(unknown_user=unknown))
-            yield first + index, self._with_strangers(counts, found, roster, first + index)
+            counted[first + index] = self._with_strangers(counts, found, roster, first + index)
+        return counted
 
     def _with_strangers(self, counts: Counts, found: DataFrame, roster: Roster, slot: int) -> Counts:
         """Add unregistered users, as `Roster.count_rows` does: the smallest ids of those that the registry admits."""
@@ -143,33 +149,20 @@ class ClassCounter:
             return counts
         names = unknown.sparkSession.createDataFrame(pyarrow.table({"chosen": chosen}))
         kept = unknown.join(names.hint("broadcast"), F.col("name") == F.col("chosen"), "left_semi")
-        sums = int_columns(kept.groupBy("place").agg(F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")))
+        sums = int_columns(kept.groupBy("place").agg(*_users_and_events()))
         matrix, here = counts.matrix.copy(), sums["place"] >= 0
         matrix[roster.unknown_row, sums["place"][here]] += sums["users"][here]
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(sums["events"].sum()))))
 
 
-class FoldedSlots:
-    """Folded events, which Spark keeps until `close` while their slots are counted.
-
-    Args:
-        folded: rows of `EventPlan.folded`, or of a micro-batch.
-        plan: the plan that folded them.
-        counter: counts them.
-    """
-
-    def __init__(self, folded: DataFrame, plan: EventPlan, counter: ClassCounter) -> None:
-        self._rows, self._counter = folded.persist(), counter  # spilled to disk, they are encrypted as shuffles are
-        self._latest = plan.last_cells(folded)
-
-    def count(self, roster: Roster, first: int, last: int) -> dict[int, Counts]:
-        """Count slots first to last, or as many of them as one job may."""
-        last = min(last, first + self._counter.stretch(roster) - 1)
-        return dict(self._counter.count(self._latest, roster, first, last))
-
-    def close(self) -> None:
-        """Drop the events from Spark."""
-        self._rows.unpersist()
+@contextmanager
+def persisted(folded: DataFrame) -> Iterator[DataFrame]:
+    """Let Spark keep folded events while their slots are counted; spilled to disk, they are encrypted as shuffles are."""
+    kept = folded.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def _roster(requirements: Any, settings: Settings) -> Roster:
@@ -208,11 +201,8 @@ def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:
     return named.select("slot", "window", "epsilon", "cell", "count")
 
 
-def _sums(found: DataFrame) -> dict[str, IntArray]:
-    """Return the users of each class in each cell, slot by slot; of users who do not count, their events."""
-    place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
-    users, events = F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
-    return int_columns(found.groupBy("slot", "class", place).agg(users, events))
+def _users_and_events() -> tuple[Column, Column]:
+    return F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
 
 
 def int_columns(sums: DataFrame) -> dict[str, IntArray]:

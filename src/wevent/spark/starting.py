@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
@@ -25,8 +23,8 @@ from wevent.publishing.due import DueMoments
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import settings_files
 from wevent.spark.batch_source import SparkSource, ended_through, interruptible, pause_in
-from wevent.spark.checkpoint import Checkpoint, CheckpointMark, retention
-from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.checkpoint import Checkpoint, retention
+from wevent.spark.class_counts import ClassCounter, persisted
 from wevent.spark.event_plan import Closing, heartbeats
 from wevent.spark.spark_session import ENCRYPTION, configured, refuse_unencrypted
 from wevent.spark.streaming_query import LoopThread, SparkPublication
@@ -113,8 +111,8 @@ def publish(
     try:
         assert chosen.journal is not None, "a publication has a journal"
         with open_journal(chosen.journal) as opened:
-            mark = CheckpointMark.of(opened.identity, source.settings, source.clock)
-        return _Start(session, loop, source, kept).query(stream, pace, mark)
+            identity = opened.identity
+        return _start(session, stream, pace, loop, source, kept, identity)
     except BaseException:
         loop.end()
         raise
@@ -179,62 +177,48 @@ class Pace:
         return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))
 
 
-class _Start:
-    """The parts of a query, once the loop has begun.
+def _start(
+    session: SparkSession,
+    stream: DataFrame,
+    pace: Pace,
+    loop: LoopThread,
+    source: SparkSource,
+    checkpoint: Checkpoint,
+    journal: str,
+) -> SparkPublication:
+    """Start the query of a loop that has begun.
 
-    Args:
-        session: where it runs.
-        loop: publishes its slots.
-        source: takes its batches.
-        checkpoint: its own.
+    Raises:
+        StorageFailed: if its checkpoint is damaged.
     """
+    closing = Closing(source.settings, source.clock, source.last)
+    counter = ClassCounter(closing.plan)
+    loop.afterwards = counter.release
+    ended = closing.ended(stream, heartbeats(session))
+    checkpoint.claim(journal, source.settings, source.clock)
 
-    def __init__(self, session: SparkSession, loop: LoopThread, source: SparkSource, checkpoint: Checkpoint) -> None:
-        self._session, self._loop, self._source, self._checkpoint = session, loop, source, checkpoint
-        self._closing = Closing(source.settings, source.clock, source.last)
-        self._counter = ClassCounter(len(source.settings.cells))
-        loop.afterwards = self._counter.release
-
-    def query(self, stream: DataFrame, pace: Pace, mark: CheckpointMark) -> SparkPublication:
-        """Start it."""
-        ended = self._closing.ended(stream, heartbeats(self._session))
-        self._checkpoint.claim(mark)
-        writer = ended.writeStream.outputMode("append").foreachBatch(self._take)
-        writer = writer.option("checkpointLocation", self._checkpoint.place).trigger(**pace.spark)
-        with configured(self._session, retention(self._source.clock.length_us)):
-            started = self._started(writer)
-        self._source.uncounted.follow(started._jsq)
-        self._source.alive = lambda: bool(started.isActive)
-        self._loop.when_ended(lambda: self._finish(started))
-        return SparkPublication(started, self._loop, self._checkpoint)
-
-    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start a query.
-
-        Raises:
-            StorageFailed: if its checkpoint is damaged.
-        """
-        try:
-            return writer.start()
-        except (Py4JJavaError, PySparkException) as error:
-            fault = self._checkpoint.fault(error)
-            if fault is None:
-                raise
-            raise fault from None
-
-    def _take(self, rows: DataFrame, batch: int) -> None:
+    def take(rows: DataFrame, batch: int) -> None:
         """Take a micro-batch, in the thread of the query."""
-        self._source.uncounted.look()
-        with (
-            interruptible(self._source.alive),
-            closing(FoldedSlots(rows, self._closing.plan, self._counter)) as folded,
-        ):
-            self._source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
+        source.uncounted.look()
+        with interruptible(source.alive), persisted(rows) as folded:
+            source.take(ended_through(rows), partial(counter.count, folded), pause_in(rows.sparkSession))
 
-    def _finish(self, started: StreamingQuery) -> None:
+    def finish() -> None:
         """Stop the query and remove its checkpoint: the last slot is out."""
         started.stop()
-        self._checkpoint.remove()
+        checkpoint.remove()
+
+    writer = ended.writeStream.outputMode("append").foreachBatch(take)
+    writer = writer.option("checkpointLocation", checkpoint.place).trigger(**pace.spark)
+    try:
+        with configured(session, retention(source.clock.length_us)):
+            started = writer.start()
+    except (Py4JJavaError, PySparkException) as error:
+        raise checkpoint.fault(error) or error from None
+    source.uncounted.follow(started._jsq)
+    source.alive = lambda: bool(started.isActive)
+    loop.when_ended(finish)
+    return SparkPublication(started, loop, checkpoint)
 
 
 def _settings(config: Path | str | None, given: dict[str, Any], requirements: Any) -> Settings:
