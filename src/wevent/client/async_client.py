@@ -257,11 +257,11 @@ class AsyncClient:
         return await self._call(self._request("GET", user_path(user, "/requirement")), HeldChoice)
 
     async def remove_requirement(self, user: User | None = None) -> LeaveResult:
-        """Let a user leave: from the next slot on the user is not counted."""
+        """Remove a user: from the next slot on the user is not counted."""
         return await self._call(self._request("DELETE", user_path(user, "/requirement")), LeaveResult)
 
     async def erase(self, user: User | None = None) -> LeaveResult:
-        """Let a user leave, and replace the id by a digest for as long as the earlier choice protects."""
+        """Remove a user, and replace the id by a digest for as long as the earlier choice protects."""
         return await self._call(self._request("DELETE", user_path(user)), LeaveResult)
 
     async def export(self, user: User | None = None) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def add_up(results: Sequence[BatchResult]) -> BatchResult:
 
 
 def _digest_id(lines: bytes) -> str:
-    """Return the id of a batch without one: the same events are the same batch, whenever and by whom they are sent."""
+    """Return the id of a batch without one: the same events are the same batch in every run."""
     return f"sha256-{hashlib.sha256(lines).hexdigest()}"
 
 

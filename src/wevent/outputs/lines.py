@@ -73,7 +73,7 @@ def ndjson_line(record: Record) -> bytes:
 
 
 def ndjson_opening(terms: Terms, slot: int) -> bytes:
-    """Return the beginning of the line of a slot, whatever was released."""
+    """Return the beginning of the line of a slot, which no release changes."""
     start, end = terms.slot_span(slot)
     return msgspec.json.encode({"format": FORMAT, "slot": slot, "start": start, "end": end})[:-1] + b","
 
@@ -89,7 +89,7 @@ def csv_lines(record: Record) -> bytes:
 
 
 def csv_opening(terms: Terms, slot: int) -> bytes:
-    """Return the beginning of every line of a slot, whatever was released."""
+    """Return the beginning of every line of a slot, which no release changes."""
     start, end = terms.slot_span(slot)
     return f"{slot},{start or ''},{end or ''},".encode()
 

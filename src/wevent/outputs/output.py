@@ -148,7 +148,7 @@ def changed(path: Path) -> InvalidOutput:
     """Return the error for a file that another program changed during a run."""
     return InvalidOutput(
         f"{path} as this run left it",
-        "one that was replaced, cut or written to by somebody else",
+        "one that another program replaced, cut or wrote to",
         "Releases are safe in the journal: move the file away and run the same command again; to rotate, rename it.",
         path=str(path),
     )

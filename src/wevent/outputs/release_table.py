@@ -48,7 +48,7 @@ class ReleaseTable:
 
     Attributes:
         columns: slot, start, end, cell, value, low, high, std_error, outcome, measured and mechanism, as plain lists: whole
-            numbers, times in UTC, text and floats; None where nothing is known. Cells are text, whatever was declared.
+            numbers, times in UTC, text and floats; None where nothing is known. Cells are text.
     """
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:

@@ -25,11 +25,11 @@ class Selection:
 
     Args:
         journal: opened for reading.
-        last: the last slot; None: all there are.
-        cells: labels of the cells, in any order; None: all.
+        last: the last slot (default: the last released one).
+        cells: labels of the cells, in any order (default: all).
 
     Raises:
-        InvalidCells: for no label, or one that no epoch declares.
+        InvalidCells: for no label, or one that was never declared.
     """
 
     def __init__(self, journal: Journal, last: int | None = None, cells: Iterable[str] | None = None) -> None:

@@ -7,7 +7,7 @@ A file holds every release of the journal once and in slot order, after any cras
    copy, or the file is another journal's.
 3. The part that the note describes is checked by its digest. The rest, or everything without a matching note, is compared
    with the releases of the journal. If both agree, the run appends. A last slot that is not whole is cut off first.
-4. A file that differs is rewritten from the journal (temporary file, fsync, rename) on three conditions: the note names the
+4. A file that differs is rewritten from the journal (temporary file, fsync, rename) on three conditions. The note names the
    file, its last line is a release of this journal, and the journal has every slot from the first to the last in the file.
 5. Any other file is refused and stays as it is.
 
@@ -60,7 +60,7 @@ class Format(NamedTuple):
         render: whole lines of a record.
         header: first line of a file, empty if there is none.
         slot: pattern of the beginning of every line, with the slot as its group.
-        opening: beginning of every line of a slot, whatever was released.
+        opening: beginning of every line of a slot.
     """
 
     render: Callable[[Record], bytes]

@@ -48,17 +48,16 @@ def count(
 ) -> DataFrame:
     """Count users per slot, class and cell: the truth. **It is not private**: nothing is added, nothing is charged.
 
-    It is what every release is drawn from, for experiments and for checking a stream before it is published; show it to
-    nobody who may not see the events. A user counts in the cell of their last event of a slot (with `max_cells_per_user` k in
-    their last k cells; of equal times the cell declared last wins); rows that are no events, and events of people or cells
-    that are not declared, are left out.
+    Releases are drawn from these counts. Use them for experiments and checks, and protect them like the events. A user
+    counts in the cell of the last event of a slot, or with `max_cells_per_user` k in the last k cells. Of equal times the
+    cell declared last wins. Rows that are no events, and undeclared users and cells, are left out.
 
     Args:
         events: with columns for time, user and cell (`time_column`, … name them); not streaming.
-        requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements.
-        slot: how long a slot is, such as "10min".
-        start: where slot 1 starts.
-        end: where the last slot ends.
+        requirements: requirements of users: a file, a frame (not of Spark), or a mapping.
+        slot: length of a slot, such as "10min".
+        start: start of slot 1.
+        end: end of the last slot.
         cells: the declared cells: a number, labels, or a file of them.
         config: a TOML file with settings.
         **settings: other settings by key: timezone, time_unit, time_column, max_cells_per_user, …
@@ -157,7 +156,7 @@ class ClassCounter:
 
 @contextmanager
 def persisted(folded: DataFrame) -> Iterator[DataFrame]:
-    """Let Spark keep folded events while their slots are counted; spilled to disk, they are encrypted as shuffles are."""
+    """Keep folded events in Spark while their slots are counted; spilled to disk, they are encrypted as shuffles are."""
     kept = folded.persist()
     try:
         yield kept

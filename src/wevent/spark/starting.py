@@ -31,7 +31,7 @@ from wevent.spark.streaming_query import LoopThread, SparkPublication
 from wevent.streams.clock import SECOND_US, SlotClock, parse_length
 
 AVAILABLE_NOW = "available now"
-"""The trigger that takes what is there, publishes the slots that are over, and ends."""
+"""Trigger that takes all that is there, publishes the slots that are over, and ends."""
 
 _SHARE = 8  # of a slot, by default
 _LEAST_US, _MOST_US = SECOND_US // 2, 10 * SECOND_US
@@ -60,29 +60,27 @@ def publish(
     unencrypted: bool = False,
     **settings: Any,
 ) -> SparkPublication:
-    """Publish a stream that Spark reads: Kafka, files, Delta, anything that is a streaming DataFrame.
+    """Publish a stream that Spark reads: Kafka, files, Delta or any other streaming DataFrame.
 
-    Spark reads, keeps each user's last cell of an open slot, and counts; slots end by the wall clock and a grace, never by an
-    event. A slot that has ended is counted with the registry's roster and goes through the same loop and journal as
-    everywhere, in a thread of the driver: drawn once, stored, then emitted. Start it again with the same journal and
-    checkpoint after a crash or a stop: it goes on where it was.
+    Spark reads, keeps each user's last cell of an open slot, and counts. The wall clock and a grace end slots; events do not.
+    A thread of the driver runs the loop and the journal: every slot is drawn once, stored, then released. After a crash or a
+    stop, start it again with the same journal and checkpoint.
 
     Args:
-        stream: with columns for time, user and cell (`time_column`, … name them); rows that are no events are skipped.
+        stream: with columns for time, user and cell (`time_column`, … name them). Rows that are no events are skipped.
         journal: the journal, made if it does not exist: a file, or postgresql://…
-        checkpoint: the folder where Spark keeps how far it is; one for each journal. It holds the events of open slots.
-        trigger: the time between two batches, such as "5s", an eighth of a slot unless told; or "available now": take what is
-            there, publish the slots that are over, and end.
+        checkpoint: folder of Spark's state, with the events of open slots; one for each journal.
+        trigger: time between two batches, such as "5s" (default: an eighth of a slot). "available now" takes all that is
+            there, publishes the slots that are over, and ends.
         config: a TOML file with settings, as of `wevent publish --config`; its inputs are not used.
-        slot: how long a slot is, such as "10min".
-        start: where slot 1 starts; now, unless told.
-        end: where the last slot ends: the query then stops by itself, and removes its checkpoint.
+        slot: length of a slot, such as "10min".
+        start: start of slot 1 (default: now).
+        end: end of the last slot. The query then stops by itself and removes its checkpoint.
         cells: the declared cells: a number, labels, or a file of them.
-        requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements. A journal that
-            has people needs none.
-        out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output.
+        requirements: requirements of users: a file, a frame (not of Spark), or a mapping. A journal with users needs none.
+        out: output beside the journal: a .ndjson, .csv or .parquet file, or "-" for standard output.
         options: options of the run.
-        unencrypted: whether Spark may write shuffles and spills, which have people's events in them, as they are.
+        unencrypted: let Spark write shuffles and spills, which hold events, without encryption.
         **settings: other settings by key, on top of the file's: mechanism, grace, due, timezone, time_column, …
 
     Returns:
@@ -120,10 +118,10 @@ def publish(
 
 @dataclass(frozen=True)
 class Pace:
-    """When batches begin, and when releases go out: Spark closes a slot up to two triggers late.
+    """Schedule of batches and releases: Spark closes a slot up to two triggers late.
 
     Attributes:
-        every_us: the time between two batches; None: what is there now is taken, and no more.
+        every_us: time between two batches. None takes what is there now, and no more.
     """
 
     every_us: int | None
@@ -171,7 +169,7 @@ class Pace:
         return replace(settings, due_us=settings.grace_us + (_LATE + 1) * self.every_us)
 
     def due_moments(self, settings: Settings, clock: SlotClock) -> DueMoments | None:
-        """Return when releases go out; None where the operator decides, by starting the query."""
+        """Return the moments of releases; None where the operator decides, by starting the query."""
         if self.every_us is None or settings.due_us is None:
             return None
         return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))

@@ -168,7 +168,7 @@ def test_totals_are_changed_by_one_thread_at_a_time() -> None:
     taking = Taking(spark, Ended(1))
     found: list[Any] = []
     counting = threading.Thread(target=lambda: found.extend(spark.count(PEOPLE, 1, 1)), daemon=True)
-    with spark.uncounted.changing():  # as while the query's thread adds what a batch said
+    with spark.uncounted._lock:  # as while the query's thread adds what a batch said
         counting.start()
         counting.join(0.5)
         assert found == []
