@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,18 +16,14 @@ from wevent.client.calls import Events, Place, User, user_path
 from wevent.client.release_stream import EventStreamReader
 from wevent.client.transport import (
     KEPT_S,
-    LATER,
     STREAM_SILENCE_S,
-    UNTOUCHED,
     Interrupted,
     Reply,
     RetryPolicy,
     check_address,
     check_token,
-    connection_failure,
     decode,
-    read_retry_after,
-    refused,
+    read_chunks,
     require_httpx,
     unreachable,
 )
@@ -196,7 +192,7 @@ class AsyncClient:
             reader = EventStreamReader()
             failure = Interrupted(unreachable("a stream that ended"))
             try:
-                async with aclosing(self._chunks(request)) as chunks:
+                async with aclosing(read_chunks(self._transport, request)) as chunks:
                     async for chunk in chunks:
                         for release in reader.releases(chunk):
                             if release.slot > after:
@@ -327,29 +323,8 @@ class AsyncClient:
         retry = RetryPolicy(self._patience_s, self._now)
         while True:
             try:
-                body = b"".join([chunk async for chunk in self._chunks(request, repeatable=repeatable)])
+                body = b"".join([chunk async for chunk in read_chunks(self._transport, request, repeatable=repeatable)])
             except Interrupted as failure:
                 await self._sleep(retry.pause(failure))
             else:
                 return decode(b"null" if reply is NoneType else body, reply, "an answer of wevent")
-
-    async def _chunks(self, request: httpx.Request, *, repeatable: bool = True) -> AsyncGenerator[bytes, None]:
-        """Yield the body of a successful answer.
-
-        Raises:
-            Interrupted: if the call may be made again.
-            ServiceRefused, ServiceUnreachable: if not.
-        """
-        try:
-            async with aclosing(await self._transport.handle_async_request(request)) as response:
-                if response.is_success:
-                    async for chunk in response.aiter_bytes():
-                        yield chunk
-                    return
-                body = b"".join([chunk async for chunk in response.aiter_bytes()])
-        except httpx.RequestError as error:
-            raise connection_failure(error, repeatable=repeatable) from None
-        failure = refused(response.status_code, body)
-        if response.status_code in (LATER if repeatable else UNTOUCHED):
-            raise Interrupted(failure, read_retry_after(response.headers))
-        raise failure

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -29,10 +29,10 @@ STREAM_SILENCE_S = 45.0
 KEPT_S = 2.0
 """Time for which an idle connection is used again: shorter than a server or a proxy keeps it."""
 
-UNTOUCHED = frozenset({429, 503, 507})
+_UNTOUCHED = frozenset({429, 503, 507})
 """The service did nothing and asks for a later attempt; 507: its disk is full."""
 
-LATER = UNTOUCHED | {502, 504}
+_LATER = _UNTOUCHED | {502, 504}
 """Or a proxy got no answer: the effect of the call is unknown."""
 
 _FIRST_S, _LONGEST_S = 0.25, 15.0
@@ -98,10 +98,32 @@ def require_httpx() -> None:
         )
 
 
-def read_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a Retry-After header; a date is ignored, since clocks differ."""
-    text = headers.get("retry-after", "").strip()
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+async def read_chunks(
+    transport: httpx.AsyncBaseTransport, request: httpx.Request, *, repeatable: bool = True
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body of a successful answer.
+
+    Raises:
+        Interrupted: if the call may be made again.
+        ServiceRefused, ServiceUnreachable: if not.
+    """
+    try:
+        async with aclosing(await transport.handle_async_request(request)) as response:
+            if response.is_success:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+                return
+            body = b"".join([chunk async for chunk in response.aiter_bytes()])
+    except httpx.RequestError as error:
+        was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        is_hopeless = "CERTIFICATE_VERIFY_FAILED" in str(error)
+        final = unreachable(_describe(error))
+        raise (final if is_hopeless or (was_sent and not repeatable) else Interrupted(final)) from None
+    failure = _refused(response.status_code, body)
+    if response.status_code in (_LATER if repeatable else _UNTOUCHED):
+        after = response.headers.get("retry-after", "").strip()  # a date is ignored, since clocks differ
+        raise Interrupted(failure, float(after) if after.isdecimal() and len(after) < 6 else 0.0)
+    raise failure
 
 
 def decode(data: bytes | str, kind: type[Reply], expected: str) -> Reply:
@@ -116,7 +138,7 @@ def decode(data: bytes | str, kind: type[Reply], expected: str) -> Reply:
         raise unreadable(expected) from None
 
 
-def refused(status: int, body: bytes) -> ServiceRefused:
+def _refused(status: int, body: bytes) -> ServiceRefused:
     """Return the error of an answer; of one that is no problem document, with its status alone."""
     try:
         problem = msgspec.json.decode(body, type=dict[str, Any])
@@ -148,19 +170,11 @@ def unreadable(expected: str) -> ServiceRefused:
     )
 
 
-def connection_failure(error: httpx.RequestError, *, repeatable: bool) -> Interrupted | ServiceUnreachable:
-    """Return a lost connection as the error to raise: final if another attempt cannot help or would act twice.
-
-    httpx's own message is shown only where there was no connection, since it holds no id.
-    """
+def _describe(error: httpx.RequestError) -> str:
+    """Return the failure in words; httpx's own message only where there was no connection, since it holds no id."""
     if isinstance(error, httpx.ConnectError):
-        reason = f"no connection ({error})" if str(error) else "no connection"
-    else:
-        reason = "no answer in time" if isinstance(error, httpx.TimeoutException) else "a connection that was lost"
-    was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-    is_hopeless = "CERTIFICATE_VERIFY_FAILED" in str(error)
-    final = unreachable(reason)
-    return final if is_hopeless or (was_sent and not repeatable) else Interrupted(final)
+        return f"no connection ({error})" if str(error) else "no connection"
+    return "no answer in time" if isinstance(error, httpx.TimeoutException) else "a connection that was lost"
 
 
 def check_address(url: str, *, plain_http: bool) -> str:
