@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,9 +120,10 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
             first = text.readline()
             if first == CSV_HEADER:
                 return _checked(place, _read_csv(text, place))
-            if not first.endswith(b"\n") and not _is_beginning(first):
+            is_beginning = _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first)
+            if not first.endswith(b"\n") and not is_beginning:  # an empty file, or one that is still being written
                 raise _none(place)
-            return _checked(place, tabulate_releases(_read_ndjson(first, text, place)))
+            return _checked(place, tabulate_releases(_read_ndjson(chain([first], text), place)))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(place, type(error).__name__) from None
 
@@ -163,9 +165,9 @@ def _is_span(start: datetime | None, end: datetime | None) -> bool:
     return start.tzinfo is not None and end.tzinfo is not None and start < end
 
 
-def _read_ndjson(first: bytes, file: Iterable[bytes], path: Path) -> Iterator[ReleasedSlot]:
+def _read_ndjson(lines: Iterable[bytes], path: Path) -> Iterator[ReleasedSlot]:
     decoder = msgspec.json.Decoder(ReleasedSlot)
-    for line in _whole_lines(first, file):
+    for line in _whole(lines):
         try:
             one = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError):
@@ -176,12 +178,12 @@ def _read_ndjson(first: bytes, file: Iterable[bytes], path: Path) -> Iterator[Re
         yield one
 
 
-def _read_csv(file: Iterable[bytes], path: Path) -> ReleaseTable:
+def _read_csv(lines: Iterable[bytes], path: Path) -> ReleaseTable:
     """Read rows; cells of a slot that is still being written may be missing."""
     rows: list[list[str]] = []
     last = 0
     try:
-        for row in csv.reader((line.decode() for line in _whole_lines(b"", file)), strict=True):
+        for row in csv.reader(map(bytes.decode, _whole(lines)), strict=True):
             slot = int(row[0])
             if len(row) != len(COLUMNS):
                 raise _none(path)
@@ -214,17 +216,9 @@ def _read_parquet(path: Path) -> ReleaseTable:
     return ReleaseTable(columns)
 
 
-def _is_beginning(line: bytes) -> bool:
-    """Return whether a first line that is still being written, or empty, may be ours."""
-    return _OPENING.startswith(line) or line.startswith(_OPENING) or CSV_HEADER.startswith(line)
-
-
-def _whole_lines(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
-    if first.endswith(b"\n"):
-        yield first
-    for line in file:
-        if line.endswith(b"\n"):
-            yield line
+def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines without the last one, if it is still being written."""
+    return (line for line in lines if line.endswith(b"\n"))
 
 
 def _none(path: Path) -> InvalidInput:
