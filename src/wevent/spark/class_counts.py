@@ -242,8 +242,7 @@ def _members(rows: DataFrame, roster: Roster) -> DataFrame:
         assert not isinstance(roster.ids, Spelled), "a numbered roster has numbers"
         table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
     else:
-        texts = pyarrow.chunked_array(_texts(roster.ids), type=pyarrow.string())
-        table = pyarrow.table({"member": texts, "class": classes})
+        table = pyarrow.table({"member": _texts(roster.ids), "class": classes})
     frame = rows.sparkSession.createDataFrame(table)
     return frame.repartition("member") if len(roster) > _BROADCAST else frame
 
@@ -256,18 +255,15 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
     return rows.join(members, user == members["member"], "left").drop("member")
 
 
-def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
+def _texts(ids: npt.NDArray[Any] | Spelled) -> pyarrow.ChunkedArray:
     """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
-    if isinstance(ids, Spelled):
-        parts = (ids.where(slice(start, start + _CHUNK)).tight() for start in range(0, len(ids), _CHUNK))
-        return [_spelled(part) for part in parts]
-    if ids.dtype.kind in "iu":
-        return [pyarrow.array(ids).cast(pyarrow.string())]
-    return [pyarrow.array([str(value) for value in Labels.of(ids).values()], type=pyarrow.string())]
-
-
-def _spelled(texts: Spelled) -> pyarrow.Array:
-    offsets = np.concatenate(([0], np.cumsum(texts.sizes))).astype(np.int32)
-    return pyarrow.StringArray.from_buffers(
-        len(texts), pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(texts.data))
-    )
+    if not isinstance(ids, Spelled):
+        values = ids if ids.dtype.kind in "iu" else [str(value) for value in Labels.of(ids).values()]
+        return pyarrow.chunked_array([pyarrow.array(values).cast(pyarrow.string())])
+    chunks = []
+    for start in range(0, len(ids), _CHUNK):
+        part = ids.where(slice(start, start + _CHUNK)).tight()
+        offsets = np.concatenate(([0], np.cumsum(part.sizes))).astype(np.int32)
+        buffers = pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(part.data))
+        chunks.append(pyarrow.StringArray.from_buffers(len(part), *buffers))
+    return pyarrow.chunked_array(chunks, type=pyarrow.string())
