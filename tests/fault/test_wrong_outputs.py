@@ -149,6 +149,21 @@ def test_a_file_that_the_note_names_is_rewritten(folder: Path, ending: str, torn
     assert not list(folder.glob(".o.*"))
 
 
+@pytest.mark.parametrize("times", [0, 2])
+@pytest.mark.parametrize("ending", ["ndjson", "csv"])
+def test_a_slot_that_is_missing_or_comes_twice(folder: Path, ending: str, times: int) -> None:
+    out = folder / f"o.{ending}"
+    assert publish(folder, 4, *EVERY, out=out.name).code == 0
+    whole = out.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    second = [line for line in lines if line.startswith((b"2,", b'{"format":2,"slot":2,'))]
+    place = lines.index(second[0])
+    out.write_bytes(b"".join([*lines[:place], *second * times, *lines[place + len(second) :]]))
+    done = publish(folder, 5, *EVERY, out=out.name)
+    assert done.code == 0, done
+    assert out.read_bytes().startswith(whole)
+
+
 @pytest.mark.parametrize("ending", ["ndjson", "csv"])
 def test_a_file_put_in_the_place_that_the_note_names(folder: Path, ending: str) -> None:
     assert publish(folder, 4, *EVERY, journal="a.journal", out=f"a.{ending}").code == 0

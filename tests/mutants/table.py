@@ -542,16 +542,23 @@ MUTANTS = [
     Mutant(
         "outputs: the middle is not compared",
         "outputs/text_output.py",
-        "                    if not expected.startswith(text):\n                        raise not_ours(self.path, slot)\n",
-        "",
+        "            if record is None or line != expected:\n",
+        "            if record is None or len(line) != len(expected):\n",
         INTEGRITY,
     ),
     Mutant(
         "outputs: a missing release is not noticed",
         "outputs/text_output.py",
-        "                if record.shown is not None:\n                    raise not_ours(self.path, record.slot)\n",
+        "(slot := self._slot_of(line)) < stop:\n",
+        "(slot := self._slot_of(line)) != stop:\n",
+        ("tests/fault/test_wrong_outputs.py",),
+    ),
+    Mutant(
+        "outputs: a line that comes twice is not noticed",
+        "outputs/text_output.py",
+        "            if slot <= before or slot < content.last:\n                raise not_ours(self.path, slot)\n",
         "",
-        INTEGRITY,
+        ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
         "outputs: a note is believed without a look at the file",
@@ -563,28 +570,30 @@ MUTANTS = [
     Mutant(
         "outputs: what follows the last slot is cut off",
         "outputs/text_output.py",
-        "        if not self._is_beginning(torn, content, journal, committed):\n            raise not_ours(self.path)\n",
+        "                if not expected.startswith(line) and not self._is_torn(line, journal, range(unknown, stop)):\n"
+        "                    raise not_ours(self.path, stop)\n",
         "",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
         "outputs: a file that no note names is rewritten",
         "outputs/text_output.py",
-        "            tail = None if note is None else self._find_tail(journal, first, last, line)\n",
-        "            tail = self._find_tail(journal, first, last, line)\n",
+        "            if note is None or not self._is_rewritable(",
+        "            if not self._is_rewritable(",
         INTEGRITY,
     ),
     Mutant(
         "outputs: a file of another journal is rewritten",
         "outputs/text_output.py",
-        "                if line in lines:\n                    return _Content(last, 0, b",
-        '                if True:\n                    return _Content(last, 0, b"" and b',
+        "                if not found or following:\n"
+        "                    return bool(found) and following.startswith(torn)\n",
+        "                return True\n",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
         "outputs: releases that the journal dropped are lost",
         "outputs/text_output.py",
-        "            if record.slot != expected:\n                return None\n",
+        "            if record.slot != expected:\n                return False\n",
         "",
         ("tests/fault/test_wrong_outputs.py",),
     ),
@@ -606,8 +615,8 @@ MUTANTS = [
     Mutant(
         "outputs: a gap that the journal cannot fill is left",
         "outputs/text_output.py",
-        "        if has_lines and record is not None and record.slot > last + 1:\n",
-        "        if False:\n",
+        "            if kept.slot > content.last + 1 and content.size > len(self._form.header):\n",
+        "            if False:\n",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(

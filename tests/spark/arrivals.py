@@ -6,8 +6,8 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from wevent import Cells, Roster
 from wevent.settings import StreamSettings
 from wevent.settings.values import format_time
 from wevent.spark.batch_source import SparkSource, ended_through, pause_in
-from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.class_counts import ClassCounter, persisted
 from wevent.spark.event_plan import Closing
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
@@ -182,7 +182,7 @@ class Streamed:
         chosen = settings(**changes)
         self.closing = Closing(chosen, CLOCK, LAST)
         self.source = SparkSource(chosen, CLOCK, LAST)
-        self._counter = ClassCounter(len(chosen.cells))
+        self._counter = ClassCounter(self.closing.plan)
         self.ended: list[int] = []
         self._write(arrivals)
 
@@ -219,8 +219,8 @@ class Streamed:
 
     def _take(self, rows: Any, batch: int) -> None:
         self.source.uncounted.look()
-        with closing(FoldedSlots(rows, self.closing.plan, self._counter)) as folded:
-            self.source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
+        with persisted(rows) as folded:
+            self.source.take(ended_through(rows), partial(self._counter.count, folded), pause_in(rows.sparkSession))
 
     def _look(self, rows: Any, batch: int) -> None:
         self.ended.append(ended_through(rows))

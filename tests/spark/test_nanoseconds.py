@@ -17,7 +17,7 @@ from tests.support.commands import PEOPLE, call, slots_of, write_stream
 from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
 from wevent.spark.event_plan import EventPlan
 from wevent.spark.input_files import READING, FolderSource, read_files
-from wevent.spark.spark_session import configured
+from wevent.spark.spark_session import copy_session
 from wevent.streams import SlotClock
 from wevent.streams.files.file_source import FileSource
 from wevent.streams.files.parquet_files import ParquetReader
@@ -85,9 +85,9 @@ def test_units_are_told_apart_by_the_files(spark: SparkSession, tmp_path: Path) 
     chosen = settings([fine, coarse])
     one, other = open_readers(chosen)
     assert isinstance(one, ParquetReader)
-    with configured(spark, READING):
-        read = read_files(spark, EventPlan(chosen, CLOCK), [replace(one, files=(*one.files, *other.files))], 3)
-        slots = sorted(row["slot"] for row in read.collect())
+    session = copy_session(spark, READING)
+    read = read_files(session, EventPlan(chosen, CLOCK), [replace(one, files=(*one.files, *other.files))], 3)
+    slots = sorted(row["slot"] for row in read.collect())
     assert slots == sorted(2 * [CLOCK.slot_of(moment // 1000) for moment in MOMENTS])
 
 

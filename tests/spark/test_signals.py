@@ -47,7 +47,7 @@ def test_a_job_that_runs_is_given_up(spark: SparkSession, tmp_path: Path, monkey
 
     def lasting(*_: Any) -> Any:
         source.stop()
-        return iter(spark.range(10**11).selectExpr("sum(hash(id))").collect())
+        return spark.range(10**11).selectExpr("sum(hash(id))").collect()
 
     monkeypatch.setattr(ClassCounter, "count", lasting)
     assert list(source.count(roster(), 1, 1)) == []

@@ -91,6 +91,22 @@ class TestFiles:
         assert len(list(source.count(roster(), 3, 1))) == 1, "what was let go is read again"
         assert is_as_before(spark, before)
 
+    def test_the_settings_of_the_caller_stay(
+        self, spark: SparkSession, tmp_path: Path, before: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Other threads use the same session meanwhile."""
+        seen: list[str] = []
+        count = ClassCounter.count
+
+        def looking(*given: Any) -> Any:
+            seen.append(str(spark.conf.get("spark.sql.caseSensitive")))
+            return count(*given)
+
+        monkeypatch.setattr(ClassCounter, "count", looking)
+        source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
+        assert len(list(source.count(roster(), 1, 9))) == 3
+        assert set(seen) == {"false"}
+
     def test_nor_after_a_stop(self, spark: SparkSession, tmp_path: Path, before: int) -> None:
         source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
         next(source.count(roster(), 1, 1))
@@ -109,7 +125,7 @@ class TestFiles:
         source = FolderSource(spark, file_settings([write_text(tmp_path)]), CLOCK, 3)
         next(source.count(roster(), 1, 1))
         assert cached(spark) == before + 2
-        monkeypatch.setattr(ClassCounter, "count", lambda *_: iter(spark.sql("SELECT raise_error('x')").collect()))
+        monkeypatch.setattr(ClassCounter, "count", lambda *_: spark.sql("SELECT raise_error('x')").collect())
         with pytest.raises(InvalidInput, match="an error of Spark"):
             next(source.count(roster(), 2, 1))
         assert is_as_before(spark, before)

@@ -1,12 +1,10 @@
-"""The client for asynchronous programs (asyncio, trio).
-
-`python -m tests.support.sync_client` generates `sync_client.py` from this file; a test compares.
-"""
+"""The client for asynchronous programs (asyncio, trio), which also has every call of the blocking one."""
 
 from __future__ import annotations
 
+import gzip
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,23 +12,22 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from wevent.client import calls
-from wevent.client.calls import Call, Events, Place, Reply, User, user_path
-from wevent.client.release_stream import Follower
+from wevent.client.calls import Events, Place, User, user_path
+from wevent.client.release_stream import EventStreamReader
 from wevent.client.transport import (
     KEPT_S,
-    LATER,
     STREAM_SILENCE_S,
-    UNTOUCHED,
-    Address,
+    Interrupted,
+    Reply,
     RetryPolicy,
-    describe,
-    is_hopeless,
-    read_reply,
-    refused,
+    check_address,
+    check_token,
+    decode,
+    read_chunks,
+    require_httpx,
     unreachable,
-    was_sent,
 )
-from wevent.errors import ServiceRefused, WeventError
+from wevent.errors import ServiceRefused
 from wevent.schemas import (
     BatchResult,
     BudgetTable,
@@ -46,12 +43,14 @@ from wevent.schemas import (
     StreamInfo,
 )
 
-with suppress(ImportError):  # an extra: `Address` says so
+with suppress(ImportError):  # an extra: `require_httpx` says so
     import anyio
     import httpx
 
 if TYPE_CHECKING:
     from wevent.outputs.release_table import ReleaseTable
+
+_WORTH_COMPRESSING = 1024  # bytes
 
 
 class AsyncClient:
@@ -82,13 +81,18 @@ class AsyncClient:
         plain_http: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._address = Address(url, token, timeout_s, plain_http=plain_http)
+        require_httpx()
+        self._base = check_address(url, plain_http=plain_http or token is None)
+        self._headers = {"accept": "application/json", "user-agent": "wevent-client"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {check_token(token)}"
         self._transport = transport or httpx.AsyncHTTPTransport(limits=httpx.Limits(keepalive_expiry=KEPT_S))
-        self._patience_s = patience_s
-        self._sleep, self._now = anyio.sleep, time.monotonic
+        self._timeout_s, self._patience_s = timeout_s, patience_s
+        self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+        self._now = time.monotonic
 
     def __repr__(self) -> str:
-        return f"<AsyncClient of {self._address.base}>"
+        return f"<AsyncClient of {self._base}>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,23 +108,23 @@ class AsyncClient:
 
     async def about(self) -> StreamInfo:
         """Return public facts about the stream: clock, cells, mechanism, last released slot."""
-        return await self._run(Call("GET", "/v1/about", StreamInfo))
+        return await self._call(self._request("GET", "/v1/about"), StreamInfo)
 
     async def levels(self) -> LevelTable:
         """Return the levels that users may choose."""
-        return await self._run(Call("GET", "/v1/levels", LevelTable))
+        return await self._call(self._request("GET", "/v1/levels"), LevelTable)
 
     async def ledger(self) -> BudgetTable:
         """Return the budget of every class as of the last released slot."""
-        return await self._run(Call("GET", "/v1/ledger", BudgetTable))
+        return await self._call(self._request("GET", "/v1/ledger"), BudgetTable)
 
     async def statement(self) -> dict[str, Any]:
         """Return the privacy statement."""
-        return await self._run(Call("GET", "/v1/statement", dict[str, Any]))
+        return await self._call(self._request("GET", "/v1/statement"), dict[str, Any])
 
     async def overview(self) -> dict[str, Any]:
         """Return the status of the service, for administrators."""
-        return await self._run(Call("GET", "/v1/admin/overview", dict[str, Any]))
+        return await self._call(self._request("GET", "/v1/admin/overview"), dict[str, Any])
 
     async def wait_until_ready(self) -> None:
         """Return when the service runs and keeps up with its clock.
@@ -128,7 +132,7 @@ class AsyncClient:
         Raises:
             WeventError: if it does not within `patience_s`.
         """
-        await self._run(Call("GET", "/readyz", NoneType))
+        await self._call(self._request("GET", "/readyz"), NoneType)
 
     async def releases(
         self,
@@ -149,7 +153,7 @@ class AsyncClient:
         start = first
         while True:
             params = calls.release_params(start, last, cells, page)
-            found = await self._run(Call("GET", "/v1/releases", ReleasePage, params))
+            found = await self._call(self._request("GET", "/v1/releases", params=params), ReleasePage)
             for release in found.releases:
                 yield release
             if found.next is None:
@@ -180,28 +184,25 @@ class AsyncClient:
             WeventError: if the service refuses, or is away for longer.
         """
         if after is None:
-            info = await self.about()
-            after = info.committed
-        follower = Follower(after, patience_s, self._now)
+            after = (await self.about()).committed
+        retry = RetryPolicy(patience_s, self._now)
         while True:
-            reason, headers = "a stream that ended", None
+            headers = {"accept": "text/event-stream", "accept-encoding": "identity", "last-event-id": str(after)}
+            request = self._request("GET", "/v1/releases/stream", headers=headers, silence_s=STREAM_SILENCE_S)
+            reader = EventStreamReader()
+            failure = Interrupted(unreachable("a stream that ended"))
             try:
-                request = self._address.request(follower.call(), silence_s=STREAM_SILENCE_S)
-                async with aclosing(await self._transport.handle_async_request(request)) as response:
-                    headers = response.headers
-                    if response.status_code == 200:
-                        async for chunk in response.aiter_bytes():
-                            for release in follower.feed(chunk):
+                async with aclosing(read_chunks(self._transport, request)) as chunks:
+                    async for chunk in chunks:
+                        for release in reader.releases(chunk):
+                            if release.slot > after:
+                                after = release.slot
+                                retry.reset()
                                 yield release
-                    elif response.status_code not in LATER:
-                        raise refused(response.status_code, await response.aread())
-                    else:
-                        reason = f"status {response.status_code}"
-            except httpx.RequestError as error:
-                reason = describe(error)
-                if is_hopeless(error):
-                    raise unreachable(reason) from None
-            await self._sleep(follower.retry.pause(reason, headers))
+            except Interrupted as interruption:
+                failure = interruption
+            retry.least_s = reader.retry_s or retry.least_s
+            await self._sleep(retry.pause(failure))
 
     async def send(self, events: Events, *, batch_id: str | None = None) -> BatchResult:
         """Send one batch; returns when every accepted event is durable.
@@ -217,7 +218,9 @@ class AsyncClient:
 
     async def _send(self, lines: bytes, batch_id: str | None) -> BatchResult:
         try:
-            return await self._run(calls.send(lines, batch_id))
+            headers = calls.batch_headers(lines, batch_id)
+            request = self._request("POST", "/v1/events", headers=headers, content=lines)
+            return await self._call(request, BatchResult)
         except ServiceRefused as refusal:
             parts = calls.split(refusal, lines, batch_id)
         return calls.add_up([await self._send(*part) for part in parts])
@@ -236,25 +239,30 @@ class AsyncClient:
 
         With `dry_run` nothing changes, and the result is what would.
         """
-        body = msgspec.json.encode(RequirementBody(level, privacy, window, epsilon))
-        path, params = user_path(user, "/requirement"), calls.flag_params(dry_run=dry_run)
-        return await self._run(Call("PUT", path, ChoiceResult, params, {"content-type": "application/json"}, body))
+        request = self._request(
+            "PUT",
+            user_path(user, "/requirement"),
+            params=calls.flag_params(dry_run=dry_run),
+            headers={"content-type": "application/json"},
+            content=msgspec.json.encode(RequirementBody(level, privacy, window, epsilon)),
+        )
+        return await self._call(request, ChoiceResult)
 
     async def requirement(self, user: User | None = None) -> HeldChoice:
         """Return the requirement that a user holds."""
-        return await self._run(Call("GET", user_path(user, "/requirement"), HeldChoice))
+        return await self._call(self._request("GET", user_path(user, "/requirement")), HeldChoice)
 
     async def remove_requirement(self, user: User | None = None) -> LeaveResult:
-        """Let a user leave: from the next slot on the user is not counted."""
-        return await self._run(Call("DELETE", user_path(user, "/requirement"), LeaveResult))
+        """Remove a user: from the next slot on the user is not counted."""
+        return await self._call(self._request("DELETE", user_path(user, "/requirement")), LeaveResult)
 
     async def erase(self, user: User | None = None) -> LeaveResult:
-        """Let a user leave, and replace the id by a digest for as long as the earlier choice protects."""
-        return await self._run(Call("DELETE", user_path(user), LeaveResult))
+        """Remove a user, and replace the id by a digest for as long as the earlier choice protects."""
+        return await self._call(self._request("DELETE", user_path(user)), LeaveResult)
 
     async def export(self, user: User | None = None) -> dict[str, Any]:
         """Return all stored data about a user: current and earlier choices, queued changes."""
-        return await self._run(Call("GET", user_path(user), dict[str, Any]))
+        return await self._call(self._request("GET", user_path(user)), dict[str, Any])
 
     async def import_requirements(
         self,
@@ -274,47 +282,49 @@ class AsyncClient:
             allow_removals: also if more than one in ten would leave.
             dry_run: change nothing; the result is what would change.
         """
-        call = calls.post(
-            "/v1/users",
-            ImportResult,
-            file,
-            {"content-type": kind},
-            replace=replace,
-            allow_removals=allow_removals,
-            dry_run=dry_run,
-        )
-        return await self._run(call)
+        params = calls.flag_params(replace=replace, allow_removals=allow_removals, dry_run=dry_run)
+        request = self._request("POST", "/v1/users", params=params, headers={"content-type": kind}, content=file)
+        return await self._call(request, ImportResult)
 
     async def link(self, user: User) -> PersonalLink:
         """Make a personal link to /choose. Hand it to that user alone."""
-        return await self._run(Call("POST", user_path(user, "/link"), PersonalLink, repeatable=False))
+        return await self._call(self._request("POST", user_path(user, "/link")), PersonalLink, repeatable=False)
 
     async def revoke_links(self, user: User) -> None:
         """End all personal links of a user."""
-        await self._run(Call("DELETE", user_path(user, "/links"), NoneType))
+        await self._call(self._request("DELETE", user_path(user, "/links")), NoneType)
 
     async def end_link(self) -> None:
         """End the personal link that this client uses."""
-        await self._run(Call("DELETE", "/v1/me/link", NoneType))
+        await self._call(self._request("DELETE", "/v1/me/link"), NoneType)
 
-    async def _run(self, call: Call[Reply]) -> Reply:
-        """Make a call, repeat it if allowed, and read the reply."""
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        silence_s: float | None = None,
+    ) -> httpx.Request:
+        """Return a request, its content compressed if that is worth it; a stream may be silent for `silence_s`."""
+        headers = {**self._headers, **(headers or {})}
+        if content is not None and len(content) >= _WORTH_COMPRESSING:
+            content, headers["content-encoding"] = gzip.compress(content, compresslevel=1, mtime=0), "gzip"
+        timeout = httpx.Timeout(self._timeout_s, read=silence_s or self._timeout_s).as_dict()
+        url, extensions = self._base + path, {"timeout": timeout}
+        return httpx.Request(
+            method, url, params=params or None, headers=headers, content=content, extensions=extensions
+        )
+
+    async def _call(self, request: httpx.Request, reply: type[Reply], *, repeatable: bool = True) -> Reply:
+        """Make a call, repeat it if two calls have the effect of one, and read the reply; NoneType ignores it."""
         retry = RetryPolicy(self._patience_s, self._now)
         while True:
-            failure: WeventError | None = None
-            headers = None
             try:
-                request = self._address.request(call)
-                async with aclosing(await self._transport.handle_async_request(request)) as response:
-                    body, headers = await response.aread(), response.headers
-            except httpx.RequestError as error:
-                reason = describe(error)
-                if is_hopeless(error) or (was_sent(error) and not call.repeatable):
-                    raise unreachable(reason) from None
+                body = b"".join([chunk async for chunk in read_chunks(self._transport, request, repeatable=repeatable)])
+            except Interrupted as failure:
+                await self._sleep(retry.pause(failure))
             else:
-                if response.is_success:
-                    return read_reply(call, body)
-                failure, reason = refused(response.status_code, body), f"status {response.status_code}"
-                if response.status_code not in (LATER if call.repeatable else UNTOUCHED):
-                    raise failure
-            await self._sleep(retry.pause(reason, headers, failure))
+                return decode(b"null" if reply is NoneType else body, reply, "an answer of wevent")

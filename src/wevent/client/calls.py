@@ -1,15 +1,13 @@
-"""Requests of the API, without input or output: method, path, parameters, body and the type of the reply."""
+"""Parts of requests of the API, without input or output: paths, parameters, batches of events."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -17,7 +15,6 @@ import msgspec
 from wevent.errors import InvalidOption, ServiceRefused
 from wevent.schemas import BatchResult
 
-Reply = TypeVar("Reply")
 User = str | int
 Place = int | str | datetime
 """A slot by its number, or by a time in it."""
@@ -26,26 +23,7 @@ Events = bytes | Iterable[Mapping[str, Any]]
 
 _BATCH_ID = re.compile(r"[!-~]{1,200}")
 _LEAST_LIMIT = 1 << 10  # bytes: no service refuses fewer for their size
-_WORTH_COMPRESSING = 1024
 _UNSENDABLE = (TypeError, ValueError, RecursionError)
-
-
-@dataclass(frozen=True, repr=False)
-class Call(Generic[Reply]):
-    """One request.
-
-    Attributes:
-        reply: type of the reply; NoneType ignores the body.
-        repeatable: True if two calls have the effect of one, so that a call is repeated when a connection is lost.
-    """
-
-    method: str
-    path: str
-    reply: type[Reply]
-    params: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content: bytes | None = None
-    repeatable: bool = True
 
 
 def user_path(user: User | None, rest: str = "") -> str:
@@ -84,15 +62,8 @@ def flag_params(**flags: bool) -> dict[str, str]:
     return {name: "true" for name, flag in flags.items() if flag}
 
 
-def post(path: str, reply: type[Reply], content: bytes, headers: Mapping[str, str], **flags: bool) -> Call[Reply]:
-    """Return a call with a body, compressed if that is worth it."""
-    if len(content) >= _WORTH_COMPRESSING:
-        content, headers = gzip.compress(content, compresslevel=1, mtime=0), {**headers, "content-encoding": "gzip"}
-    return Call("POST", path, reply, flag_params(**flags), headers, content)
-
-
-def send(lines: bytes, batch_id: str | None) -> Call[BatchResult]:
-    """Return the call with a batch of events. Its id stays the same in every attempt, so the batch is accepted once."""
+def batch_headers(lines: bytes, batch_id: str | None) -> dict[str, str]:
+    """Return the headers of a batch of events. Its id stays the same in every attempt, so the batch is accepted once."""
     if batch_id is not None and not _BATCH_ID.fullmatch(batch_id):
         raise InvalidOption(
             "a batch id of at most 200 visible ASCII characters",
@@ -101,8 +72,7 @@ def send(lines: bytes, batch_id: str | None) -> Call[BatchResult]:
             option="batch_id",
             value=None,
         )
-    headers = {"content-type": "application/x-ndjson", "idempotency-key": batch_id or _digest_id(lines)}
-    return post("/v1/events", BatchResult, lines, headers)
+    return {"content-type": "application/x-ndjson", "idempotency-key": batch_id or _digest_id(lines)}
 
 
 def split(refusal: ServiceRefused, lines: bytes, batch_id: str | None) -> list[tuple[bytes, str | None]]:
@@ -132,7 +102,7 @@ def add_up(results: Sequence[BatchResult]) -> BatchResult:
 
 
 def _digest_id(lines: bytes) -> str:
-    """Return the id of a batch without one: the same events are the same batch, whenever and by whom they are sent."""
+    """Return the id of a batch without one: the same events are the same batch in every run."""
     return f"sha256-{hashlib.sha256(lines).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""Calls over httpx: address and token, retry policy, and errors; the same for both clients.
+"""Calls over httpx: checks of address and token, retry policy, and errors.
 
 Requests go through httpx's transports, not through its clients: those log every address, ids in it included, follow
 redirects, and use proxies that the environment names.
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from importlib.util import find_spec
-from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from wevent.client.calls import Call, Reply
 from wevent.errors import InvalidOption, ServiceRefused, ServiceUnreachable, WeventError
 
-with suppress(ImportError):  # an extra: `Address` says so
+with suppress(ImportError):  # an extra: `require_httpx` says so
     import httpx
+
+Reply = TypeVar("Reply")
 
 STREAM_SILENCE_S = 45.0
 """A stream without a byte for three heartbeats is broken."""
@@ -29,53 +29,27 @@ STREAM_SILENCE_S = 45.0
 KEPT_S = 2.0
 """Time for which an idle connection is used again: shorter than a server or a proxy keeps it."""
 
-UNTOUCHED = frozenset({429, 503, 507})
+_UNTOUCHED = frozenset({429, 503, 507})
 """The service did nothing and asks for a later attempt; 507: its disk is full."""
 
-LATER = UNTOUCHED | {502, 504}
+_LATER = _UNTOUCHED | {502, 504}
 """Or a proxy got no answer: the effect of the call is unknown."""
 
 _FIRST_S, _LONGEST_S = 0.25, 15.0
 _LONGEST_SENTENCE = 2_000  # a proxy in between may answer with anything
 
 
-class Address:
-    """Address of the service, and the token for it. Neither the token nor a path is ever printed.
+class Interrupted(Exception):
+    """A failed attempt after which the call may be made again.
 
-    Raises:
-        InvalidOption: if httpx is missing, the address is invalid, or a token would travel unencrypted.
+    Args:
+        error: error of the call if there is no other attempt.
+        wait_s: shortest time until the next attempt.
     """
 
-    def __init__(self, url: str, token: str | None, timeout_s: float, *, plain_http: bool) -> None:
-        if find_spec("httpx") is None:
-            raise InvalidOption(
-                "httpx to be installed",
-                "an installation without it",
-                "Run pip install 'wevent[client]'.",
-                option="library",
-                value="httpx",
-            )
-        self.base = _checked(url, plain_http=plain_http or token is None)
-        self._token = _checked_token(token)
-        self._timeout_s = timeout_s
-
-    def __repr__(self) -> str:
-        return f"<Address {self.base}>"
-
-    def request(self, call: Call[Any], *, silence_s: float | None = None) -> httpx.Request:
-        """Return the request of a call; a stream may be silent for `silence_s`."""
-        headers = {"accept": "application/json", "user-agent": "wevent-client", **call.headers}
-        if self._token is not None:
-            headers["authorization"] = f"Bearer {self._token}"
-        timeout = httpx.Timeout(self._timeout_s, read=silence_s or self._timeout_s)
-        return httpx.Request(
-            call.method,
-            self.base + call.path,
-            params=call.params or None,
-            headers=headers,
-            content=call.content,
-            extensions={"timeout": timeout.as_dict()},
-        )
+    def __init__(self, error: WeventError, wait_s: float = 0.0) -> None:
+        super().__init__(error)
+        self.error, self.wait_s = error, wait_s
 
 
 class RetryPolicy:
@@ -84,47 +58,72 @@ class RetryPolicy:
     Args:
         total_s: time for all attempts together; None: without end.
         now: a clock that never goes back.
+
+    Attributes:
+        least_s: shortest pause that the service asks for.
     """
 
     def __init__(self, total_s: float | None, now: Callable[[], float]) -> None:
         self._total_s, self._now = total_s, now
-        self._begun = now()
-        self._failures = 0
-        self._least_s = _FIRST_S
+        self.least_s = _FIRST_S
+        self.reset()
 
     def reset(self) -> None:
         """Start again: a stream that was connected has all its time again."""
         self._begun, self._failures = self._now(), 0
 
-    def set_least(self, least_s: float) -> None:
-        """Take the shortest pause that the service asks for."""
-        self._least_s = min(max(least_s, _FIRST_S), _LONGEST_S)
-
-    def pause(self, reason: str, headers: Mapping[str, str] | None = None, failure: WeventError | None = None) -> float:
+    def pause(self, failure: Interrupted) -> float:
         """Return the seconds until the next attempt; random, so that many clients do not come back together.
 
         Raises:
-            WeventError: `failure`, or that nothing answered, if no time is left.
+            WeventError: the error of the failed attempt if no time is left.
         """
-        grown = min(_LONGEST_S, self._least_s * 2.0**self._failures)
+        grown = min(_LONGEST_S, max(_FIRST_S, self.least_s) * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
-        wait = max(grown * random.uniform(0.5, 1.0), _read_retry_after(headers or {}))
+        wait = max(grown * random.uniform(0.5, 1.0), failure.wait_s)
         if self._total_s is not None and self._now() - self._begun + wait > self._total_s:
-            raise failure or unreachable(reason)
+            raise failure.error from None
         return wait
 
 
-def _read_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a Retry-After header; a date is ignored, since clocks differ."""
-    text = headers.get("retry-after", "").strip()
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+def require_httpx() -> None:
+    """Refuse an installation without the extra."""
+    if find_spec("httpx") is None:
+        raise InvalidOption(
+            "httpx to be installed",
+            "an installation without it",
+            "Run pip install 'wevent[client]'.",
+            option="library",
+            value="httpx",
+        )
 
 
-def read_reply(call: Call[Reply], body: bytes) -> Reply:
-    """Return the reply in a body."""
-    if call.reply is NoneType:
-        body = b"null"
-    return decode(body, call.reply, "an answer of wevent")
+async def read_chunks(
+    transport: httpx.AsyncBaseTransport, request: httpx.Request, *, repeatable: bool = True
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body of a successful answer.
+
+    Raises:
+        Interrupted: if the call may be made again.
+        ServiceRefused, ServiceUnreachable: if not.
+    """
+    try:
+        async with aclosing(await transport.handle_async_request(request)) as response:
+            if response.is_success:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+                return
+            body = b"".join([chunk async for chunk in response.aiter_bytes()])
+    except httpx.RequestError as error:
+        was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        is_hopeless = "CERTIFICATE_VERIFY_FAILED" in str(error)
+        final = unreachable(_describe(error))
+        raise (final if is_hopeless or (was_sent and not repeatable) else Interrupted(final)) from None
+    failure = _refused(response.status_code, body)
+    if response.status_code in (_LATER if repeatable else _UNTOUCHED):
+        after = response.headers.get("retry-after", "").strip()  # a date is ignored, since clocks differ
+        raise Interrupted(failure, float(after) if after.isdecimal() and len(after) < 6 else 0.0)
+    raise failure
 
 
 def decode(data: bytes | str, kind: type[Reply], expected: str) -> Reply:
@@ -139,7 +138,7 @@ def decode(data: bytes | str, kind: type[Reply], expected: str) -> Reply:
         raise unreadable(expected) from None
 
 
-def refused(status: int, body: bytes) -> ServiceRefused:
+def _refused(status: int, body: bytes) -> ServiceRefused:
     """Return the error of an answer; of one that is no problem document, with its status alone."""
     try:
         problem = msgspec.json.decode(body, type=dict[str, Any])
@@ -148,11 +147,11 @@ def refused(status: int, body: bytes) -> ServiceRefused:
     detail, title = problem.get("detail"), problem.get("title")
     if isinstance(detail, str) and detail:
         return ServiceRefused(detail[:_LONGEST_SENTENCE], status, title if isinstance(title, str) else "", problem)
-    sentence = (
+    return ServiceRefused(
         f"Expected an answer of wevent; received status {status} without one. "
-        "Check the address, and the proxy in front of the service."
+        "Check the address, and the proxy in front of the service.",
+        status,
     )
-    return ServiceRefused(sentence, status)
 
 
 def unreachable(reason: str) -> ServiceUnreachable:
@@ -171,24 +170,15 @@ def unreadable(expected: str) -> ServiceRefused:
     )
 
 
-def was_sent(error: httpx.RequestError) -> bool:
-    """Return True if the service may have seen the request."""
-    return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-
-
-def is_hopeless(error: httpx.RequestError) -> bool:
-    """Return True if another attempt cannot help: a certificate stays invalid."""
-    return "CERTIFICATE_VERIFY_FAILED" in str(error)
-
-
-def describe(error: httpx.RequestError) -> str:
+def _describe(error: httpx.RequestError) -> str:
     """Return the failure in words; httpx's own message only where there was no connection, since it holds no id."""
     if isinstance(error, httpx.ConnectError):
         return f"no connection ({error})" if str(error) else "no connection"
     return "no answer in time" if isinstance(error, httpx.TimeoutException) else "a connection that was lost"
 
 
-def _checked(url: str, *, plain_http: bool) -> str:
+def check_address(url: str, *, plain_http: bool) -> str:
+    """Return the address of a service without a slash at its end."""
     parts = urlsplit(url)
     try:
         is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -220,13 +210,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _checked_token(token: str | None) -> str | None:
-    if token is not None and not (token.isascii() and token.isprintable() and token and " " not in token):
-        raise InvalidOption(
-            "a token as `wevent token create` prints it",
-            "other characters",
-            "Read it without the end of its line.",
-            option="token",
-            value=None,
-        )
-    return token
+def check_token(token: str) -> str:
+    """Return a token that can be a header."""
+    if token and token.isascii() and token.isprintable() and " " not in token:
+        return token
+    raise InvalidOption(
+        "a token as `wevent token create` prints it",
+        "other characters",
+        "Read it without the end of its line.",
+        option="token",
+        value=None,
+    )

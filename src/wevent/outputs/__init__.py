@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wevent.errors import InvalidOption, InvalidOutput
-from wevent.outputs.output import Output
+from wevent.outputs.output import KeptOutput, Output, StreamOutput
 from wevent.outputs.parquet_output import ParquetOutput
-from wevent.outputs.text_output import CSV, NDJSON, FileOutput, StreamOutput
+from wevent.outputs.text_output import CSV, NDJSON, FileOutput
 
 __all__ = [
     "FileOutput",
@@ -25,10 +25,6 @@ __all__ = [
     "refuse_same_file",
     "standard_output",
 ]
-
-
-class KeptOutput(Output):
-    """No output: releases stay in the journal."""
 
 
 def open_output(target: str | None, first: int = 1) -> Output:
@@ -76,17 +72,12 @@ def refuse_dropping(output: Output, keep: int | None) -> None:
     Raises:
         InvalidOption: for an output that is made from the journal when the run ends, or none beside the journal.
     """
-    if keep is not None and isinstance(output, KeptOutput):
-        raise InvalidOption(
-            'an output beside the journal, as out="releases.ndjson", for a journal that drops slots (keep)',
-            "none",
-            "Releases that are dropped would be nowhere: name an output, or leave keep out.",
-            option="keep",
-        )
-    if keep is not None and isinstance(output, ParquetOutput):
+    if keep is not None and isinstance(output, KeptOutput | ParquetOutput):
         raise InvalidOption(
             "an output that grows with every slot (.ndjson, .csv or -) for a journal that drops slots (--keep)",
-            f"a Parquet file ({output.path}), which is made from the journal when the run ends",
+            "none"
+            if isinstance(output, KeptOutput)
+            else f"a Parquet file ({output.path}), which is made from the journal when the run ends",
             "Leave --keep out, or choose another output.",
             option="keep",
         )

@@ -1,20 +1,20 @@
-"""A record as it is emitted: the same bytes every time, whenever and by whom it is rendered.
+"""Text of a release: the same bytes whenever it is rendered.
 
-NDJSON has one line per slot, CSV one line per slot and cell. Both are functions of the stored record alone. Every field is
-described in docs/reference/releases.md.
+NDJSON has one line per slot, CSV one line per slot and cell. Both are functions of the stored record alone.
+Every field is described in docs/reference/releases.md.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from wevent.core.arrays import FloatArray, IntArray
+from wevent.core.arrays import FloatArray
 from wevent.core.budget import decimal_text
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Group, Record
@@ -38,7 +38,7 @@ COLUMNS = {
 }
 """Columns of CSV and Parquet with their types."""
 
-Numbers = tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]
+Column = list[Any] | None
 
 CSV_HEADER = ",".join(COLUMNS).encode() + b"\n"
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
@@ -51,52 +51,45 @@ def released_records(journal: Emitted, first: int = 1) -> Iterator[Record]:
     return (record for record in journal.releases(first) if record.shown is not None)
 
 
-def released_numbers(record: Record) -> Numbers:
-    """Return value, low, high and standard error per cell; None where nothing is known."""
-    assert record.shown is not None, "a slot released elsewhere is never emitted"
-    low, high = record.interval() or (None, None)
-    return None if record.is_empty else record.shown.values, low, high, record.shown.std_error
-
-
 def cell_labels(cells: int | list[Any]) -> Iterable[Any]:
     """Return the labels of declared cells: as declared, or their numbers."""
     return range(cells) if isinstance(cells, int) else cells
 
 
 def ndjson_line(record: Record) -> bytes:
-    """One slot as a JSON object on a line of its own."""
+    """Return a slot as a JSON object on a line of its own."""
     terms = record.epoch.terms
     about = {"mechanism": terms.mechanism, "outcome": record.outcome, "measured": record.measured}
-    charges = _numbers(record.probe + record.publication)
     threshold = "null" if record.threshold is None else decimal_text(record.threshold)
-    end = b'"charges":%s,"threshold":%s,"dissimilarity":%s}\n' % (
-        charges,
-        threshold.encode(),
-        msgspec.json.encode(record.dissimilarity),
+    charges = ",".join(map(decimal_text, (record.probe + record.publication).tolist()))
+    parts = (
+        msgspec.json.encode(about)[1:-1],
+        _rendered("json", record, _json_cells),
+        _json_classes(record.group),
+        f'"charges":[{charges}],"threshold":{threshold}'.encode(),
+        b'"dissimilarity":%s}\n' % msgspec.json.encode(record.dissimilarity),
     )
-    parts = (msgspec.json.encode(about)[1:-1], _json_part(record), _json_classes(record.group), end)
     return ndjson_opening(terms, record.slot) + b",".join(parts)
 
 
 def ndjson_opening(terms: Terms, slot: int) -> bytes:
-    """How the line of a slot begins, whatever was released."""
+    """Return the beginning of the line of a slot, which no release changes."""
     start, end = terms.slot_span(slot)
-    known = {"format": FORMAT, "slot": slot, "start": start, "end": end}
-    return msgspec.json.encode(known)[:-1] + b","
+    return msgspec.json.encode({"format": FORMAT, "slot": slot, "start": start, "end": end})[:-1] + b","
 
 
 def csv_lines(record: Record) -> bytes:
-    """One slot as lines of CSV, a line per cell."""
+    """Return a slot as lines of CSV, a line per cell."""
     terms = record.epoch.terms
     before = csv_opening(terms, record.slot)
     measured = "" if record.measured is None else record.measured
     after = f",{record.outcome},{measured},{terms.mechanism}\n".encode()
-    part = _csv_part(record)
-    return before + part.replace(b"\n", after + before) + after if part else b""
+    cells = _rendered("csv", record, _csv_cells)
+    return before + cells.replace(b"\n", after + before) + after if cells else b""
 
 
 def csv_opening(terms: Terms, slot: int) -> bytes:
-    """How every line of a slot begins, whatever was released."""
+    """Return the beginning of every line of a slot, which no release changes."""
     start, end = terms.slot_span(slot)
     return f"{slot},{start or ''},{end or ''},".encode()
 
@@ -115,16 +108,31 @@ def label_of(field: str) -> str:
         raise ValueError("no such escape") from None
 
 
-def _json_part(record: Record) -> bytes:
-    """Cells, values and errors: made once for all slots that show the same."""
-    numbers = released_numbers(record)
-    text, key = _kept("json", record, numbers)
-    if key not in text:
-        value, low, high, std_error = map(_maybe_plain, numbers)
-        cells = record.epoch.terms.cells
-        fields = {"cells": cells, "histogram": value, "std_error": std_error, "low": low, "high": high}
-        text[key] = msgspec.json.encode(fields, enc_hook=str)[1:-1]
-    return text[key]
+def _rendered(kind: str, record: Record, render: Callable[..., bytes]) -> bytes:
+    """Return the cells with value, low, high and standard error, rendered once for all slots that show the same.
+
+    Slots that show the same values may differ in whether an interval is valid.
+    """
+    shown = record.shown
+    assert shown is not None, "a slot released elsewhere is never emitted"
+    interval = record.interval()
+    key = f"{kind}{', empty' if record.is_empty else ''}{'' if interval is None else ', interval'}"
+    if key not in shown.text:
+        numbers = None if record.is_empty else shown.values, *(interval or (None, None)), shown.std_error
+        shown.text[key] = render(record.epoch.terms.cells, *(None if one is None else _plain(one) for one in numbers))
+    return shown.text[key]
+
+
+def _json_cells(cells: int | list[Any], value: Column, low: Column, high: Column, std_error: Column) -> bytes:
+    fields = {"cells": cells, "histogram": value, "std_error": std_error, "low": low, "high": high}
+    return msgspec.json.encode(fields, enc_hook=str)[1:-1]
+
+
+def _csv_cells(cells: int | list[Any], *numbers: Column) -> bytes:
+    labels = [_quoted(cell) for cell in cell_labels(cells)]
+    rows = zip(labels, *(column or [""] * len(labels) for column in numbers), strict=True)
+    lines = (f"{label},{value},{low},{high},{std_error}" for label, value, low, high, std_error in rows)
+    return "\n".join(lines).encode()
 
 
 def _json_classes(group: Group) -> bytes:
@@ -134,37 +142,8 @@ def _json_classes(group: Group) -> bytes:
     return group.text["json"]
 
 
-def _csv_part(record: Record) -> bytes:
-    """cell,value,low,high,std_error of every cell: made once for all slots that show the same."""
-    numbers = released_numbers(record)
-    text, key = _kept("csv", record, numbers)
-    if key not in text:
-        labels = [_quoted(cell) for cell in cell_labels(record.epoch.terms.cells)]
-        columns = (_maybe_plain(column) or [""] * len(labels) for column in numbers)
-        rows = zip(labels, *columns, strict=True)
-        lines = (f"{cell},{value},{least},{most},{error}" for cell, value, least, most, error in rows)
-        text[key] = "\n".join(lines).encode()
-    return text[key]
-
-
-def _kept(kind: str, record: Record, numbers: Numbers) -> tuple[dict[str, bytes], str]:
-    """Return where a rendered part is kept: slots that show the same may differ in whether an interval is valid."""
-    assert record.shown is not None
-    value, low, _, _ = numbers
-    return record.shown.text, f"{kind}, {'no ' if value is None else ''}values, {'no ' if low is None else ''}interval"
-
-
-def _numbers(nanos: IntArray) -> bytes:
-    """Nano-epsilons as a JSON array of exact decimals."""
-    return f"[{','.join(map(decimal_text, nanos.tolist()))}]".encode()
-
-
-def _maybe_plain(values: FloatArray | None) -> list[Any] | None:
-    return None if values is None else _plain(values)
-
-
 def _plain(values: FloatArray) -> list[Any]:
-    """Whole numbers without a decimal point."""
+    """Return whole numbers without a decimal point."""
     if bool((np.abs(values) < 2.0**53).all() and (values == np.floor(values)).all()):  # all of them, at once
         whole: list[Any] = values.astype(np.int64).tolist()
         return whole
@@ -172,7 +151,7 @@ def _plain(values: FloatArray) -> list[Any]:
 
 
 def _quoted(label: Any) -> str:
-    """A label as a CSV field on one line (see `label_of`); an empty one is quoted, unlike nothing."""
+    """Return a label as a CSV field on one line (see `label_of`); an empty one is quoted, unlike nothing."""
     text = str(label).translate(_TRANSLATION)
     quoted = not text or any(sign in text for sign in ',"')
     return '"' + text.replace('"', '""') + '"' if quoted else text

@@ -1,16 +1,21 @@
-"""Base class of outputs, and error sentences about their files."""
+"""Base class of outputs, standard output, and errors about the files of outputs."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
-from wevent.errors import InvalidOutput, StaleJournal, StorageFailed, may_pass
+from wevent.errors import InvalidOutput, ReaderGone, StaleJournal, StorageFailed, may_pass
+from wevent.file_io import storage_errors
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
+from wevent.outputs.lines import ndjson_line, released_records
+
+_REMEDY = "Releases are safe in the journal: make room or the folder writable, and run the same command again."
 
 
 class Output:
@@ -36,6 +41,41 @@ class Output:
 
     def abandon(self) -> None:
         """Release open files after a failure. The next run sends missing releases."""
+
+
+class KeptOutput(Output):
+    """No output: releases stay in the journal."""
+
+
+class StreamOutput(Output):
+    """Standard output. After a crash the last releases may come again, the same bytes; readers drop repeated slots.
+
+    The stream stays open: the process owns it.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
+        """Send every committed release that is not known to be emitted."""
+        again = list(released_records(journal, emitted + 1))
+        self.emit(again)
+        return len(again)
+
+    def emit(self, records: Iterable[Record]) -> None:
+        """Send one line per slot, then flush."""
+        try:
+            self._stream.write(b"".join(ndjson_line(record) for record in records))
+            self._stream.flush()
+        except (OSError, StorageFailed) as error:
+            closed = isinstance(error, (BrokenPipeError, ReaderGone))
+            raise StorageFailed(
+                "to write to standard output",
+                "a closed one" if closed else "one that cannot be written",
+                "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
+                path="-",
+                passing=may_pass(error) if isinstance(error, OSError) else error.passing,
+            ) from None
 
 
 def refuse_special(path: Path) -> None:
@@ -77,22 +117,20 @@ def not_ours(path: Path, slot: int | None = None) -> InvalidOutput:
 
 def ahead(path: Path, last: int, committed: int) -> StaleJournal:
     """Return the error for a file with a slot that the journal lacks."""
-    remedy = (
-        "The journal is an old copy, unless the file is another journal's: state how far releases went out "
-        f"(publish --released-through {last}, or later), or choose another file."
-    )
-    if not committed:
+    if committed:
+        received = f"one that ends with slot {committed}"
+        remedy = (
+            "The journal is an old copy, unless the file is another journal's: state how far releases went out "
+            f"(publish --released-through {last}, or later), or choose another file."
+        )
+    else:
+        received = "a new one"
         remedy = (
             "Those slots went out already: restore the journal they came from (a backup with --released-through "
             f"{last} or later), or choose another output: over the same people epsilons then add up."
         )
-    return StaleJournal(
-        f"a journal that knows slot {last}, the last one in {path}",
-        f"one that ends with slot {committed}" if committed else "a new one",
-        remedy,
-        committed=committed,
-        released=last,
-    )
+    expected = f"a journal that knows slot {last}, the last one in {path}"
+    return StaleJournal(expected, received, remedy, committed=committed, released=last)
 
 
 def dropped(path: Path, first: int, last: int) -> InvalidOutput:
@@ -110,7 +148,7 @@ def changed(path: Path) -> InvalidOutput:
     """Return the error for a file that another program changed during a run."""
     return InvalidOutput(
         f"{path} as this run left it",
-        "one that was replaced, cut or written to by somebody else",
+        "one that another program replaced, cut or wrote to",
         "Releases are safe in the journal: move the file away and run the same command again; to rotate, rename it.",
         path=str(path),
     )
@@ -118,21 +156,9 @@ def changed(path: Path) -> InvalidOutput:
 
 def unwritable(path: Path, reason: str, *, passing: bool = False) -> StorageFailed:
     """Return the error for a file that cannot be written."""
-    missing = not Path(os.path.realpath(path)).parent.is_dir()
-    return StorageFailed(
-        f"to write {path}",
-        reason,
-        f"Releases are safe in the journal: {'make the folder' if missing else 'make room or the folder writable'} "
-        "and run the same command again.",
-        path=str(path),
-        passing=passing,
-    )
+    return StorageFailed(f"to write {path}", reason, _REMEDY, path=str(path), passing=passing)
 
 
-@contextmanager
-def clear_errors(path: Path) -> Iterator[None]:
+def clear_errors(path: Path) -> AbstractContextManager[None]:
     """Raise errors of the operating system as one clear sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(path, error.strerror or "an error", passing=may_pass(error)) from None
+    return storage_errors(f"to write {path}", _REMEDY, path)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
-from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, csv_lines, released_numbers, released_records
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, csv_lines, released_records
 from wevent.outputs.output import Output, ahead, clear_errors, dropped, not_ours, refuse_special, unwritable
 
 _LABEL = (  # as `lines.label_of`
@@ -51,16 +51,14 @@ class ParquetOutput(Output):
         first, last = self._rows("SELECT coalesce(min(slot), 0), coalesce(max(slot), 0) FROM read_parquet(?)")[0]
         if not last:
             return
-        if not committed:
-            raise ahead(self.path, last, committed)
         if last > committed:
             raise ahead(self.path, last, committed)
         for slot in (first, max(first, min(last, journal.head().committed))):
             record = next(released_records(journal, slot), None)
-            if record is not None and record.slot == slot:
+            if record is not None and record.slot == slot and record.shown is not None:
                 values = self._rows("SELECT value FROM read_parquet(?) WHERE slot = ?", slot)
-                expected = released_numbers(record)[0]
-                if [row[0] for row in values] != ([None] * len(values) if expected is None else expected.tolist()):
+                expected = [None] * len(values) if record.is_empty else record.shown.values.tolist()
+                if [row[0] for row in values] != expected:
                     raise not_ours(self.path, slot)
         kept = next(journal.releases(), None)
         if kept is not None and first < kept.slot:
@@ -88,23 +86,20 @@ class ParquetOutput(Output):
                     file.write(csv_lines(record))
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
             target = str(made).replace("'", "''")
-            self._write(
+            statement = (
                 f"COPY (SELECT * REPLACE ({_LABEL} AS cell) FROM read_csv(?, header = true, columns = {{{columns}}},"
                 " auto_detect = false, delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false))"
-                f" TO '{target}' (FORMAT parquet, KV_METADATA {{{FORMAT_KEY}: '{FORMAT}'}})",
-                table,
+                f" TO '{target}' (FORMAT parquet, KV_METADATA {{{FORMAT_KEY}: '{FORMAT}'}})"
             )
+            import duckdb  # only where a Parquet file is used: other outputs start quicker without it
+
+            try:
+                duckdb.connect().execute(statement, [glob.escape(str(table))])
+            except duckdb.Error as error:
+                kind = str(error).partition(":")[0]  # the engine's own wording follows, with paths of temporary files
+                passing = isinstance(error, duckdb.IOException)
+                raise unwritable(self.path, f"an error of DuckDB ({kind})", passing=passing) from None
         self._journal = None
-
-    def _write(self, statement: str, table: Path) -> None:
-        import duckdb  # only where a Parquet file is used: other outputs start quicker without it
-
-        try:
-            duckdb.connect().execute(statement, [glob.escape(str(table))])
-        except duckdb.Error as error:
-            kind = str(error).partition(":")[0]  # the engine's own wording follows, with paths of temporary files
-            is_io = isinstance(error, duckdb.IOException)
-            raise unwritable(self.path, f"an error of DuckDB ({kind})", passing=is_io) from None
 
     def _rows(self, query: str, *values: int) -> list[Any]:
         import duckdb

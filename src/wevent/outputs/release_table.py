@@ -7,16 +7,18 @@ import glob
 import gzip
 import importlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from wevent.errors import InvalidInput, InvalidOption
-from wevent.journal import JournalPlace, PostgresPlace, Record, journal_place, open_journal
-from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, cell_labels, label_of, released_numbers, released_records
+from wevent.journal import JournalPlace, PostgresPlace, journal_place, open_journal
+from wevent.outputs.lines import COLUMNS, CSV_HEADER, FORMAT, label_of, ndjson_line, released_records
 from wevent.outputs.parquet_output import FORMAT_KEY
 from wevent.publisher.confidence import OUTCOMES
 from wevent.schemas import ReleasedSlot
@@ -29,17 +31,25 @@ if TYPE_CHECKING:
 _SQLITE, _PARQUET, _GZIP = b"SQLite format 3\0", b"PAR1", b"\x1f\x8b"
 _OPENING = b'{"format":%d,' % FORMAT
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBERS = ("value", "low", "high", "std_error")
+_VALUE_OF: dict[str, Callable[[str], Any]] = {
+    **{name: lambda text: float(text) if text else None for name in ("value", "low", "high", "std_error")},
+    **dict.fromkeys(("start", "end"), lru_cache(lambda text: datetime.fromisoformat(text) if text else None)),
+    **dict.fromkeys(("outcome", "mechanism"), str),
+    "slot": int,
+    "measured": lambda text: int(text) if text else None,
+    "cell": label_of,
+}
+"""Readers of the fields of CSV."""
 
 
 class ReleaseTable:
-    """Releases, one row per slot and cell; what `read_releases` gives.
+    """Releases, one row per slot and cell; the result of `read_releases`.
 
-    Anything that speaks Arrow takes it as it is (`polars.DataFrame(table)`, DuckDB, pyarrow), if pyarrow is installed.
+    Libraries that read Arrow take it as it is (`polars.DataFrame(table)`, DuckDB, pyarrow), if pyarrow is installed.
 
     Attributes:
         columns: slot, start, end, cell, value, low, high, std_error, outcome, measured and mechanism, as plain lists: whole
-            numbers, times in UTC, text and floats; None where nothing is known. Cells are text, whatever was declared.
+            numbers, times in UTC, text and floats; None where nothing is known. Cells are text.
     """
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
@@ -58,38 +68,33 @@ class ReleaseTable:
         return f"<ReleaseTable {len(self)} rows: {slots} slots × {cells} cells>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas.DataFrame; times with their zone, `measured` as Int64, which knows what is missing."""
+        """Return a pandas.DataFrame; times with their zone, `measured` as Int64, which has missing values."""
         pandas = _library("pandas")
-        kinds = {"BIGINT": "Int64", "DOUBLE": "float64", "TIMESTAMPTZ": "datetime64[us, UTC]", "VARCHAR": "str"}
-        types = {name: kinds[kind] for name, kind in COLUMNS.items()} | {"slot": "int64"}
+        types = _types("Int64", "float64", "str", "datetime64[us, UTC]") | {"slot": "int64"}
         frame = {name: pandas.Series(column, dtype=types[name]) for name, column in self.columns.items()}
         return cast("pd.DataFrame", pandas.DataFrame(frame))
 
     def to_polars(self) -> pl.DataFrame:
-        """A polars.DataFrame."""
+        """Return a polars.DataFrame."""
         polars = _library("polars")
-        kinds = {"BIGINT": polars.Int64, "DOUBLE": polars.Float64, "VARCHAR": polars.String}
-        kinds["TIMESTAMPTZ"] = polars.Datetime("us", "UTC")
-        schema = {name: kinds[kind] for name, kind in COLUMNS.items()}
+        schema = _types(polars.Int64, polars.Float64, polars.String, polars.Datetime("us", "UTC"))
         return cast("pl.DataFrame", polars.DataFrame(self.columns, schema=schema))
 
     def to_arrow(self) -> pa.Table:
-        """A pyarrow.Table."""
+        """Return a pyarrow.Table."""
         arrow = _library("pyarrow")
-        kinds = {"BIGINT": arrow.int64(), "DOUBLE": arrow.float64(), "VARCHAR": arrow.string()}
-        kinds["TIMESTAMPTZ"] = arrow.timestamp("us", "UTC")
-        schema = arrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-        return arrow.table(self.columns, schema=schema)
+        types = _types(arrow.int64(), arrow.float64(), arrow.string(), arrow.timestamp("us", "UTC"))
+        return arrow.table(self.columns, schema=arrow.schema(list(types.items())))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule interface."""
+        """Return the table by the Arrow PyCapsule interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def read_releases(path: str | JournalPlace) -> ReleaseTable:
     """Read an output of releases (NDJSON, CSV, Parquet; the text formats also compressed with gzip), or a journal.
 
-    What it is, the file itself says, not its name. A line that is still being written is left out, and so is a slot that
+    The content decides the format, not the name. A line that is still being written is left out, and so is a slot that
     was sent twice: standard output may repeat some after a crash.
 
     Raises:
@@ -98,69 +103,58 @@ def read_releases(path: str | JournalPlace) -> ReleaseTable:
     """
     place = journal_place(path)
     if isinstance(place, PostgresPlace):
-        return _of_journal(place)
+        return _read_journal(place)
     if place.exists() and not place.is_file():  # a pipe may never end
         raise _none(place)
-    start = _first_bytes(place)
+    try:
+        with place.open("rb") as file:
+            start = file.read(len(_SQLITE))
+    except OSError as error:
+        raise _unreadable(place, error.strerror or type(error).__name__) from None
     if start.startswith(_SQLITE):
-        return _of_journal(place)
+        return _read_journal(place)
     if start.startswith(_PARQUET):
         return _checked(place, _read_parquet(place))
     try:
-        with _open(place, start) as file:
-            first = file.readline()
+        with gzip.open(place) if start.startswith(_GZIP) else place.open("rb") as text:
+            first = text.readline()
             if first == CSV_HEADER:
-                return _checked(place, _table(_csv_slots(file, place)))
-            if not first.endswith(b"\n") and not _is_beginning(first):
+                return _checked(place, _read_csv(text, place))
+            is_beginning = _OPENING.startswith(first) or first.startswith(_OPENING) or CSV_HEADER.startswith(first)
+            if not first.endswith(b"\n") and not is_beginning:  # an empty file, or one that is still being written
                 raise _none(place)
-            return _checked(place, _table(_ndjson_slots(first, file, place)))
+            return _checked(place, tabulate_releases(_read_ndjson(chain([first], text), place)))
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(place, type(error).__name__) from None
 
 
 def tabulate_releases(releases: Iterable[ReleasedSlot]) -> ReleaseTable:
-    """Return releases of the service as a table."""
-    return _table(map(_of_release, releases))
-
-
-def _of_journal(place: JournalPlace) -> ReleaseTable:
-    with open_journal(place) as journal:
-        return _table(map(_of_record, released_records(journal)))
-
-
-class _Slot(NamedTuple):
-    """The rows of one slot."""
-
-    slot: int
-    start: datetime | None
-    end: datetime | None
-    cells: list[str]
-    numbers: list[list[Any] | None]  # value, low, high, std_error
-    outcome: str
-    measured: int | None
-    mechanism: str
-
-
-def _table(slots: Iterable[_Slot]) -> ReleaseTable:
+    """Return releases of the service as a table; of a slot that comes twice the first one."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     last = 0
-    for one in slots:
+    for one in releases:
         if one.slot <= last:
             continue
-        last, number = one.slot, len(one.cells)
-        columns["cell"] += one.cells
-        for name, values in zip(_NUMBERS, one.numbers, strict=True):
-            columns[name] += [None] * number if values is None else values
+        last, labels = one.slot, one.labels
+        columns["cell"] += labels
+        numbers = {"value": one.histogram, "low": one.low, "high": one.high, "std_error": one.std_error}
+        for name, values in numbers.items():
+            columns[name] += [None] * len(labels) if values is None else values
         for name in ("slot", "start", "end", "outcome", "measured", "mechanism"):
-            columns[name] += [getattr(one, name)] * number
+            columns[name] += [getattr(one, name)] * len(labels)
     return ReleaseTable(columns)
+
+
+def _read_journal(place: JournalPlace) -> ReleaseTable:
+    decoder = msgspec.json.Decoder(ReleasedSlot)
+    with open_journal(place) as journal:
+        return tabulate_releases(decoder.decode(ndjson_line(record)) for record in released_records(journal))
 
 
 def _checked(path: Path, table: ReleaseTable) -> ReleaseTable:
     """Refuse words and times that wevent never writes: a file from elsewhere may say anything."""
     spans = set(zip(table.columns["start"], table.columns["end"], strict=True))
-    known = all(word in OUTCOMES for word in table.columns["outcome"])
-    if not known or not all(_is_span(start, end) for start, end in spans):
+    if not set(table.columns["outcome"]) <= set(OUTCOMES) or not all(_is_span(start, end) for start, end in spans):
         raise _none(path)
     return table
 
@@ -171,60 +165,35 @@ def _is_span(start: datetime | None, end: datetime | None) -> bool:
     return start.tzinfo is not None and end.tzinfo is not None and start < end
 
 
-def _of_record(record: Record) -> _Slot:
-    terms = record.epoch.terms
-    start, end = (None if text is None else datetime.fromisoformat(text) for text in terms.slot_span(record.slot))
-    numbers = [None if array is None else array.tolist() for array in released_numbers(record)]
-    cells = list(map(str, cell_labels(terms.cells)))
-    return _Slot(record.slot, start, end, cells, numbers, record.outcome, record.measured, terms.mechanism)
-
-
-def _ndjson_slots(first: bytes, file: Iterable[bytes], path: Path) -> Iterator[_Slot]:
+def _read_ndjson(lines: Iterable[bytes], path: Path) -> Iterator[ReleasedSlot]:
     decoder = msgspec.json.Decoder(ReleasedSlot)
-    for line in _whole_lines(first, file):
+    for line in _whole(lines):
         try:
             one = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError):
             raise _none(path) from None
-        rows = _of_release(one)
-        if one.format != FORMAT or any(
-            values is not None and len(values) != len(rows.cells) for values in rows.numbers
-        ):
+        lengths = {len(values) for values in (one.histogram, one.low, one.high, one.std_error) if values is not None}
+        if one.format != FORMAT or lengths - {len(one.labels)}:
             raise _none(path)
-        yield rows
+        yield one
 
 
-def _of_release(one: ReleasedSlot) -> _Slot:
-    numbers: list[list[Any] | None] = [one.histogram, one.low, one.high, one.std_error]
-    return _Slot(one.slot, one.start, one.end, one.labels, numbers, one.outcome, one.measured, one.mechanism)
-
-
-def _csv_slots(file: Iterable[bytes], path: Path) -> Iterator[_Slot]:
-    """Rows of the same slot together; cells of a slot that is still being written may be missing."""
+def _read_csv(lines: Iterable[bytes], path: Path) -> ReleaseTable:
+    """Read rows; cells of a slot that is still being written may be missing."""
+    rows: list[list[str]] = []
+    last = 0
     try:
-        texts = (line.decode() for line in _whole_lines(b"", file))
-        found: list[list[str]] = []
-        for row in csv.reader(texts, strict=True):
+        for row in csv.reader(map(bytes.decode, _whole(lines)), strict=True):
+            slot = int(row[0])
             if len(row) != len(COLUMNS):
                 raise _none(path)
-            if found and row[0] != found[0][0]:
-                yield _of_rows(found)
-                found = []
-            found.append(row)
-        if found:
-            yield _of_rows(found)
-    except (ValueError, csv.Error):  # text that is no UTF-8, a number that is none
+            if slot >= last:  # slots before were sent twice
+                rows.append(row)
+            last = max(last, slot)
+        texts = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False))
+        return ReleaseTable({name: [_VALUE_OF[name](text) for text in texts.get(name, ())] for name in COLUMNS})
+    except (ValueError, IndexError, csv.Error):  # text that is no UTF-8, a number that is none, an empty line
         raise _none(path) from None
-
-
-def _of_rows(rows: list[list[str]]) -> _Slot:
-    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    start, end = (datetime.fromisoformat(columns[name][0]) if columns[name][0] else None for name in ("start", "end"))
-    numbers: list[list[Any] | None] = [[float(text) if text else None for text in columns[name]] for name in _NUMBERS]
-    measured = int(columns["measured"][0]) if columns["measured"][0] else None
-    outcome, mechanism = columns["outcome"][0], columns["mechanism"][0]
-    cells = [label_of(field) for field in columns["cell"]]
-    return _Slot(int(columns["slot"][0]), start, end, cells, numbers, outcome, measured, mechanism)
 
 
 def _read_parquet(path: Path) -> ReleaseTable:
@@ -247,29 +216,9 @@ def _read_parquet(path: Path) -> ReleaseTable:
     return ReleaseTable(columns)
 
 
-def _is_beginning(line: bytes) -> bool:
-    """Return whether a first line that is still being written, or empty, may be ours."""
-    return _OPENING.startswith(line) or line.startswith(_OPENING) or CSV_HEADER.startswith(line)
-
-
-def _whole_lines(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
-    if first.endswith(b"\n"):
-        yield first
-    for line in file:
-        if line.endswith(b"\n"):
-            yield line
-
-
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE))
-    except OSError as error:
-        raise _unreadable(path, error.strerror or type(error).__name__) from None
-
-
-def _open(path: Path, start: bytes) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if start.startswith(_GZIP) else path.open("rb")
+def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines without the last one, if it is still being written."""
+    return (line for line in lines if line.endswith(b"\n"))
 
 
 def _none(path: Path) -> InvalidInput:
@@ -287,8 +236,14 @@ def _unreadable(path: Path, reason: str) -> InvalidInput:
     )
 
 
+def _types(whole: Any, number: Any, text: Any, time: Any) -> dict[str, Any]:
+    """Return the types of all columns in a library."""
+    kinds = {"BIGINT": whole, "DOUBLE": number, "VARCHAR": text, "TIMESTAMPTZ": time}
+    return {name: kinds[kind] for name, kind in COLUMNS.items()}
+
+
 def _library(name: str) -> Any:
-    """A library that is not part of an installation of wevent.
+    """Return a library that is not part of an installation of wevent.
 
     Raises:
         InvalidOption: if it is not there.

@@ -1,4 +1,4 @@
-"""A part of a journal's releases: some slots, some cells. What is written of it is written as of the whole."""
+"""Part of a journal's releases: some slots, some cells."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MAX_SLOT = 1 << 62
 
 
 class Selection:
-    """A journal as an output sees it, with nothing but the slots and cells that were asked for.
+    """Releases of a journal for an output, up to a slot and cut to some cells.
 
     Args:
         journal: opened for reading.
-        last: the last slot; None: all there are.
-        cells: labels of the cells, in any order; None: all.
+        last: the last slot (default: the last released one).
+        cells: labels of the cells, in any order (default: all).
 
     Raises:
-        InvalidCells: for no label, or one that no epoch declares.
+        InvalidCells: for no label, or one that was never declared.
     """
 
     def __init__(self, journal: Journal, last: int | None = None, cells: Iterable[str] | None = None) -> None:
@@ -39,54 +39,54 @@ class Selection:
         self._epochs: dict[int, tuple[Epoch, IntArray]] = {}
         self._shown: tuple[Shown, Shown] | None = None  # the last one that was cut, and what came of it
         if self._wanted is not None:
-            self._refuse_unknown(self._wanted)
+            known = {str(cell) for epoch in journal.epochs() for cell in cell_labels(epoch.terms.cells)}
+            unknown = sorted(self._wanted - known)
+            if unknown or not self._wanted:
+                raise InvalidCells(
+                    "cells that the journal declares",
+                    (", ".join(map(repr, unknown[:5])) or "none") + (", …" if len(unknown) > 5 else ""),
+                    f"It has {len(known)}, such as {', '.join(sorted(known)[:5])}.",
+                    cells=unknown,
+                )
 
     @property
     def identity(self) -> str:
-        """See `Slots.identity`."""
         return self._journal.identity
 
     def releases(self, first: int = 1) -> Iterator[Record]:
-        """The slots from `first` on that are within, cut to the cells."""
         for record in self._journal.releases(first):
             if self._last is not None and record.slot > self._last:
                 return
             yield record if self._wanted is None else self._cut(record)
 
     def head(self) -> Head:
-        """See `Slots.head`; no slot after the last one."""
         head = self._journal.head()
         return head if self._last is None else replace(head, committed=min(head.committed, self._last))
 
     def read_note(self) -> bytes:
-        """Nothing: what is noted beside the journal is about its whole output."""
-        return b""
+        return b""  # the note beside the journal describes its whole output
 
     def write_note(self, data: bytes, *, force: bool = False) -> None:
-        """Nothing, as of `read_note`."""
-
-    def _refuse_unknown(self, wanted: frozenset[str]) -> None:
-        known = {str(cell) for epoch in self._journal.epochs() for cell in cell_labels(epoch.terms.cells)}
-        unknown = sorted(wanted - known)
-        if unknown or not wanted:
-            raise InvalidCells(
-                "cells that the journal declares",
-                (", ".join(map(repr, unknown[:5])) or "none") + (", …" if len(unknown) > 5 else ""),
-                f"It has {len(known)}, such as {', '.join(sorted(known)[:5])}.",
-                cells=unknown,
-            )
+        return
 
     def _cut(self, record: Record) -> Record:
         epoch, rows = self._epoch(record.epoch)
         shown = record.shown
         if shown is not None:
             if self._shown is None or self._shown[0] is not shown:
-                self._shown = shown, _cut_shown(shown, rows)
+                measured, std_error = shown.measured, shown.std_error
+                cut = Shown(
+                    shown.slot,
+                    shown.values[rows],
+                    None if std_error is None else std_error[rows],
+                    None if measured is None else measured._replace(values=measured.values[rows]),
+                )
+                self._shown = shown, cut
             shown = self._shown[1]
         return replace(record, epoch=epoch, shown=shown)
 
     def _epoch(self, epoch: Epoch) -> tuple[Epoch, IntArray]:
-        """The epoch as if it had only those cells, and which columns they are."""
+        """Return the version as if it had only those cells, and the columns of these."""
         assert self._wanted is not None
         if epoch.number not in self._epochs:
             labels = list(cell_labels(epoch.terms.cells))
@@ -95,16 +95,6 @@ class Selection:
             cut = msgspec.structs.replace(epoch, terms=terms, text=b"")
             self._epochs[epoch.number] = cut, np.array(rows, dtype=np.int64)
         return self._epochs[epoch.number]
-
-
-def _cut_shown(shown: Shown, rows: IntArray) -> Shown:
-    measured = shown.measured
-    return Shown(
-        shown.slot,
-        shown.values[rows],
-        None if shown.std_error is None else shown.std_error[rows],
-        None if measured is None else measured._replace(values=measured.values[rows]),
-    )
 
 
 def parse_slots(head: Head, begin: str | None, end: str | None, prefix: str = "") -> tuple[int | None, int | None]:

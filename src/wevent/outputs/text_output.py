@@ -1,4 +1,4 @@
-"""Text files of releases (NDJSON, CSV) and standard output.
+"""Text files of releases (NDJSON, CSV).
 
 A file holds every release of the journal once and in slot order, after any crash. The rule:
 
@@ -6,9 +6,8 @@ A file holds every release of the journal once and in slot order, after any cras
 2. The next run reads the last line. A file that goes on after the journal's last slot is refused: the journal is an old
    copy, or the file is another journal's.
 3. The part that the note describes is checked by its digest. The rest, or everything without a matching note, is compared
-   with the releases of the journal. If both agree, the run appends. A torn last line is cut off first; it must be the
-   beginning of the line that belongs there.
-4. A file that differs is rewritten from the journal (temporary file, fsync, rename) on three conditions: the note names the
+   with the releases of the journal. If both agree, the run appends. A last slot that is not whole is cut off first.
+4. A file that differs is rewritten from the journal (temporary file, fsync, rename) on three conditions. The note names the
    file, its last line is a release of this journal, and the journal has every slot from the first to the last in the file.
 5. Any other file is refused and stays as it is.
 
@@ -25,15 +24,15 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from wevent.errors import InvalidOutput, ReaderGone, StorageFailed, may_pass
+from wevent.errors import InvalidOutput
 from wevent.file_io import atomic_write
 from wevent.journal.contract import Emitted
 from wevent.journal.record import Record
@@ -52,7 +51,6 @@ from wevent.outputs.output import Output, ahead, changed, clear_errors, dropped,
 _log = logging.getLogger("wevent.outputs.text_output")
 _LONGEST = 1 << 27  # a line of more bytes is no release
 _TAIL = 1 << 16
-_CHUNK = 1 << 20
 
 
 class Format(NamedTuple):
@@ -62,7 +60,7 @@ class Format(NamedTuple):
         render: whole lines of a record.
         header: first line of a file, empty if there is none.
         slot: pattern of the beginning of every line, with the slot as its group.
-        opening: beginning of every line of a slot, whatever was released.
+        opening: beginning of every line of a slot.
     """
 
     render: Callable[[Record], bytes]
@@ -97,17 +95,13 @@ class _Content(NamedTuple):
 
     Attributes:
         last: last slot in it; without any, the last one in other files.
-        size: bytes that stay. A torn line follows.
-        lacking: lines that the last slot lacks; None if the journal cannot render that slot.
-        hashed: digest of the bytes that stay.
-        differs: whether the file is to be rewritten with the slots after `last`.
+        size: bytes that stay.
+        hashed: digest of them; None for a file that is to be rewritten.
     """
 
     last: int
     size: int
-    lacking: bytes | None
     hashed: Any
-    differs: bool = False
 
 
 class FileOutput(Output):
@@ -129,7 +123,6 @@ class FileOutput(Output):
         self._identity = ""
         self._size = 0
         self._hashed: Any = None
-        self._seen: tuple[Any, _Content] | None = None  # result of `check` while the file is unchanged
 
     def check(self, journal: Emitted, committed: int) -> None:
         """Refuse a file of something else; read only.
@@ -147,7 +140,7 @@ class FileOutput(Output):
             StaleJournal, InvalidOutput: as `check`.
         """
         content, sent = self._look(journal, committed), 0
-        if content.differs:
+        if content.hashed is None:
             sent = self._rewrite(journal, content.last)
             content = self._look(journal, committed)
         with clear_errors(self.path):
@@ -155,8 +148,8 @@ class FileOutput(Output):
             self._file = open(there, "r+b" if self.path.exists() else "x+b", buffering=0)  # noqa: SIM115  until `close`
             self._file.truncate(content.size)
         self._journal, self._identity = journal, journal.identity
-        self._size, self._hashed = content.size, content.hashed.copy()
-        self._write([content.lacking or b"" if content.size else self._form.header], content.last)
+        self._size, self._hashed = content.size, content.hashed
+        self._write([b"" if content.size else self._form.header], content.last)
         missing = released_records(journal, content.last + 1)
         while records := list(islice(missing, 1024)):
             self.emit(records)
@@ -216,10 +209,8 @@ class FileOutput(Output):
             removed = not os.fstat(self._file.fileno()).st_nlink
         self._after, self._size, self._hashed = self._slot, 0, hashlib.sha256()
         self._note(force=True)
-        if removed:
-            _log.warning("%s was removed: a new one begins behind slot %d", self.path, self._slot)
-        else:
-            _log.info("%s was renamed: a new one begins behind slot %d", self.path, self._slot)
+        level, what = (logging.WARNING, "removed") if removed else (logging.INFO, "renamed")
+        _log.log(level, "%s was %s: a new one begins behind slot %d", self.path, what, self._slot)
 
     def _begin_anew(self) -> None:
         self._leave()
@@ -271,17 +262,13 @@ class FileOutput(Output):
             note = _read_note(journal, self.path) if committed else None
             if note is not None:
                 self._after = max(self._after, min(note.after, committed))
-            if not self.path.exists():
-                return self._nothing()
-            with self.path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                state = found.st_ino, found.st_size, found.st_mtime_ns, committed
-                if self._seen is None or self._seen[0] != state:
-                    self._seen = state, self._inspect(file, journal, committed, note)
-                return self._seen[1]
+            if self.path.exists():
+                with self.path.open("rb") as file:
+                    return self._inspect(file, journal, committed, note)
+            return self._nothing()
 
     def _nothing(self) -> _Content:
-        return _Content(self._after, 0, b"", hashlib.sha256())
+        return _Content(self._after, 0, hashlib.sha256())
 
     def _inspect(self, file: BinaryIO, journal: Emitted, committed: int, note: Note | None) -> _Content:
         header, size = self._form.header, file.seek(0, os.SEEK_END)
@@ -292,138 +279,84 @@ class FileOutput(Output):
         if start != header or size - end > _LONGEST:
             raise not_ours(self.path)
         last = self._slot_of(line) if end > len(header) else 0
-        if not committed:
-            raise ahead(self.path, last, committed) if last else not_ours(self.path)
-        file.seek(len(header))
-        first = self._slot_of(file.readline(_LONGEST)) if last else self._after + 1
-        before = first - 1 if last > committed else min(first - 1, self._after)
-        torn = _read(file, end, size)
-        begin = _noted_content(file, note) or _Content(before, len(header), b"", hashlib.sha256(header))
-        try:
-            content = self._compare(file, end, journal, committed, begin)
-        except InvalidOutput:
-            tail = None if note is None else self._find_tail(journal, first, last, line)
-            if tail is None or not self._is_beginning(torn, tail, journal, committed):
-                if last > committed:
-                    raise ahead(self.path, last, committed) from None
-                raise
-            return _Content(before, 0, b"", None, differs=True)
-        if not self._is_beginning(torn, content, journal, committed):
-            raise not_ours(self.path)
-        return content
-
-    def _compare(self, file: BinaryIO, end: int, journal: Emitted, committed: int, begin: _Content) -> _Content:
-        """Compare whole lines after a confirmed beginning with the journal.
-
-        Raises:
-            StaleJournal: if they go on after the last slot and are the same until then.
-            InvalidOutput: naming the first slot that differs.
-        """
-        last, lacking, hashed = begin.last, begin.lacking, begin.hashed
-        has_lines = begin.size > len(self._form.header)
-        records = journal.releases(last + 1)
-        record = next(records, None)
-        for slot, text in self._slots(file, begin.size, end):
-            if lacking or slot <= last:
-                raise not_ours(self.path, slot)
-            if has_lines and record is not None and slot >= record.slot > last + 1:
-                raise dropped(self.path, last + 1, record.slot - 1)
-            while record is not None and record.slot < slot:
-                if record.shown is not None:
-                    raise not_ours(self.path, record.slot)
-                record = next(records, None)
-            lacking = None
-            if record is not None and record.slot == slot:
-                if record.shown is not None:
-                    expected = self._form.render(record)
-                    if not expected.startswith(text):
-                        raise not_ours(self.path, slot)
-                    lacking = expected[len(text) :]
-                record = next(records, None)
-            hashed.update(text)
-            last, has_lines = slot, True
         if last > committed:
             raise ahead(self.path, last, committed)
-        if has_lines and record is not None and record.slot > last + 1:
-            raise dropped(self.path, last + 1, record.slot - 1)
-        return _Content(last, end, lacking, hashed)
+        if not committed:
+            raise not_ours(self.path)
+        file.seek(len(header))
+        first = self._slot_of(file.readline(_LONGEST)) if last else self._after + 1
+        begin = _Content(min(first - 1, self._after), len(header), hashlib.sha256(header))
+        try:
+            return self._compare(file, journal, committed, _noted_content(file, note) or begin)
+        except InvalidOutput:
+            if note is None or not self._is_rewritable(journal, first, last, line, _read(file, end, size)):
+                raise
+            return begin._replace(hashed=None)
 
-    def _is_beginning(self, torn: bytes, content: _Content, journal: Emitted, committed: int) -> bool:
-        """Return whether a torn line is the beginning of the line that belongs there; none is."""
-        if not torn:
-            return True
-        following = next(released_records(journal, content.last + 1), None)
-        expected = content.lacking or (b"" if following is None else self._form.render(following))
-        if expected.startswith(torn):
-            return True
-        kept = next(journal.releases(), None)
-        next_slot = max(content.last + (content.lacking is not None), 0 if kept is None else kept.slot)
-        known = committed + 1 if following is None else following.slot
+    def _compare(self, file: BinaryIO, journal: Emitted, committed: int, begin: _Content) -> _Content:
+        """Compare the file after a confirmed beginning with the journal.
+
+        Raises:
+            InvalidOutput: naming the first slot that differs.
+        """
+        content, compared = begin, begin.last
+        kept = next(journal.releases(begin.last + 1), None)
+        if kept is not None:
+            content, _ = self._skip(file, content, kept.slot)
+            if kept.slot > content.last + 1 and content.size > len(self._form.header):
+                raise dropped(self.path, content.last + 1, kept.slot - 1)
+        for record in chain(released_records(journal, begin.last + 1), [None]):
+            stop = committed + 1 if record is None else record.slot
+            expected = b"" if record is None else self._form.render(record)
+            content, line = self._skip(file, content, stop)
+            if line.endswith(b"\n"):
+                line = _read(file, content.size, content.size + len(expected)) or line
+            if record is None or line != expected:
+                unknown = max(content.last, compared + 1, 0 if kept is None else kept.slot)
+                if not expected.startswith(line) and not self._is_torn(line, journal, range(unknown, stop)):
+                    raise not_ours(self.path, stop)
+                return content
+            content.hashed.update(line)
+            compared, content = stop, _Content(stop, content.size + len(line), content.hashed)
+        raise AssertionError("the last record is None")
+
+    def _skip(self, file: BinaryIO, content: _Content, stop: int) -> tuple[_Content, bytes]:
+        """Pass over lines of slots before `stop`, which the journal does not have; return also the line that follows."""
+        before = content.last
+        file.seek(content.size)
+        while (line := file.readline(_LONGEST)).endswith(b"\n") and (slot := self._slot_of(line)) < stop:
+            if slot <= before or slot < content.last:
+                raise not_ours(self.path, slot)
+            content.hashed.update(line)
+            content = _Content(slot, content.size + len(line), content.hashed)
+        return content, line
+
+    def _is_torn(self, line: bytes, journal: Emitted, slots: range) -> bool:
+        """Return whether a line may be the beginning of one of the first two slots, which the journal does not have."""
         terms = journal.head().epoch.terms
-        openings = [self._form.opening(terms, slot) for slot in range(next_slot, min(next_slot + 2, known))]
-        return any(opening.startswith(torn) or torn.startswith(opening) for opening in openings)
+        openings = [self._form.opening(terms, slot) for slot in slots[:2]]
+        return b"\n" not in line and any(one.startswith(line) or line.startswith(one) for one in openings)
 
-    def _find_tail(self, journal: Emitted, first: int, last: int, line: bytes) -> _Content | None:
-        """Return the end of a file if the journal has every slot of it and renders the last line, else None."""
+    def _is_rewritable(self, journal: Emitted, first: int, last: int, line: bytes, torn: bytes) -> bool:
+        """Return whether the journal has every slot of a file, renders its last line, and then what is torn behind it."""
+        following = None
         for expected, record in enumerate(released_records(journal, first), first):
+            text = self._form.render(record)
+            if following == b"":
+                return text.startswith(torn)
             if record.slot != expected:
-                return None
+                return False
             if record.slot == last:
-                lines = self._form.render(record).splitlines(keepends=True)
-                if line in lines:
-                    return _Content(last, 0, b"".join(lines[lines.index(line) + 1 :]), None)
-        return None
-
-    def _slots(self, file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield slots with their lines."""
-        file.seek(start)
-
-        def lines() -> Iterator[bytes]:
-            left = end - start
-            while left > 0:
-                line = file.readline(_LONGEST)
-                left -= len(line)
-                yield line
-
-        for slot, group in groupby(lines(), self._slot_of):
-            yield slot, b"".join(group)
+                _, found, following = text.partition(line)
+                if not found or following:
+                    return bool(found) and following.startswith(torn)
+        return following == torn
 
     def _slot_of(self, line: bytes) -> int:
         found = self._form.slot.match(line)
         if found is None:
             raise not_ours(self.path)
         return int(found[1])
-
-
-class StreamOutput(Output):
-    """Standard output. After a crash the last releases may come again, the same bytes; readers drop repeated slots.
-
-    The stream stays open: the process owns it.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def repair(self, journal: Emitted, committed: int, emitted: int) -> int:
-        """Send every committed release that is not known to be emitted."""
-        again = list(released_records(journal, emitted + 1))
-        self.emit(again)
-        return len(again)
-
-    def emit(self, records: Iterable[Record]) -> None:
-        """Send one line per slot, then flush."""
-        try:
-            self._stream.write(b"".join(ndjson_line(record) for record in records))
-            self._stream.flush()
-        except (OSError, StorageFailed) as error:
-            closed = isinstance(error, (BrokenPipeError, ReaderGone))
-            raise StorageFailed(
-                "to write to standard output",
-                "a closed one" if closed else "one that cannot be written",
-                "Releases are safe in the journal: what was not seen is sent again when the same command is run again.",
-                path="-",
-                passing=may_pass(error) if isinstance(error, OSError) else error.passing,
-            ) from None
 
 
 def _read_note(journal: Emitted, path: Path) -> Note | None:
@@ -446,11 +379,11 @@ def _noted_content(file: BinaryIO, note: Note | None) -> _Content | None:
         return None
     file.seek(0)
     hashed, left = hashlib.sha256(), note.size
-    while left and (chunk := file.read(min(left, _CHUNK))):
+    while left and (chunk := file.read(min(left, 1 << 20))):
         hashed.update(chunk)
         left -= len(chunk)
     same = not left and hashed.hexdigest() == note.digest
-    return _Content(note.slot, note.size, b"", hashed) if same else None
+    return _Content(note.slot, note.size, hashed) if same else None
 
 
 def _read(file: BinaryIO, start: int, end: int) -> bytes:

@@ -8,7 +8,6 @@ after a crash it runs again, with the same rows, and its committed slots are ski
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -44,7 +43,7 @@ class SparkSource(Source):
     Args:
         settings: the unit of times, and the grace.
         clock: when slots begin.
-        last: the last slot; None: no end.
+        last: the last slot; None if there is no end.
 
     Attributes:
         uncounted: totals of events that were not counted; private.
@@ -77,14 +76,20 @@ class SparkSource(Source):
         Raises:
             WeventError: what ended the loop.
         """
+        last = through if self.last is None else min(through, self.last)
         with self._changed:
             self._closed = max(self._closed, through)
-        last = through if self.last is None else min(through, self.last)
         while True:
             with self._changed:
                 if self._done >= last:
                     return
-                wanted = self._wanted_up_to(last)
+                if self._is_over or self._stopping.is_set():
+                    raise self._ended or ServiceStopping(
+                        "a publisher that takes slots",
+                        "one that has stopped",
+                        "Start the query again: its slots are counted then.",
+                    )
+                wanted = self._wanted if self._wanted is not None and self._wanted[1] <= last else None
             if wanted is None:
                 pause()
                 continue
@@ -92,6 +97,8 @@ class SparkSource(Source):
             counted = counting(roster, first, min(end, last))
             with self._changed:
                 self._roster, self._counted = roster, counted
+                if self._wanted is wanted:  # or the loop has another roster by now
+                    self._wanted = None
                 self._changed.notify_all()
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
@@ -101,8 +108,7 @@ class SparkSource(Source):
             counts = self._wait_for(roster, slot, slots[-1], beginning=slot == first)
             if counts is None:
                 return
-            with self.uncounted.changing() as uncounted:
-                uncounted.reject(counts.reasons)
+            self.uncounted.reject(counts.reasons)
             yield SlotCounts(slot, counts, self._position(slot))
 
     def closed_through(self) -> int:
@@ -115,7 +121,7 @@ class SparkSource(Source):
         return self._stopping.wait(wait_s) or not self.alive()
 
     def forget(self, through: int) -> None:
-        """Let the batch of slots up to this one, which are committed, be done."""
+        """End the batch of slots up to this one, which are committed."""
         with self._changed:
             self._done = max(self._done, through)
             self._counted = {slot: counts for slot, counts in self._counted.items() if slot > through}
@@ -143,39 +149,19 @@ class SparkSource(Source):
     def totals(self) -> dict[str, int]:
         return self.uncounted.totals()
 
-    def _wanted_up_to(self, last: int) -> tuple[Roster, int, int] | None:
-        """Return the roster and the slots that the loop waits for; None if it waits for none up to the last.
-
-        Raises:
-            WeventError: what ended the loop.
-        """
-        if self._is_over or self._stopping.is_set():
-            raise self._ended or ServiceStopping(
-                "a publisher that takes slots",
-                "one that has stopped",
-                "Start the query again: its slots are counted then.",
-            )
-        wanted = self._wanted
-        return None if wanted is None or wanted[1] > last or self._has(*wanted[:2]) else wanted
-
-    def _has(self, roster: Roster, slot: int) -> bool:
-        return self._roster is roster and slot in self._counted
-
     def _wait_for(self, roster: Roster, slot: int, end: int, *, beginning: bool) -> Counts | None:
         """Return the counts of a slot; None after `stop`, or if the batch that had others does not have this slot."""
-        looked = time.monotonic()
         with self._changed:
-            self._done = max(self._done, slot - 1) if beginning else self._done
-            self._wanted = roster, slot, end
-            self._changed.notify_all()
-            while not self._has(roster, slot):
+            if beginning:
+                self._done = max(self._done, slot - 1)
+            if self._roster is not roster or slot not in self._counted:
+                self._wanted = roster, slot, end
+                self._changed.notify_all()
+            while self._roster is not roster or slot not in self._counted:
                 if self._stopping.is_set() or not (beginning or slot <= self._closed):
                     return None
-                self._changed.wait(_POLL_S)
-                if time.monotonic() - looked > _POLL_S:
-                    looked = time.monotonic()
-                    if not self.alive():
-                        return None
+                if not self._changed.wait(_POLL_S) and not self.alive():
+                    return None
             self._wanted = None
             return self._counted.pop(slot)
 
@@ -197,11 +183,10 @@ class QueryTotals:
         self._batch = -1
         self._ended: int | None = None  # slots up to this one had ended for the batch before
 
-    @contextmanager
-    def changing(self) -> Iterator[Uncounted]:
-        """Give the sums to one thread at a time."""
+    def reject(self, reasons: Rejected) -> None:
+        """Add events that the loop did not count."""
         with self._lock:
-            yield self._uncounted
+            self._uncounted.reject(reasons)
 
     def totals(self) -> dict[str, int]:
         """Return the sums by name, as `Uncounted.totals` does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -48,17 +49,16 @@ def count(
 ) -> DataFrame:
     """Count users per slot, class and cell: the truth. **It is not private**: nothing is added, nothing is charged.
 
-    It is what every release is drawn from, for experiments and for checking a stream before it is published; show it to
-    nobody who may not see the events. A user counts in the cell of their last event of a slot (with `max_cells_per_user` k in
-    their last k cells; of equal times the cell declared last wins); rows that are no events, and events of people or cells
-    that are not declared, are left out.
+    Releases are drawn from these counts. Use them for experiments and checks, and protect them like the events. A user
+    counts in the cell of the last event of a slot, or with `max_cells_per_user` k in the last k cells. Of equal times the
+    cell declared last wins. Rows that are no events, and undeclared users and cells, are left out.
 
     Args:
         events: with columns for time, user and cell (`time_column`, … name them); not streaming.
-        requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements.
-        slot: how long a slot is, such as "10min".
-        start: where slot 1 starts.
-        end: where the last slot ends.
+        requirements: requirements of users: a file, a frame (not of Spark), or a mapping.
+        slot: length of a slot, such as "10min".
+        start: start of slot 1.
+        end: end of the last slot.
         cells: the declared cells: a number, labels, or a file of them.
         config: a TOML file with settings.
         **settings: other settings by key: timezone, time_unit, time_column, max_cells_per_user, …
@@ -91,11 +91,12 @@ class ClassCounter:
     Spark keeps the roster in use for the next slots, until another one is used or `release` is called.
 
     Args:
-        cells: the number of cells.
+        plan: the plan that folds the events.
     """
 
-    def __init__(self, cells: int) -> None:
-        self._cells = cells
+    def __init__(self, plan: EventPlan) -> None:
+        self._plan = plan
+        self._cells = len(plan.settings.cells)
         self._roster: Roster | None = None
         self._members: DataFrame | None = None
 
@@ -109,29 +110,33 @@ class ClassCounter:
         if members is not None:
             members.unpersist()
 
-    def count(self, latest: DataFrame, roster: Roster, first: int, last: int) -> Iterator[tuple[int, Counts]]:
-        """Count every slot from first to last, empty ones too.
+    def count(self, folded: DataFrame, roster: Roster, first: int, last: int) -> dict[int, Counts]:
+        """Count slots first to last, empty ones too, or as many of them as one job may.
 
         Args:
-            latest: slot, user, place (NULL: not among a user's last cells) and events; rows without a user are none.
+            folded: rows of `EventPlan.folded`, or of a micro-batch; rows without a user are none.
             roster: the users who count.
-            first, last: the slots, at most `stretch`.
+            first, last: the slots.
         """
+        last = min(last, first + self.stretch(roster) - 1)
+        latest = self._plan.last_cells(folded)
         inside = latest.where(F.col("slot").between(first, last) & F.col("user").isNotNull())
         if self._members is None or self._roster is not roster:
             self.release()
             self._members, self._roster = _members(latest, roster).persist(), roster
         found = _with_classes(inside, self._members, roster)
-        sums = _sums(found)
-        slots = sums["slot"] - first
-        classes, places = sums["class"], sums["place"]
+        place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
+        sums = int_columns(found.groupBy("slot", "class", place).agg(*_users_and_events()))
+        slots, classes, places = sums["slot"] - first, sums["class"], sums["place"]
         matrices = np.zeros((last - first + 1, len(roster.population), self._cells), dtype=np.int64)
         known = (classes >= 0) & (places >= 0)
         matrices[slots[known], classes[known], places[known]] = sums["users"][known]
+        counted = {}
         for index, matrix in enumerate(matrices):
             unknown = int(sums["events"][(slots == index) & (classes < 0)].sum())
             counts = Counts(matrix, Rejected(unknown_user=unknown))
-            yield first + index, self._with_strangers(counts, found, roster, first + index)
+            counted[first + index] = self._with_strangers(counts, found, roster, first + index)
+        return counted
 
     def _with_strangers(self, counts: Counts, found: DataFrame, roster: Roster, slot: int) -> Counts:
         """Add unregistered users, as `Roster.count_rows` does: the smallest ids of those that the registry admits."""
@@ -144,33 +149,20 @@ class ClassCounter:
             return counts
         names = unknown.sparkSession.createDataFrame(pyarrow.table({"chosen": chosen}))
         kept = unknown.join(names.hint("broadcast"), F.col("name") == F.col("chosen"), "left_semi")
-        sums = int_columns(kept.groupBy("place").agg(F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")))
+        sums = int_columns(kept.groupBy("place").agg(*_users_and_events()))
         matrix, here = counts.matrix.copy(), sums["place"] >= 0
         matrix[roster.unknown_row, sums["place"][here]] += sums["users"][here]
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(sums["events"].sum()))))
 
 
-class FoldedSlots:
-    """Folded events, which Spark keeps until `close` while their slots are counted.
-
-    Args:
-        folded: rows of `EventPlan.folded`, or of a micro-batch.
-        plan: the plan that folded them.
-        counter: counts them.
-    """
-
-    def __init__(self, folded: DataFrame, plan: EventPlan, counter: ClassCounter) -> None:
-        self._rows, self._counter = folded.persist(), counter  # spilled to disk, they are encrypted as shuffles are
-        self._latest = plan.last_cells(folded)
-
-    def count(self, roster: Roster, first: int, last: int) -> dict[int, Counts]:
-        """Count slots first to last, or as many of them as one job may."""
-        last = min(last, first + self._counter.stretch(roster) - 1)
-        return dict(self._counter.count(self._latest, roster, first, last))
-
-    def close(self) -> None:
-        """Drop the events from Spark."""
-        self._rows.unpersist()
+@contextmanager
+def persisted(folded: DataFrame) -> Iterator[DataFrame]:
+    """Keep folded events in Spark while their slots are counted; spilled to disk, they are encrypted as shuffles are."""
+    kept = folded.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def _roster(requirements: Any, settings: Settings) -> Roster:
@@ -209,11 +201,8 @@ def _named(counted: DataFrame, roster: Roster, settings: Settings) -> DataFrame:
     return named.select("slot", "window", "epsilon", "cell", "count")
 
 
-def _sums(found: DataFrame) -> dict[str, IntArray]:
-    """Return the users of each class in each cell, slot by slot; of users who do not count, their events."""
-    place = F.when(F.col("class").isNotNull(), F.col("place")).alias("place")
-    users, events = F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
-    return int_columns(found.groupBy("slot", "class", place).agg(users, events))
+def _users_and_events() -> tuple[Column, Column]:
+    return F.count(F.lit(1)).alias("users"), F.sum("events").alias("events")
 
 
 def int_columns(sums: DataFrame) -> dict[str, IntArray]:
@@ -254,8 +243,7 @@ def _members(rows: DataFrame, roster: Roster) -> DataFrame:
         assert not isinstance(roster.ids, Spelled), "a numbered roster has numbers"
         table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
     else:
-        texts = pyarrow.chunked_array(_texts(roster.ids), type=pyarrow.string())
-        table = pyarrow.table({"member": texts, "class": classes})
+        table = pyarrow.table({"member": _texts(roster.ids), "class": classes})
     frame = rows.sparkSession.createDataFrame(table)
     return frame.repartition("member") if len(roster) > _BROADCAST else frame
 
@@ -268,18 +256,15 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
     return rows.join(members, user == members["member"], "left").drop("member")
 
 
-def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
+def _texts(ids: npt.NDArray[Any] | Spelled) -> pyarrow.ChunkedArray:
     """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
-    if isinstance(ids, Spelled):
-        parts = (ids.where(slice(start, start + _CHUNK)).tight() for start in range(0, len(ids), _CHUNK))
-        return [_spelled(part) for part in parts]
-    if ids.dtype.kind in "iu":
-        return [pyarrow.array(ids).cast(pyarrow.string())]
-    return [pyarrow.array([str(value) for value in Labels.of(ids).values()], type=pyarrow.string())]
-
-
-def _spelled(texts: Spelled) -> pyarrow.Array:
-    offsets = np.concatenate(([0], np.cumsum(texts.sizes))).astype(np.int32)
-    return pyarrow.StringArray.from_buffers(
-        len(texts), pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(texts.data))
-    )
+    if not isinstance(ids, Spelled):
+        values = ids if ids.dtype.kind in "iu" else [str(value) for value in Labels.of(ids).values()]
+        return pyarrow.chunked_array([pyarrow.array(values).cast(pyarrow.string())])
+    chunks = []
+    for start in range(0, len(ids), _CHUNK):
+        part = ids.where(slice(start, start + _CHUNK)).tight()
+        offsets = np.concatenate(([0], np.cumsum(part.sizes))).astype(np.int32)
+        buffers = pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(part.data))
+        chunks.append(pyarrow.StringArray.from_buffers(len(part), *buffers))
+    return pyarrow.chunked_array(chunks, type=pyarrow.string())

@@ -1,8 +1,8 @@
 """Columns of times, ids and cell labels, of any type, read as input files are (`streams.files`).
 
-A value that is no time, id or label becomes NULL. No record may end a query or delay it, so no expression here can fail or
-take long: Spark's own casts and sums fail by default, and its decimals compute 10⁹ digits for "1e-999999999". A time beyond
-any clock stays within ±`FAR_US`, where no sum overflows.
+A value that is no time, id or label becomes NULL. No record may end a query or delay it. So no expression here fails or
+takes long, as Spark's casts and sums do: its decimals compute 10⁹ digits for "1e-999999999". A time beyond any clock stays
+within ±`FAR_US`, where no sum overflows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES, UNITS
 _CLOCK_PART = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _OFFSET = r"[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?\z"
 _NAIVE = _CLOCK_PART + r"\z"
-_UTC = _CLOCK_PART + r"[Zz]\z"
-_WITH_OFFSET = _CLOCK_PART + _OFFSET
+_ZONED = _CLOCK_PART + r"([Zz]\z|" + _OFFSET + ")"
 _WHOLE_NUMBER = r"^[+-]?[0-9]+\z"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\z"
 _INFINITE_NS = 2**63 - 1  # what DuckDB takes for no time at all
@@ -168,11 +167,8 @@ def _of_decimal(number: Column, unit: int) -> Column:
 def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
     """Read a text as `TimeReader` of `wevent.streams.records.times` does."""
     short = F.octet_length(text) <= MAX_TIME_BYTES  # reading a number of a million digits takes minutes
-    written = F.regexp_extract(text, _OFFSET, 0)
     read = F.when(~short, F.lit(None).cast("bigint"))
-    read = read.when(text.rlike(_UTC), _clock(text.substr(F.lit(1), F.length(text) - 1)))
-    zoned = _clock(text.substr(F.lit(1), F.length(text) - F.length(written)))
-    read = read.when(text.rlike(_WITH_OFFSET), zoned - _offset(written))
+    read = read.when(text.rlike(_ZONED), _clock(text) - _offset(text))
     if offset_us is not None:
         read = read.when(text.rlike(_NAIVE), _clock(text) - F.lit(offset_us))
     read = read.when(text.rlike(_WHOLE_NUMBER), _of_digits(text, unit))
@@ -180,13 +176,15 @@ def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
 
 
 def _clock(text: Column) -> Column:
-    """Read a text of date and time as if in UTC; Spark needs a T and the seconds."""
-    seconds = F.when(F.length(text) == F.lit(_TO_THE_MINUTE), F.lit(":00Z")).otherwise(F.lit("Z"))
-    return _zoned(F.concat(text.substr(1, 10), F.lit("T"), text.substr(12, MAX_TIME_BYTES), seconds))
+    """Read date and time without the offset, as if in UTC; Spark needs a T and the seconds."""
+    clock = F.regexp_extract(text, _CLOCK_PART, 0)
+    seconds = F.when(F.length(clock) == F.lit(_TO_THE_MINUTE), F.lit(":00Z")).otherwise(F.lit("Z"))
+    return _zoned(F.concat(clock.substr(1, 10), F.lit("T"), clock.substr(12, MAX_TIME_BYTES), seconds))
 
 
-def _offset(written: Column) -> Column:
-    """Return an offset such as +02, +0200 or -02:00 in µs; Spark itself reads none beyond 18 hours."""
+def _offset(text: Column) -> Column:
+    """Return an offset such as +02, +0200 or -02:00 in µs, 0 for a Z; Spark itself reads none beyond 18 hours."""
+    written = F.regexp_extract(text, _OFFSET, 0)
     digits = F.rpad(F.regexp_replace(written, "[+:-]", ""), 4, "0")
     minutes = digits.substr(1, 2).try_cast("bigint") * 60 + digits.substr(3, 2).try_cast("bigint")
     return F.when(written.startswith("-"), -minutes).otherwise(minutes) * F.lit(60 * SECOND_US)

@@ -118,9 +118,8 @@ class Closing:
     """A stream as rows that come out when their slot has ended: the wall clock closes slots, and no event can (spec 1).
 
     Event time, as Spark sees it, is the number of the slot, as if slots were seconds. Two heartbeats come with every batch.
-    One lies so far ahead that no event which has begun can be later: with the batch's own moment it sets the watermark, so
-    that exactly the slots end whose end plus the grace has passed. The other lies in the last of these: its row comes out of
-    Spark together with everything up to that slot, and says so.
+    The first lies ahead of every slot that has begun and sets the watermark by the batch's moment. So exactly the slots end
+    whose end plus the grace has passed. The second lies in the last of these: its row comes out with them.
 
     An event of a slot that has not begun at the batch's moment is rejected first; one of a slot that has ended is dropped by
     Spark as late. A batch that is run again has the same moment.

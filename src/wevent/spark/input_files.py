@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice
@@ -30,10 +30,10 @@ from wevent.counting.counts import Counts, Rejected
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
-from wevent.spark.class_counts import ClassCounter, FoldedSlots, int_columns
+from wevent.spark.class_counts import ClassCounter, int_columns
 from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
-from wevent.spark.spark_session import configured, session_for_files
+from wevent.spark.spark_session import activate, copy_session, session_for_files
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.inputs import InputFile
 from wevent.streams.files.parquet_files import ParquetReader
@@ -92,24 +92,27 @@ class FolderSource(Source):
         readers = open_readers(settings)  # checks what is declared, as for every other engine
         self._paths = [file.path for reader in readers for file in reader.files]
         super().__init__(settings, last, len(self._paths))
-        self._session, self._end = session, last
+        self._caller, self._session = session, copy_session(session, READING)
+        self._end = last
         self._tag = f"wevent-{uuid4().hex}"  # of its own jobs: others may run in the same application
-        self._counter = ClassCounter(len(settings.cells))
-        self._folded: FoldedSlots | None = None
+        self._counter = ClassCounter(self._plan)
+        self._folded: DataFrame | None = None
         self._held: tuple[Roster | None, dict[int, Counts]] = None, {}  # counted already: a job counts many slots
-        self._sizes: dict[tuple[int, int], int] | None = None  # rows by slot and reason, 0 for no slot
+        self._sizes: dict[tuple[int, int], int] = {}  # rows by slot and reason, 0 for no slot
         self._working = False
-        try:
-            with configured(session, READING, self._tag):
-                self._rows = read_files(session, self._plan, readers, last)
-        except (PySparkException, pyarrow.ArrowException, OSError) as error:
-            raise self._unreadable(error) from None
+        with self._jobs():
+            self._rows = read_files(self._session, self._plan, readers, last)
 
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
         for slot in self._slots(first, most):
-            counts = self._counts_of(roster, slot)
-            if counts is None or self._sizes is None:
+            if not self._stopped and (self._held[0] is not roster or slot not in self._held[1]):
+                with self._jobs():
+                    self._held = roster, self._counted(roster, slot)
+            if self._stopped:
                 return
+            counts = self._held[1].pop(slot)
+            if slot == self._end:
+                self._release()
             unknown_cell = self._sizes.get((slot, WHY["unknown_cell"]), 0)
             counts = Counts(counts.matrix, counts.reasons.plus(Rejected(unknown_cell=unknown_cell)))
             self._uncounted.events += self._sizes.get((slot, COUNTS), 0) + unknown_cell
@@ -138,37 +141,51 @@ class FolderSource(Source):
         with suppress(PySparkException, Py4JError):  # Java may have been stopped
             self._counter.release()
             if folded is not None:
-                folded.close()
+                folded.unpersist()
 
-    def _counts_of(self, roster: Roster, slot: int) -> Counts | None:
-        """Return the counts of a slot, from an earlier job if that counted it; None after `stop`."""
+    @contextmanager
+    def _jobs(self) -> Iterator[None]:
+        """Run jobs that `stop` cancels; after an error Spark keeps nothing.
+
+        Raises:
+            InvalidInput: if Spark or Arrow cannot read a file.
+        """
         self._working = True
-        is_last = True
         try:
-            if self._stopped:
-                return None
-            if self._held[0] is not roster or slot not in self._held[1]:
-                with configured(self._session, READING, self._tag):
-                    self._held = roster, self._counted(roster, slot)
-            is_last = slot == self._end
-            return self._held[1].pop(slot)
-        except (PySparkException, Py4JError) as error:
-            if self._stopped:  # the job was cancelled
-                return None
-            raise self._unreadable(error) from None
+            self._session.sparkContext.addJobTag(self._tag)
+            yield
+        except BaseException as error:
+            self._release()
+            if isinstance(error, Exception):  # a signal may have torn a call of Java: answers are mixed up then
+                self._leave()
+            if not isinstance(error, PySparkException | Py4JError | pyarrow.ArrowException | OSError):
+                raise
+            if not self._stopped:  # or the job was cancelled
+                names = ", ".join(repr(file) for file in self._paths[:3])
+                raise InvalidInput(
+                    "readable input files",
+                    f"an error of Spark while reading {names} ({type(error).__name__})",
+                    "Check that none is cut off or still being written, and that Spark knows its types.",
+                    path=self._paths[0],
+                ) from None
+        else:
+            self._leave()
         finally:
             self._working = False
-            if is_last:
-                self._release()
+
+    def _leave(self) -> None:
+        """Restore the caller's thread."""
+        with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
+            self._caller.sparkContext.removeJobTag(self._tag)
+            activate(self._caller)
 
     def _counted(self, roster: Roster, first: int) -> dict[int, Counts]:
         """Count slots from the first on, as many as one job may."""
-        if self._sizes is None:
+        if not self._sizes:
             self._sizes = self._survey()
         if self._folded is None:  # sorted: a job skips rows of other slots
-            folded = self._plan.folded(self._rows).sortWithinPartitions("slot")
-            self._folded = FoldedSlots(folded, self._plan, self._counter)
-        return self._folded.count(roster, first, self._end)
+            self._folded = self._plan.folded(self._rows).sortWithinPartitions("slot").persist()
+        return self._counter.count(self._folded, roster, first, self._end)
 
     def _survey(self) -> dict[tuple[int, int], int]:
         """Return the number of rows by slot and reason; note those that are malformed or outside the clock."""
@@ -185,15 +202,6 @@ class FolderSource(Source):
                 "`wevent check` says where; or leave strict out to count and skip them.",
             )
         return sizes
-
-    def _unreadable(self, error: Exception) -> InvalidInput:
-        names = ", ".join(repr(file) for file in self._paths[:3])
-        return InvalidInput(
-            "readable input files",
-            f"an error of Spark while reading {names} ({type(error).__name__})",
-            "Check that none is cut off or still being written, and that Spark knows its types.",
-            path=self._paths[0],
-        )
 
 
 def read_files(session: SparkSession, plan: EventPlan, readers: Sequence[Reader], last: int) -> DataFrame:

@@ -59,34 +59,34 @@ def refuse_unencrypted(session: SparkSession, remedy: str) -> None:
         )
 
 
-@contextmanager
-def configured(session: SparkSession, values: dict[str, str], tag: str | None = None) -> Iterator[None]:
-    """Give a session these settings, and the jobs of this thread a tag, for a while; afterwards both are as before.
-
-    They are not after a signal that tore a call of Java: in this thread answers are mixed up then.
-    """
-    before = {name: session.conf.get(name, None) for name in values}
-    if tag is not None:
-        session.sparkContext.addJobTag(tag)
+def copy_session(session: SparkSession, values: dict[str, str]) -> SparkSession:
+    """Return a session of the same application with the same settings but these: other threads do not see it."""
+    java: Any = session._jsparkSession
+    own = SparkSession(session.sparkContext, java.cloneSession())
     for name, value in values.items():
-        session.conf.set(name, value)
+        own.conf.set(name, value)
+    return own
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread, as it was before a copy of it was used."""
+    java = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")  # as `createDataFrame` of a copy does
+    java.setActiveSession(session._jsparkSession)
+    SparkSession._activeSession = session
+
+
+@contextmanager
+def configured(session: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Give a session these settings for a while; afterwards it has its own again."""
+    before = {name: session.conf.get(name, None) for name in values}
     try:
+        for name, value in values.items():
+            session.conf.set(name, value)
         yield
-    except Exception:
-        _restore(session, before, tag)
-        raise
-    _restore(session, before, tag)
-
-
-def _restore(session: SparkSession, before: dict[str, str | None], tag: str | None) -> None:
-    with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
-        if tag is not None:
-            session.sparkContext.removeJobTag(tag)
-        for name, value in before.items():
-            if value is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, value)
+    finally:
+        with suppress(Py4JError, AttributeError):  # Java, or the context, was stopped meanwhile
+            for name, earlier in before.items():
+                session.conf.unset(name) if earlier is None else session.conf.set(name, earlier)
 
 
 def _new_application() -> SparkSession:

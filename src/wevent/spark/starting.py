@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from wevent.core.requirements import Requirement
 from wevent.counting.cells import Cells
@@ -26,15 +24,15 @@ from wevent.publishing.session import settings_files
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import SECOND_US, parse_length
 from wevent.spark.batch_source import SparkSource, ended_through, interruptible, pause_in
-from wevent.spark.checkpoint import Checkpoint, CheckpointMark, retention
-from wevent.spark.class_counts import ClassCounter, FoldedSlots
+from wevent.spark.checkpoint import Checkpoint, retention
+from wevent.spark.class_counts import ClassCounter, persisted
 from wevent.spark.event_plan import Closing, heartbeats
 from wevent.spark.spark_session import ENCRYPTION, configured, refuse_unencrypted
 from wevent.spark.streaming_query import LoopThread, SparkPublication
 from wevent.streams.clock import SlotClock
 
 AVAILABLE_NOW = "available now"
-"""The trigger that takes what is there, publishes the slots that are over, and ends."""
+"""Trigger that takes all that is there, publishes the slots that are over, and ends."""
 
 _SHARE = 8  # of a slot, by default
 _LEAST_US, _MOST_US = SECOND_US // 2, 10 * SECOND_US
@@ -63,29 +61,27 @@ def publish(
     unencrypted: bool = False,
     **settings: Any,
 ) -> SparkPublication:
-    """Publish a stream that Spark reads: Kafka, files, Delta, anything that is a streaming DataFrame.
+    """Publish a stream that Spark reads: Kafka, files, Delta or any other streaming DataFrame.
 
-    Spark reads, keeps each user's last cell of an open slot, and counts; slots end by the wall clock and a grace, never by an
-    event. A slot that has ended is counted with the registry's roster and goes through the same loop and journal as
-    everywhere, in a thread of the driver: drawn once, stored, then emitted. Start it again with the same journal and
-    checkpoint after a crash or a stop: it goes on where it was.
+    Spark reads, keeps each user's last cell of an open slot, and counts. The wall clock and a grace end slots; events do not.
+    A thread of the driver runs the loop and the journal: every slot is drawn once, stored, then released. After a crash or a
+    stop, start it again with the same journal and checkpoint.
 
     Args:
-        stream: with columns for time, user and cell (`time_column`, … name them); rows that are no events are skipped.
+        stream: with columns for time, user and cell (`time_column`, … name them). Rows that are no events are skipped.
         journal: the journal, made if it does not exist: a file, or postgresql://…
-        checkpoint: the folder where Spark keeps how far it is; one for each journal. It holds the events of open slots.
-        trigger: the time between two batches, such as "5s", an eighth of a slot unless told; or "available now": take what is
-            there, publish the slots that are over, and end.
+        checkpoint: folder of Spark's state, with the events of open slots; one for each journal.
+        trigger: time between two batches, such as "5s" (default: an eighth of a slot). "available now" takes all that is
+            there, publishes the slots that are over, and ends.
         config: a TOML file with settings, as of `wevent publish --config`; its inputs are not used.
-        slot: how long a slot is, such as "10min".
-        start: where slot 1 starts; now, unless told.
-        end: where the last slot ends: the query then stops by itself, and removes its checkpoint.
+        slot: length of a slot, such as "10min".
+        start: start of slot 1 (default: now).
+        end: end of the last slot. The query then stops by itself and removes its checkpoint.
         cells: the declared cells: a number, labels, or a file of them.
-        requirements: who asks for what: a file, a frame (not of Spark), or a mapping of users to requirements. A journal that
-            has people needs none.
-        out: where releases are written, too: a .ndjson, .csv or .parquet file, or "-" for standard output.
+        requirements: requirements of users: a file, a frame (not of Spark), or a mapping. A journal with users needs none.
+        out: output beside the journal: a .ndjson, .csv or .parquet file, or "-" for standard output.
         options: options of the run.
-        unencrypted: whether Spark may write shuffles and spills, which have people's events in them, as they are.
+        unencrypted: let Spark write shuffles and spills, which hold events, without encryption.
         **settings: other settings by key, on top of the file's: mechanism, grace, due, timezone, time_column, …
 
     Returns:
@@ -114,8 +110,8 @@ def publish(
     try:
         assert chosen.journal is not None, "a publication has a journal"
         with open_journal(chosen.journal) as opened:
-            mark = CheckpointMark.of(opened.identity, source.settings, source.clock)
-        return _Start(session, loop, source, kept).query(stream, pace, mark)
+            identity = opened.identity
+        return _start(session, stream, pace, loop, source, kept, identity)
     except BaseException:
         loop.end()
         raise
@@ -123,10 +119,10 @@ def publish(
 
 @dataclass(frozen=True)
 class Pace:
-    """When batches begin, and when releases go out: Spark closes a slot up to two triggers late.
+    """Schedule of batches and releases: Spark closes a slot up to two triggers late.
 
     Attributes:
-        every_us: the time between two batches; None: what is there now is taken, and no more.
+        every_us: time between two batches. None takes what is there now, and no more.
     """
 
     every_us: int | None
@@ -174,68 +170,54 @@ class Pace:
         return replace(settings, due_us=settings.grace_us + (_LATE + 1) * self.every_us)
 
     def due_moments(self, settings: Settings, clock: SlotClock) -> DueMoments | None:
-        """Return when releases go out; None where the operator decides, by starting the query."""
+        """Return the moments of releases; None where the operator decides, by starting the query."""
         if self.every_us is None or settings.due_us is None:
             return None
         return DueMoments(clock, settings.due_us, step_us=-(-clock.length_us // _STEPS))
 
 
-class _Start:
-    """The parts of a query, once the loop has begun.
+def _start(
+    session: SparkSession,
+    stream: DataFrame,
+    pace: Pace,
+    loop: LoopThread,
+    source: SparkSource,
+    checkpoint: Checkpoint,
+    journal: str,
+) -> SparkPublication:
+    """Start the query of a loop that has begun.
 
-    Args:
-        session: where it runs.
-        loop: publishes its slots.
-        source: takes its batches.
-        checkpoint: its own.
+    Raises:
+        StorageFailed: if its checkpoint is damaged.
     """
+    closing = Closing(source.settings, source.clock, source.last)
+    counter = ClassCounter(closing.plan)
+    loop.afterwards = counter.release
+    ended = closing.ended(stream, heartbeats(session))
+    checkpoint.claim(journal, source.settings, source.clock)
 
-    def __init__(self, session: SparkSession, loop: LoopThread, source: SparkSource, checkpoint: Checkpoint) -> None:
-        self._session, self._loop, self._source, self._checkpoint = session, loop, source, checkpoint
-        self._closing = Closing(source.settings, source.clock, source.last)
-        self._counter = ClassCounter(len(source.settings.cells))
-        loop.afterwards = self._counter.release
-
-    def query(self, stream: DataFrame, pace: Pace, mark: CheckpointMark) -> SparkPublication:
-        """Start it."""
-        ended = self._closing.ended(stream, heartbeats(self._session))
-        self._checkpoint.claim(mark)
-        writer = ended.writeStream.outputMode("append").foreachBatch(self._take)
-        writer = writer.option("checkpointLocation", self._checkpoint.place).trigger(**pace.spark)
-        with configured(self._session, retention(self._source.clock.length_us)):
-            started = self._started(writer)
-        self._source.uncounted.follow(started._jsq)
-        self._source.alive = lambda: bool(started.isActive)
-        self._loop.when_ended(lambda: self._finish(started))
-        return SparkPublication(started, self._loop, self._checkpoint)
-
-    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start a query.
-
-        Raises:
-            StorageFailed: if its checkpoint is damaged.
-        """
-        try:
-            return writer.start()
-        except (Py4JJavaError, PySparkException) as error:
-            fault = self._checkpoint.fault(error)
-            if fault is None:
-                raise
-            raise fault from None
-
-    def _take(self, rows: DataFrame, batch: int) -> None:
+    def take(rows: DataFrame, batch: int) -> None:
         """Take a micro-batch, in the thread of the query."""
-        self._source.uncounted.look()
-        with (
-            interruptible(self._source.alive),
-            closing(FoldedSlots(rows, self._closing.plan, self._counter)) as folded,
-        ):
-            self._source.take(ended_through(rows), folded.count, pause_in(rows.sparkSession))
+        source.uncounted.look()
+        with interruptible(source.alive), persisted(rows) as folded:
+            source.take(ended_through(rows), partial(counter.count, folded), pause_in(rows.sparkSession))
 
-    def _finish(self, started: StreamingQuery) -> None:
+    def finish() -> None:
         """Stop the query and remove its checkpoint: the last slot is out."""
         started.stop()
-        self._checkpoint.remove()
+        checkpoint.remove()
+
+    writer = ended.writeStream.outputMode("append").foreachBatch(take)
+    writer = writer.option("checkpointLocation", checkpoint.place).trigger(**pace.spark)
+    try:
+        with configured(session, retention(source.clock.length_us)):
+            started = writer.start()
+    except (Py4JJavaError, PySparkException) as error:
+        raise checkpoint.fault(error) or error from None
+    source.uncounted.follow(started._jsq)
+    source.alive = lambda: bool(started.isActive)
+    loop.when_ended(finish)
+    return SparkPublication(started, loop, checkpoint)
 
 
 def _settings(config: Path | str | None, given: dict[str, Any], requirements: Any) -> Settings:

@@ -29,9 +29,9 @@ class LoopThread(threading.Thread):
 
     Attributes:
         source: where batches go, once it has begun.
-        report: what the run came to, once it is over.
-        error: what ended it, None if nothing did.
-        afterwards: called when it is over, whatever ended it.
+        report: result of the run, once it is over.
+        error: error that ended it, if any.
+        afterwards: called when it is over, also after an error.
     """
 
     def __init__(
@@ -40,11 +40,12 @@ class LoopThread(threading.Thread):
         super().__init__(name="wevent publisher", daemon=True)
         self._settings, self._options, self._read, self._due_of = settings, options, list(read), due_of
         self._ready = threading.Event()
-        self._armed, self._then = threading.Event(), _nothing
+        self._armed = threading.Event()
+        self._then: Callable[[], None] = lambda: None
         self.source: SparkSource | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
-        self.afterwards: Callable[[], None] = _nothing
+        self.afterwards: Callable[[], None] = lambda: None
 
     def begin(self) -> SparkSource:
         """Start it; return where batches go when everything was checked and the first slot is waited for.
@@ -105,10 +106,6 @@ class LoopThread(threading.Thread):
         return self.source
 
 
-def _nothing() -> None:
-    """Do nothing, by default."""
-
-
 class SparkPublication(StreamingQuery):
     """A query that publishes; made by `wevent.spark.publish`.
 
@@ -158,7 +155,7 @@ class SparkPublication(StreamingQuery):
 
     @property
     def report(self) -> RunReport | None:
-        """What the run came to, once it is over; its totals are private."""
+        """Result of the run, once it is over; its totals are private."""
         report = self._loop.report
         return None if report is None else replace(report, totals=self.totals)
 
@@ -166,7 +163,7 @@ class SparkPublication(StreamingQuery):
     def totals(self) -> dict[str, int]:
         """Events of this run that were not counted so far, by reason: private, for the operator only.
 
-        As of the last batch that is done. Of late events, those of one user in one slot and batch are one.
+        As of the last batch that is done. Late events of one user in one slot and batch are one.
         """
         assert self._loop.source is not None, "a loop that has begun has a source"
         self._loop.source.uncounted.look()

@@ -15,10 +15,7 @@ from wevent.client import AsyncClient, Client
 class Pauses(list[float]):
     """How long was waited: nobody does in tests."""
 
-    def sleep(self, seconds: float) -> None:
-        self.append(seconds)
-
-    async def asleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.append(seconds)
 
     def now(self) -> float:
@@ -32,7 +29,7 @@ def ask_blocking(
     settings = _settings(what, options)
     pauses = Pauses() if pauses is None else pauses
     with Client(url, **settings) as client:
-        client._sleep, client._now = pauses.sleep, pauses.now
+        client._asynchronous._sleep, client._asynchronous._now = pauses.sleep, pauses.now
         found = getattr(client, what)(*arguments, **options)
         if not inspect.isgenerator(found):
             return found
@@ -54,7 +51,7 @@ def ask_asynchronous(
 
     async def ask() -> Any:
         async with AsyncClient(url, **settings) as client:
-            client._sleep, client._now = pauses.asleep, pauses.now
+            client._sleep, client._now = pauses.sleep, pauses.now
             found = getattr(client, what)(*arguments, **options)
             if not inspect.isasyncgen(found):
                 return await found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import logging
 import pickle
@@ -12,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.support import sync_client
 from tests.support.scripted_server import HANG_UP, Answer, scripted
 from tests.unit.client.calling import Ask, Pauses, both
 from wevent.client import AsyncClient, Client, PersonalLink, ReleasedSlot, ServiceRefused, ServiceUnreachable
@@ -456,8 +457,24 @@ class TestSecrets:
 
 
 class TestFace:
-    def test_the_blocking_client_is_generated_from_the_asynchronous_one(self) -> None:
-        assert sync_client.TARGET.read_text() == sync_client.text(), "run python -m tests.support.sync_client"
+    def test_both_clients_have_the_same_calls(self) -> None:
+        for name, method in vars(AsyncClient).items():
+            if name.startswith("_") or name == "aclose":
+                continue
+            blocking = getattr(Client, name)
+            parameters = [inspect.signature(one).parameters for one in (blocking, method)]
+            assert parameters[0] == parameters[1]
+            assert blocking.__doc__ == method.__doc__
+            assert "Async" not in inspect.signature(blocking).return_annotation
+            assert not inspect.iscoroutinefunction(blocking)
+        assert inspect.signature(Client).parameters.keys() == inspect.signature(AsyncClient).parameters.keys()
+
+    def test_a_blocking_call_in_a_program_with_an_event_loop(self) -> None:
+        async def ask() -> int:
+            return Client(server.url).about().committed
+
+        with scripted(Answer.json(ABOUT)) as server:
+            assert asyncio.run(ask()) == 7
 
     def test_refusals_can_be_pickled(self) -> None:
         for sentence in ("Expected a; received b. Do c.", "A sentence of a proxy."):

@@ -98,6 +98,39 @@ def test_slots_after_a_change_of_the_roster_are_counted_again() -> None:
     assert batch.counted == [(PEOPLE, 1, 2), (others, 3, 4)]
 
 
+class Slow(Ended):
+    """A batch whose counts come when they are let go."""
+
+    def __init__(self, through: int) -> None:
+        super().__init__(through)
+        self.go = threading.Event()
+
+    def count(self, people: Roster, first: int, last: int) -> dict[int, Counts]:
+        counts = super().count(people, first, last)
+        assert self.go.wait(PATIENCE_S)
+        return counts
+
+
+def test_counts_with_an_earlier_roster_are_not_used() -> None:
+    spark, batch, others = source(), Slow(2), roster([1, 2])
+    taking = Taking(spark, Ended(1))
+    assert slots(spark.count(PEOPLE, 1, 256)) == [1]  # the next one is waited for, and not in this batch
+    spark.forget(1)
+    assert taking.over()
+    taking = Taking(spark, batch)
+    wait_for(lambda: batch.counted == [(PEOPLE, 2, 2)], "counting")
+    found: list[Any] = []
+    counting = threading.Thread(target=lambda: found.extend(spark.count(others, 2, 1)), daemon=True)
+    counting.start()
+    wait_for(lambda: spark._wanted == (others, 2, 2), "another roster")
+    batch.go.set()
+    counting.join(PATIENCE_S)
+    assert slots(found) == [2]
+    assert batch.counted == [(PEOPLE, 2, 2), (others, 2, 2)]
+    spark.forget(2)
+    assert taking.over()
+
+
 def test_many_slots_are_counted_some_at_a_time() -> None:
     spark, batch = source(), Ended(5, at_once=2)
     taking = Taking(spark, batch)
@@ -168,7 +201,7 @@ def test_totals_are_changed_by_one_thread_at_a_time() -> None:
     taking = Taking(spark, Ended(1))
     found: list[Any] = []
     counting = threading.Thread(target=lambda: found.extend(spark.count(PEOPLE, 1, 1)), daemon=True)
-    with spark.uncounted.changing():  # as while the query's thread adds what a batch said
+    with spark.uncounted._lock:  # as while the query's thread adds what a batch said
         counting.start()
         counting.join(0.5)
         assert found == []
