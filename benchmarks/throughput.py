@@ -24,7 +24,7 @@ import wevent
 from benchmarks import report
 from wevent.cli.group import cli
 from wevent.streams import FileSource, LineSource, SlotClock, Source
-from wevent.streams.files.file_source import _RANGE_EVENTS
+from wevent.streams.file_source import _RANGE_EVENTS
 from wevent.streams.live.inbox import PipeInbox
 from wevent.streams.stream_settings import StreamSettings
 

@@ -15,7 +15,7 @@ from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, sett
 from wevent import Roster
 from wevent.errors import WeventError
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)

@@ -10,7 +10,7 @@ from tests.fuzz.oracles import MARKER, empty_folder, refusals
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import Roster
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 LAST = 3

@@ -17,7 +17,7 @@ from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, sett
 from wevent import Roster
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 
 LAST = 3

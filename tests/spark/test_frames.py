@@ -19,7 +19,7 @@ from wevent import InvalidEvents, InvalidInput, InvalidSettings, Requirement
 from wevent.spark.event_plan import WHY, EventPlan
 from wevent.spark.input_files import FolderSource
 from wevent.streams import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 START = datetime(2026, 1, 1, tzinfo=UTC)

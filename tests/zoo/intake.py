@@ -8,8 +8,7 @@ from typing import Any
 from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.journal.tables.sealed import PendingKeys
 from wevent.publishing.loop import Publication
-from wevent.streams import LineSource
-from wevent.streams.records import delimited
+from wevent.streams import LineSource, delimited
 from wevent.streams.stream_settings import StreamSettings
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')

@@ -24,7 +24,7 @@ from wevent.publishing.importing import Difference
 from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.resolve import RunOptions
 from wevent.streams.clock import SECOND_US, format_time
-from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.rejections import MALFORMED, REJECTED
 from wevent.streams.windows import span_text
 
 PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."

@@ -26,7 +26,7 @@ from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
 from wevent.streams import SlotClock, Source, open_source
 from wevent.streams.clock import SECOND_US
-from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.rejections import MALFORMED, REJECTED
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "

@@ -19,7 +19,7 @@ from wevent.publishing.configuration import Settings, load_settings, read_config
 from wevent.publishing.importing import RequirementsFile
 from wevent.streams.clock import SlotClock
 from wevent.streams.cycles import calendar_slots
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.requirements_file import Requirements
 
 EVENTS = "events"
 """The stream that a configuration declares."""

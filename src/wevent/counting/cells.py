@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
-from wevent.counting.lookup import Labels, Lookup, all_below
+from wevent.counting.label_index import LabelIndex, Labels, all_below
 from wevent.errors import InvalidCells
 
 MOST = 10_000_000
@@ -58,7 +58,7 @@ class Cells(Sequence[Any]):
     def __init__(self, labels: Sequence[Any], *, numbered: bool) -> None:
         self.numbered = numbered
         self._labels = labels
-        self._lookup: Lookup | None = None
+        self._lookup: LabelIndex | None = None
 
     @classmethod
     def of(cls, cells: int | Sequence[Any] | npt.NDArray[Any] | Cells) -> Cells:
@@ -112,7 +112,7 @@ class Cells(Sequence[Any]):
         if self.numbered and all_below(column.keys, len(self)):
             return column.keys
         if self._lookup is None:
-            self._lookup = Lookup(np.arange(len(self)) if self.numbered else list(self._labels))
+            self._lookup = LabelIndex(np.arange(len(self)) if self.numbered else list(self._labels))
         return self._lookup.find(column)
 
     def declaration(self) -> int | list[Any]:

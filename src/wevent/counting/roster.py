@@ -13,8 +13,8 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
-from wevent.counting.spelling import Spelled
+from wevent.counting.label_index import NO_LABEL, LabelIndex, Labels, all_below
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 
 
@@ -38,7 +38,7 @@ class Roster:
 
     def __init__(
         self,
-        users: npt.NDArray[Any] | Spelled,
+        users: npt.NDArray[Any] | StringColumn,
         classes: IntArray,
         population: Population,
         *,
@@ -52,7 +52,7 @@ class Roster:
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
         self._is_stranger = is_stranger
-        self._users = Lookup(users)
+        self._users = LabelIndex(users)
         self._starts: tuple[int, IntArray] | None = None
         self._scratch: IntArray | None = None
         if self._users.duplicates:
@@ -114,17 +114,17 @@ class Roster:
     @property
     def users(self) -> npt.NDArray[Any]:
         """The ids; of a roster of millions of texts it takes a while."""
-        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, Spelled) else self._ids
+        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, StringColumn) else self._ids
 
     @property
-    def ids(self) -> npt.NDArray[Any] | Spelled:
+    def ids(self) -> npt.NDArray[Any] | StringColumn:
         """The ids as they are kept, texts in one buffer: what an engine of its own joins with."""
         return self._ids
 
     @property
     def numbered(self) -> bool:
         """Whether every id is a whole number."""
-        return not isinstance(self._ids, Spelled) and self._ids.dtype.kind in "iu"
+        return not isinstance(self._ids, StringColumn) and self._ids.dtype.kind in "iu"
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -204,7 +204,8 @@ class Roster:
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
             if self._scratch is None:
                 self._scratch = np.empty(len(self), dtype=np.int64)
-            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user, self._scratch)
+            kept = last_events(user_rows, cell_rows, max_cells_per_user, self._scratch)
+            user_rows, cell_rows = user_rows[kept], cell_rows[kept]
         counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
@@ -217,7 +218,7 @@ class Roster:
         stayed = int((earlier._users.find(self._ids) >= 0).sum())
         return len(self) + len(earlier) - 2 * stayed
 
-    def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
+    def countable(self, users: Labels) -> BoolArray:
         """Which of these ids can count in a slot, however many other events it will have.
 
         Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
@@ -245,9 +246,9 @@ class Roster:
         nobody = self.unknown_limit  # None and NaN are nobody's ids
         rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
         kept = rows < self.unknown_limit
-        rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
+        last = last_events(rows[kept], cells[kept], limit)
         matrix = counts.matrix.copy()
-        matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
+        matrix[self.unknown_row] += np.bincount(cells[kept][last], minlength=matrix.shape[1])
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
 
     def _class_starts(self, cells: int) -> IntArray:
@@ -261,28 +262,31 @@ class Roster:
         return Counts(matrix.reshape(len(self.population), cells), rejected)
 
 
-def _last(
-    users: IntArray, cells: IntArray, registered: int, domain: int, limit: int, scratch: IntArray | None = None
-) -> tuple[IntArray, IntArray]:
-    """The last `limit` distinct cells of every user; `scratch` has a place for each, with any content."""
+def last_events(owners: IntArray, cells: IntArray, limit: int, scratch: IntArray | None = None) -> IntArray:
+    """Return the places of the events, given in time order, that hold the last `limit` distinct cells of their owner.
+
+    Args:
+        owners: a number for each owner.
+        cells: column of each event, none negative.
+        limit: k.
+        scratch: an array with an entry for every owner, of any content; without one, owners may be any numbers.
+    """
+    if limit == 1 and scratch is not None:
+        event = np.arange(len(owners))
+        scratch[owners] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
+        return np.flatnonzero(scratch.take(owners) == event)
+    last = len(owners) - 1
+    owners, cells = owners[::-1], cells[::-1]  # latest first
     if limit == 1:
-        event = np.arange(len(users))
-        latest_event = scratch if scratch is not None else np.empty(registered, dtype=np.int64)
-        latest_event[users] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
-        kept = latest_event.take(users) == event
-        return users[kept], cells[kept]
-    records = (users * domain + cells)[::-1]  # latest first
-    _, first = np.unique(records, return_index=True)
+        return np.sort(last - np.unique(owners, return_index=True)[1])
+    codes = np.unique(owners, return_inverse=True)[1] if scratch is None else owners
+    _, first = np.unique(codes * (int(cells.max(initial=0)) + 1) + cells, return_index=True)
     first.sort()
-    latest = records[first]
-    owner = latest // domain
-    order = owner.argsort(kind="stable")  # by user, latest first within
-    sorted_owner = owner[order]
-    starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
-    lengths = np.diff(np.append(starts, len(sorted_owner)))
-    rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
-    chosen = latest[order][rank < limit]
-    return chosen // domain, chosen % domain
+    order = first[codes[first].argsort(kind="stable")]  # by owner, latest first within
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lengths = np.diff(np.append(starts, len(order)))
+    rank = np.arange(len(order)) - np.repeat(starts, lengths)
+    return np.sort(last - order[rank < limit])
 
 
 def _column(values: Any) -> npt.NDArray[Any]:
@@ -304,7 +308,7 @@ def _id_column(users: Any) -> npt.NDArray[Any]:
     if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
         column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
     odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
-    nobody = int(np.count_nonzero(Labels.of(users).keys == NOBODY)) if odd else 0
+    nobody = int(np.count_nonzero(Labels.of(users).keys == NO_LABEL)) if odd else 0
     if nobody:
         raise InvalidRoster(
             "an id for every user",

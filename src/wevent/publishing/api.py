@@ -17,8 +17,8 @@ from wevent.publishing.configuration import Settings, load_settings, read_config
 from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, run, settings_files
-from wevent.streams.files.frames import frame_name, is_frame, load_frame
-from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
+from wevent.streams.frames import frame_name, is_frame, load_frame
+from wevent.streams.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 
 Events = Any
 """A path, a glob, several of them; or a frame: pandas, Polars (also lazy), Arrow (table, batch, reader), DuckDB relation."""

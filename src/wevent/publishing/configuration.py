@@ -22,8 +22,8 @@ from wevent.publishing.missing_settings import refuse_missing, without_blanks
 from wevent.publishing.service_table import check_table
 from wevent.streams.clock import parse_length, parse_offset, parse_time
 from wevent.streams.cycles import read_cycles, read_days
-from wevent.streams.files.inputs import within_folders
-from wevent.streams.files.requirements_file import COLUMNS, Requirements, read_column
+from wevent.streams.inputs import within_folders
+from wevent.streams.requirements_file import COLUMNS, Requirements, read_column
 from wevent.streams.stream_settings import ENGINES, StreamSettings
 from wevent.streams.windows import WindowReader
 

@@ -31,7 +31,7 @@ from wevent.publishing.preview import preview
 from wevent.publishing.staleness import Settlement, Stated, plan_or_refuse, refuse_lost_changes
 from wevent.streams import SlotClock, declared_clock
 from wevent.streams.cycles import calendar_slots
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
 _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # weights of classes: stating one of them chooses anew

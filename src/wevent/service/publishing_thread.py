@@ -29,7 +29,7 @@ from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource
 from wevent.streams.live.spool import spool_folder
 from wevent.streams.live.spool_source import SpoolSource
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.rejections import Rejections
 
 _TAKEN_IN_S = 3.0  # so long a sender waits for a database that does not answer
 _TRY_S = 0.5  # between looks whether there is a writer
@@ -156,7 +156,7 @@ class ReplicaThread(PublishingThread):
         self._receiver: SharedReceiver | None = None
         self._leave_intake: Callable[[], None] = _nothing
         self._follower: JournalFollower | None = None
-        self._totals: Counter[str] = Counter(Uncounted().totals())
+        self._totals: Counter[str] = Counter(Rejections().totals())
         self._role = RoleLog()
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer

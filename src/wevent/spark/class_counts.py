@@ -18,9 +18,9 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import Counts, Rejected
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import Settings, load_settings
@@ -250,7 +250,7 @@ def _members(rows: DataFrame, roster: Roster) -> DataFrame:
     """Return a frame with columns `member` and `class`, one row per user of the roster, to be joined with such rows."""
     classes = roster.classes.astype(np.int32)
     if _by_number(rows, roster):
-        assert not isinstance(roster.ids, Spelled), "a numbered roster has numbers"
+        assert not isinstance(roster.ids, StringColumn), "a numbered roster has numbers"
         table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
     else:
         texts = pyarrow.chunked_array(_texts(roster.ids), type=pyarrow.string())
@@ -267,9 +267,9 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
     return rows.join(members, user == members["member"], "left").drop("member")
 
 
-def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
+def _texts(ids: npt.NDArray[Any] | StringColumn) -> list[pyarrow.Array]:
     """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
-    if isinstance(ids, Spelled):
+    if isinstance(ids, StringColumn):
         parts = (ids.where(slice(start, start + _CHUNK)).tight() for start in range(0, len(ids), _CHUNK))
         return [_spelled(part) for part in parts]
     if ids.dtype.kind in "iu":
@@ -277,7 +277,7 @@ def _texts(ids: npt.NDArray[Any] | Spelled) -> list[pyarrow.Array]:
     return [pyarrow.array([str(value) for value in Labels.of(ids).values()], type=pyarrow.string())]
 
 
-def _spelled(texts: Spelled) -> pyarrow.Array:
+def _spelled(texts: StringColumn) -> pyarrow.Array:
     offsets = np.concatenate(([0], np.cumsum(texts.sizes))).astype(np.int32)
     return pyarrow.StringArray.from_buffers(
         len(texts), pyarrow.py_buffer(offsets), pyarrow.py_buffer(np.ascontiguousarray(texts.data))

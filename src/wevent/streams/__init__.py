@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource, span_of
-from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.streams.file_source import FileSource, span_of
 from wevent.streams.live.inbox import PipeInbox, standard_input
 from wevent.streams.live.line_source import LineSource
 from wevent.streams.live.steady_clock import wall_clock_us
+from wevent.streams.requirements_file import Requirements, read_requirements
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 

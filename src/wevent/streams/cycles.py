@@ -12,7 +12,7 @@ from typing import Any
 
 from wevent.errors import InvalidSettings
 from wevent.streams.clock import SlotClock, parse_length
-from wevent.streams.files.requirements_file import read_column
+from wevent.streams.requirements_file import read_column
 
 _DAY_US = 86_400_000_000
 _1970 = date(1970, 1, 1).toordinal()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from wevent.counting.cells import Cells
-from wevent.streams.files.frame_table import FrameTable
+
+if TYPE_CHECKING:
+    from wevent.streams.frames import FrameTable
 
 ENGINES = ("auto", "spark")
 """What may count files; `spark` needs an extra (`wevent.spark`)."""

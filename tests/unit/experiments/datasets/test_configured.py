@@ -14,8 +14,8 @@ from wevent.counting.roster import Roster
 from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.streams.clock import SlotClock, format_time
-from wevent.streams.files.file_source import FileSource
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.streams.file_source import FileSource
+from wevent.streams.requirements_file import read_requirements
 
 LAST = 6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

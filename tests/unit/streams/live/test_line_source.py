@@ -9,9 +9,9 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, pla
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams import LineSource, SlotClock, declared_clock
 from wevent.streams.clock import format_time
+from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.times import TimeReader
+from wevent.streams.times import TimeReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 NOBODY = [[0, 0, 0, 0], [0, 0, 0, 0]]

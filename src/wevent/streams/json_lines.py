@@ -1,4 +1,4 @@
-"""NDJSON: one object per line, decoded line by line; live lines and files alike."""
+"""Decoder of NDJSON, and JSON arrays as lines, so that arrays and NDJSON share one decoder."""
 
 from __future__ import annotations
 
@@ -12,28 +12,38 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
-from wevent.streams.records.decoding import Columns, Decoded, assemble
-from wevent.streams.records.fields import Fields, Numbers, int64_column
-from wevent.streams.records.splitting import BYTE_ORDER_MARK, line_ends, spoiled_lines
-from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.counting.label_index import Labels, to_int64
+from wevent.counting.string_column import StringColumn
+from wevent.streams.decoding import (
+    BYTE_ORDER_MARK,
+    Columns,
+    Decoded,
+    assemble,
+    line_ends,
+    line_starts,
+    spoiled_lines,
+)
+from wevent.streams.times import SlotReader, TimeReader
 
 MAX_DEPTH = 64  # of arrays and objects within each other in one line
 
 _NOTHING = np.empty(0, dtype=np.int64)
-_SOLID = bytes(sign not in b" \t\n\r\x0b\x0c" for sign in range(256))  # what bytes.strip keeps
+_SOLID = bytes(sign not in b" \t\n\r\x0b\x0c" for sign in range(256))  # bytes.strip keeps these
+_ARRAY_PIECE = 1 << 17  # bytes scanned at once: the scan takes about 30 bytes of memory per byte
+_MARKS = bytes(sign in b",[]{}\r\n" for sign in range(256))
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_STEPS = np.zeros(256, dtype=np.int8)  # into arrays and objects, and out of them
+_STEPS = np.zeros(256, dtype=np.int64)  # into arrays and objects, and out of them
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 class ObjectDecoder:
-    """Decodes lines `{"time": …, "user": …, "cell": …}`.
+    """Decoder of lines `{"time": …, "user": …, "cell": …}`, of files and live streams.
 
     Args:
         columns: the names of "time", "user" and "cell" in the objects.
         cells: the declared cells.
-        times: how times are read.
+        times: the reader of times.
     """
 
     def __init__(self, columns: Mapping[str, str], cells: Cells, times: TimeReader | SlotReader) -> None:
@@ -48,8 +58,7 @@ class ObjectDecoder:
         self._times = times
 
     def decode(self, lines: bytes) -> Decoded:
-        """The events of whole lines, each with its end."""
-        if BYTE_ORDER_MARK in lines:  # some editors put one before text, and files are joined
+        if BYTE_ORDER_MARK in lines:  # files with such a mark may have been joined
             lines = b"\n".join([row.removeprefix(BYTE_ORDER_MARK) for row in lines.split(b"\n")])
         ends = line_ends(lines)
         spoiled = spoiled_lines(lines, ends)
@@ -66,7 +75,7 @@ class ObjectDecoder:
             events = self._decode_lines(lines)
         except _MALFORMED:
             return None
-        # No JSON value has "}" before "{" inside: if all lines meet so, each has whole records, and with as many records one.
+        # No JSON value has "}", a line end and "{" inside. If all lines meet so, each has whole records, and so exactly one.
         meetings = lines.count(b"}\n{") + lines.count(b"}\r\n{")
         if len(events) != len(ends) or meetings != len(ends) - 1:  # blank lines, or several records on a line
             return None
@@ -83,7 +92,7 @@ class ObjectDecoder:
 
         Decoding millions of tiny lines one by one would take many seconds.
         """
-        starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+        starts = line_starts(ends)
         is_short = ends - starts < self._least
         if not is_short.any():
             return np.arange(len(ends)), _NOTHING
@@ -94,7 +103,7 @@ class ObjectDecoder:
     def _one_by_one(self, lines: bytes, ends: IntArray, spoiled: IntArray) -> Columns:
         """Return the columns of the lines that are records; the others are broken."""
         rows, short = self._sifted(lines, ends)
-        starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+        starts = line_starts(ends)
         places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
         texts = [lines[start:end] for start, end in places]
         for place in np.flatnonzero(np.isin(rows, spoiled)).tolist() if len(spoiled) else ():
@@ -114,14 +123,13 @@ class ObjectDecoder:
         return self._columns(np.delete(rows, broken), events, np.concatenate((short, rows[malformed])))
 
     def time_text(self, line: bytes) -> str | None:
-        """What stands where the time of one record should be; None if the line is none."""
         try:
             return str(self._decode(line).time)
         except _MALFORMED:
             return None
 
     def close(self, line: bytes) -> int | None:
-        """The time of a close line, None if it is none; a line that is spoiled closes nothing."""
+        """Return the time of a close line; None if the line is malformed or no close line."""
         if len(spoiled_lines(line, line_ends(line))):
             return None
         try:
@@ -130,15 +138,16 @@ class ObjectDecoder:
             return None
 
 
-def _labels(values: Sequence[Any]) -> Numbers | Fields:
-    numbers = int64_column(values)
+def _labels(values: Sequence[Any]) -> Labels:
+    numbers = to_int64(values)
     if numbers is not None:
-        return Numbers(numbers)
-    return Fields.of([value if type(value) is str else str(value) for value in values])
+        return Labels.of(numbers)
+    texts = [value if type(value) is str else str(value) for value in values]
+    return Labels.from_fields(StringColumn.from_texts(texts))
 
 
 def _too_deep(rows: Sequence[bytes]) -> list[int]:
-    """Numbers of the lines with more than MAX_DEPTH arrays and objects within each other."""
+    """Return numbers of the lines with more than MAX_DEPTH arrays and objects within each other."""
     deep = []
     for number, row in enumerate(rows):
         if row.count(b"{") + row.count(b"[") > MAX_DEPTH and _depth(row) > MAX_DEPTH:
@@ -149,3 +158,47 @@ def _too_deep(rows: Sequence[bytes]) -> list[int]:
 def _depth(row: bytes) -> int:
     steps = _STEPS[np.frombuffer(_STRINGS.sub(b"", row), dtype=np.uint8)]
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
+
+
+def element_lines(array: bytes) -> bytes:
+    r"""Return the elements of a JSON array as lines, each ended by a newline.
+
+    A line break between the tokens of an element becomes a blank. A line break inside a string, which JSON does not
+    allow, becomes a NUL, which no line may have. A missing element becomes a blank line.
+
+    >>> element_lines(b'[{"a": 1}, {"b":\n[2, "x,y"]}]')
+    b'{"a": 1}\n{"b": [2, "x,y"]}\n'
+
+    Raises:
+        ValueError: if the text has no brackets around it, or its quotes or brackets do not balance.
+    """
+    array = array.strip(b" \t\r\n")
+    if len(array) < 2 or not array.startswith(b"[") or not array.endswith(b"]"):
+        raise ValueError("no array")
+    place, end = 1, len(array) - 1
+    depth = quoted = 0
+    lines: list[bytes] = []
+    while place < end:
+        raw = array[place : min(place + _ARRAY_PIECE, end)]
+        piece = raw.replace(b"\\\\", b"..").replace(b'\\"', b"..")
+        if piece.endswith(b"\\") and len(piece) > 1:
+            piece = piece[:-1]  # the next piece has the sign that it escapes
+        signs = np.frombuffer(piece, dtype=np.uint8)
+        quotes = np.flatnonzero(signs == ord('"'))
+        marks = np.flatnonzero(np.frombuffer(piece.translate(_MARKS), dtype=np.bool_))
+        kinds = signs[marks]
+        in_text = (quotes.searchsorted(marks) + quoted) % 2 == 1
+        depths = depth + np.cumsum(np.where(in_text, 0, _STEPS[kinds]))
+        if depths.min(initial=0) < 0:
+            raise ValueError("a closing bracket without an opening one")
+        breaks = (kinds == ord("\n")) | (kinds == ord("\r"))
+        edited = np.frombuffer(raw, dtype=np.uint8)[: len(piece)].copy()
+        edited[marks[breaks]] = np.where(in_text[breaks], 0, ord(" "))
+        edited[marks[(kinds == ord(",")) & ~in_text & (depths == 0)]] = ord("\n")
+        lines.append(edited.tobytes().replace(b"\n ", b"\n"))
+        place += len(piece)
+        quoted = (quoted + len(quotes)) % 2
+        depth = int(depths[-1]) if len(depths) else depth
+    if depth or quoted:
+        raise ValueError("an opening bracket or quote without a closing one")
+    return b"".join((*lines, b"\n")) if any(map(bytes.strip, lines)) else b""

@@ -1,7 +1,7 @@
-"""Labels (ids of users, names of cells) as columns, and from labels to row numbers.
+"""Columns of labels (ids of users, names of cells), and an index from labels to row numbers.
 
-Labels are compared as text: 7 and "7" are one label, "007" is another. What a label is found as depends on that label
-alone, never on the others in its column: one odd id among a million must not change how the rest are read.
+Labels are compared as text: 7 and "7" are one label, "007" is another. How a label is read depends on that label alone,
+never on other labels of its column.
 """
 
 from __future__ import annotations
@@ -14,40 +14,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
-from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
+from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.limits import MAX_LABEL_BYTES
+from wevent.counting.string_column import StringColumn, StringIndex
 
-NOBODY = -(2**62)  # the key of what is no label at all: None, NaN, text with a NUL in it
-TEXTS = 2**62  # keys from here on stand for texts
+NO_LABEL = -(2**62)
+"""The key of a value that is no label: None, NaN, text with a NUL."""
+TEXTS = 2**62
+"""Keys from here on stand for texts."""
 _WHOLE = 10**18  # whole numbers of more digits are kept as text
-_NO_TEXTS = Spelled.of(())
+_NO_TEXTS = StringColumn.from_texts(())
 _SPARSE = 8  # a table may have this many places per label
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
 
 
 class Labels:
-    """A column of labels: whole numbers as themselves, any other text as a place among texts, one int64 each.
+    """A column of labels, one int64 each.
 
     Args:
-        keys: a number below 10¹⁸ as itself, NOBODY, or 2⁶² + the place in `texts`.
+        keys: a whole number below 10¹⁸ as itself, NO_LABEL, or TEXTS + the place in `texts`.
         texts: the texts, repeated or not.
     """
 
     __slots__ = ("keys", "texts")
 
-    def __init__(self, keys: IntArray, texts: Spelled = _NO_TEXTS) -> None:
+    def __init__(self, keys: IntArray, texts: StringColumn = _NO_TEXTS) -> None:
         self.keys = keys
         self.texts = texts
 
     @classmethod
     def of(cls, column: Any) -> Labels:
-        """Labels from a list, an array, a frame's column or texts without NULs; whole floats count as whole numbers."""
+        """Return labels from a list, an array, a frame's column or texts without NULs; 7.0 counts as 7."""
         if isinstance(column, Labels):
             return column
-        if isinstance(column, Spelled):
-            numbers, whole = whole_numbers(column.data, column.starts, column.starts + column.sizes)
-            return cls.placed(numbers, whole, column if not whole.any() else column.where(~whole))
+        if isinstance(column, StringColumn):
+            return cls.from_texts(column)
         if isinstance(column, (list, tuple)):
             return cls.of_values(column)
         values = np.ascontiguousarray(column)
@@ -62,33 +64,46 @@ class Labels:
 
     @classmethod
     def of_values(cls, values: Sequence[Any]) -> Labels:
-        """Labels from Python values, one by one."""
-        try:
-            keys = np.frombuffer(array("q", values), dtype=np.int64) if values else np.empty(0, dtype=np.int64)
-        except (TypeError, OverflowError):  # not all of them whole numbers
-            pass
-        else:
-            if not _beyond(keys):
-                return cls(keys)
-        if all_plain_text(values):
-            return cls(np.arange(TEXTS, TEXTS + len(values)), Spelled.of(values))
+        """Return labels from Python values."""
+        keys = to_int64(values)
+        if keys is not None and not _beyond(keys):
+            return cls(keys)
+        if _all_plain_text(values):
+            return cls(np.arange(TEXTS, TEXTS + len(values)), StringColumn.from_texts(values))
         texts: list[str] = []
         each = (_key(value, texts) for value in values)
         keys = np.fromiter(each, dtype=np.int64, count=len(values))
-        return cls(keys, Spelled.of(texts))
+        return cls(keys, StringColumn.from_texts(texts))
 
     @classmethod
-    def placed(cls, numbers: IntArray, whole: npt.NDArray[np.bool_], texts: Spelled) -> Labels:
-        """Whole numbers where `whole` says so, the texts in between in their order; none of them has a NUL."""
-        keys = numbers.copy()
-        keys[~whole] = np.arange(TEXTS, TEXTS + len(texts))
-        return cls(keys, texts)
+    def from_texts(cls, column: StringColumn) -> Labels:
+        """Return labels from texts without NULs."""
+        numbers, whole = column.whole_numbers()
+        if whole.all():
+            return cls(numbers)
+        texts = (column.where(~whole) if whole.any() else column).compact()
+        numbers[~whole] = np.arange(TEXTS, TEXTS + len(texts))
+        return cls(numbers, texts)
+
+    @classmethod
+    def from_fields(cls, column: StringColumn) -> Labels:
+        """Return labels from fields of records; an empty field, a long one, or one with a NUL is none."""
+        legal = (column.sizes > 0) & (column.sizes <= MAX_LABEL_BYTES)
+        nuls = np.flatnonzero(column.data[:-8] == 0)
+        if len(nuls):
+            legal &= nuls.searchsorted(column.starts) == nuls.searchsorted(column.starts + column.sizes)
+        if legal.all():
+            return cls.from_texts(column)
+        labels = cls.from_texts(column.where(legal))
+        keys = np.full(len(column), NO_LABEL)
+        keys[legal] = labels.keys
+        return cls(keys, labels.texts)
 
     @classmethod
     def joined(cls, columns: Sequence[Labels]) -> Labels:
-        """One column after the other, with the texts that occur in them and no others."""
+        """Return one column after the other, without texts that no label has."""
         keys: list[IntArray] = []
-        texts: list[Spelled] = []
+        texts: list[StringColumn] = []
         number = 0
         for column in columns:
             where, used = column.spelled()
@@ -98,7 +113,7 @@ class Labels:
                 keys[-1][where] = np.arange(TEXTS + number, TEXTS + number + len(used))
                 texts.append(used)
                 number += len(used)
-        return cls(np.concatenate(keys), Spelled.joined(texts) if texts else _NO_TEXTS)
+        return cls(np.concatenate(keys), StringColumn.joined(texts) if texts else _NO_TEXTS)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -106,50 +121,59 @@ class Labels:
     def __getitem__(self, rows: Any) -> Labels:
         return Labels(self.keys[rows], self.texts)
 
-    def spelled(self) -> tuple[IntArray, Spelled]:
-        """Where labels are texts, and which."""
+    def is_label(self) -> BoolArray:
+        """Return which are labels."""
+        found: BoolArray = self.keys != NO_LABEL
+        return found
+
+    def compact(self) -> Labels:
+        """Return the same labels without other bytes of the buffer that their texts are in."""
+        return Labels(self.keys, self.texts.compact())
+
+    def spelled(self) -> tuple[IntArray, StringColumn]:
+        """Return the places of the labels that are texts, and these texts."""
         if not len(self.texts):
             return np.empty(0, dtype=np.int64), _NO_TEXTS
         where = np.flatnonzero(self.keys >= TEXTS)
         return where, self.texts.where(self.keys[where] - TEXTS)
 
     def codes(self) -> IntArray:
-        """A number for each: equal labels, equal numbers."""
+        """Return a number for each label; equal labels have equal numbers."""
         where, used = self.spelled()
         if not len(where):
             return self.keys
         codes = self.keys.copy()
-        codes[where] = TEXTS + SpelledIndex(used).find(used)
+        codes[where] = TEXTS + StringIndex(used).find(used)
         return codes
 
     def values(self) -> list[int | str | None]:
-        """As Python values: numbers, texts, None for nobody."""
+        """Return the labels as Python values; None for a value that is no label."""
         where, used = self.spelled()
-        found: list[int | str | None] = [None if key == NOBODY else key for key in self.keys.tolist()]
+        found: list[int | str | None] = [None if key == NO_LABEL else key for key in self.keys.tolist()]
         for place, text in zip(where.tolist(), used.texts(), strict=True):
             found[place] = text
         return found
 
 
-class Lookup:
-    """Finds the position of labels in a column of labels.
+class LabelIndex:
+    """Index of a column of labels.
 
     Args:
         labels: integers, strings or mixed.
 
     Attributes:
-        duplicates: how many labels occur again.
+        duplicates: number of labels that occur again.
     """
 
     def __init__(self, labels: Any) -> None:
         column = Labels.of(labels)
         self._numbers = _Numbers(column.keys)
-        self._places, used = column.spelled()  # where the texts are
-        self._texts = SpelledIndex(used)
+        self._places, used = column.spelled()
+        self._texts = StringIndex(used)
         self.duplicates = self._numbers.duplicates + self._texts.duplicates
 
     def find(self, labels: Any) -> IntArray:
-        """The position of each label, -1 if it is not there."""
+        """Return the position of each label, -1 if it is missing."""
         column = Labels.of(labels)
         where, used = column.spelled()
         if not len(where):
@@ -159,16 +183,16 @@ class Lookup:
             found = np.where(found >= 0, self._places[found], -1)
         if len(where) == len(column):
             return found
-        rows = self._numbers.find(np.where(column.keys >= TEXTS, NOBODY, column.keys))
+        rows = self._numbers.find(np.where(column.keys >= TEXTS, NO_LABEL, column.keys))
         rows[where] = found
         return rows
 
 
 class _Numbers:
-    """Positions of whole numbers: a table if they are small, a sorted search otherwise."""
+    """Positions of whole numbers: a table of small ones, a sorted search otherwise."""
 
     def __init__(self, keys: IntArray) -> None:
-        rows = np.flatnonzero((keys != NOBODY) & (keys < TEXTS))
+        rows = np.flatnonzero((keys != NO_LABEL) & (keys < TEXTS))
         numbers = keys if len(rows) == len(keys) else keys[rows]
         self._table: IntArray | None = None
         if len(numbers) and numbers.min() >= 0 and numbers.max() < _SPARSE * len(numbers) + 1024:
@@ -194,16 +218,24 @@ class _Numbers:
 
 
 def all_below(numbers: IntArray, bound: int) -> bool:
-    """Whether all lie in [0, bound), in one pass: seen as unsigned, a negative number is huge."""
+    """Return whether all lie in [0, bound), in one pass: a negative number is huge if read as unsigned."""
     return not len(numbers) or int(numbers.view(np.uint64).max()) < bound
+
+
+def to_int64(values: Sequence[Any]) -> IntArray | None:
+    """Return whole numbers as an array; None if another value is among them, or a number of more than 64 bits."""
+    try:
+        return np.array(array("q", values), dtype=np.int64)
+    except (TypeError, OverflowError):
+        return None
 
 
 def _beyond(numbers: npt.NDArray[Any]) -> bool:
     return len(numbers) > 0 and bool(int(numbers.max()) >= _WHOLE or int(numbers.min()) <= -_WHOLE)
 
 
-def all_plain_text(values: Sequence[Any]) -> bool:
-    """Whether all are texts that stand for themselves: none a whole number, none with a NUL."""
+def _all_plain_text(values: Sequence[Any]) -> bool:
+    """Return whether all are texts, none of them a whole number or with a NUL."""
     try:
         joined = "\n".join(values)
     except TypeError:
@@ -212,7 +244,7 @@ def all_plain_text(values: Sequence[Any]) -> bool:
 
 
 def _key(value: Any, texts: list[str]) -> int:
-    """The key of one value; a text goes to the end of `texts`."""
+    """Return the key of one value; append a text to `texts`."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
@@ -221,11 +253,11 @@ def _key(value: Any, texts: list[str]) -> int:
         if -_WHOLE < value < _WHOLE:
             return int(value)
     elif value is None or value != value:
-        return NOBODY
+        return NO_LABEL
     text = str(value)
     if _CANONICAL.fullmatch(text):
         return int(text)
     if "\0" in text:
-        return NOBODY
+        return NO_LABEL
     texts.append(text)
     return TEXTS + len(texts) - 1

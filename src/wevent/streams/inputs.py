@@ -1,19 +1,21 @@
-"""Input files by name: which there are, of which format, with which columns; and the lines of text files."""
+"""Input files: globs, formats, headers, and the lines of text files."""
 
 from __future__ import annotations
 
 import glob
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import msgspec
 
 from wevent.errors import InvalidInput
-from wevent.streams.records.delimited import DELIMITERS, split_line
-from wevent.streams.records.outlines import listed_columns
-from wevent.streams.records.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
+from wevent.streams.decoding import BYTE_ORDER_MARK, PIECE_BYTES, Decoded, LineSplitter, line_ends, spoiled_lines
+from wevent.streams.delimited import DELIMITERS, split_line
+from wevent.streams.rejections import listed_columns
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -31,10 +33,11 @@ _OTHER_DELIMITERS = {
     ",": ("commas", "name it .csv"),
 }
 
-_COMPRESSION = 8  # of text files, about
+_EXPANSION = {"parquet": 4, ".gz": 8}  # bytes of events per byte of a compressed file, about
+_SAMPLE = 200  # lines
 
 FRAME = "frame"
-"""The format of an input that is no file but a data frame, and the table that it is copied into."""
+"""The format of an input that is a data frame, and the table that it is copied into."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class InputFile:
     """One input file.
 
     Attributes:
-        path: where it is.
+        path: path of the file; of a data frame the name that users know.
         format: parquet, csv, tsv or ndjson; `FRAME` for a data frame.
-        columns: the names in its header; empty for Parquet, which knows them itself, and for NDJSON, which has none.
+        columns: the names in the header of CSV and TSV; empty for other formats.
     """
 
     path: str
@@ -52,10 +55,24 @@ class InputFile:
     columns: tuple[str, ...] = ()
 
 
-def find_files(patterns: Sequence[str]) -> list[str]:
-    """The files behind names and globs, in the order given, each once; those of one glob by name.
+class EventPiece(NamedTuple):
+    """Consecutive lines or rows of an input.
 
-    A name that exists is that file, whatever characters are in it.
+    Attributes:
+        first: number of the first one.
+        decoded: their events.
+        example: returns the value at fault, given a malformed line or row and its problem; None if there is none to show.
+    """
+
+    first: int
+    decoded: Decoded
+    example: Callable[[int, int], str | None]
+
+
+def find_files(patterns: Sequence[str]) -> list[str]:
+    """Return the files behind names and globs, in the order given, each once; those of one glob by name.
+
+    A name that exists is never read as a glob.
 
     Raises:
         InvalidInput: for a name or glob without a file.
@@ -80,9 +97,9 @@ def find_files(patterns: Sequence[str]) -> list[str]:
 
 
 def within_folders(patterns: Sequence[str]) -> list[str]:
-    """Names and globs, and for each folder the files in and below it that events can be in, as programs write many at once.
+    """Return names and globs, and for each folder the files in and below it that events can be in.
 
-    Left out is what such programs hide (names with a dot or an underscore first: `_SUCCESS`, checksums, unfinished files).
+    Names that begin with a dot or an underscore are left out: `_SUCCESS`, checksums, unfinished files.
 
     Raises:
         InvalidInput: for a folder without such files.
@@ -108,7 +125,7 @@ def within_folders(patterns: Sequence[str]) -> list[str]:
 
 
 def open_input(path: str) -> InputFile:
-    """Look at a file's ending and, of CSV and TSV, its header; a compressed file is read to its end.
+    """Return a file with its format and, of CSV and TSV, its header; a compressed file is read to its end.
 
     Raises:
         InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
@@ -126,20 +143,25 @@ def open_input(path: str) -> InputFile:
 
 
 def _kind(path: str) -> str | None:
-    """The format that a file's ending stands for."""
+    """Return the format that a file's ending stands for."""
     endings = [ending.lower() for ending in Path(path).suffixes]
     if endings and endings[-1] == ".gz":
         endings.pop()
     return _FORMATS.get(endings[-1] if endings else "")
 
 
-def text_bytes(file: InputFile) -> int:
-    """Return about how many bytes of text a file has."""
-    return Path(file.path).stat().st_size * (_COMPRESSION if _compressed(file.path) else 1)
+def event_bytes(file: InputFile) -> int:
+    """Return about how many bytes the events of a file take, from its size alone."""
+    factor = _EXPANSION.get(".gz" if _compressed(file.path) else file.format, 1)
+    return 0 if file.format == FRAME else Path(file.path).stat().st_size * factor
 
 
 def open_text(path: str, kind: str) -> InputFile:
-    """A text file of a known format; see `open_input`."""
+    """Return a text file of a known format with its header.
+
+    Raises:
+        InvalidInput: for an unreadable or damaged file, a header that is missing or none.
+    """
     for _ in _pieces(path):
         if not _compressed(path):
             break
@@ -147,7 +169,7 @@ def open_text(path: str, kind: str) -> InputFile:
 
 
 def read_lines(file: InputFile) -> Iterator[bytes]:
-    """The lines of a text file after its header, many at a time, each with its end.
+    """Yield the lines of a text file after its header, many at a time, each with its end.
 
     Raises:
         InvalidInput: if it cannot be read, or is damaged as a compressed file.
@@ -157,6 +179,26 @@ def read_lines(file: InputFile) -> Iterator[bytes]:
         first = next(lines, b"")
         yield first[first.find(b"\n") + 1 :]
     yield from lines
+
+
+def sample_lines(file: InputFile) -> list[bytes]:
+    """Return the first lines of a text file after its header."""
+    return next(read_lines(file), b"").split(b"\n")[:_SAMPLE]
+
+
+def object_fields(file: InputFile) -> dict[str, list[Any]]:
+    """Return the fields that most of the first objects of NDJSON have, with their values; no single record names one."""
+    values: dict[str, list[Any]] = {}
+    objects = 0
+    for line in sample_lines(file):
+        try:
+            row = msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        objects += 1
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: found for name, found in values.items() if 2 * len(found) > objects}
 
 
 def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) -> None:
@@ -178,7 +220,7 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
 
 
 def other_delimiter(names: Sequence[str]) -> str | None:
-    """What to do about a header that is one name with another format's delimiter in it; None of any other header."""
+    """Return what to do about a header that is one name with another format's delimiter; None for any other header."""
     if len(names) != 1:
         return None
     for mark, (word, remedy) in _OTHER_DELIMITERS.items():

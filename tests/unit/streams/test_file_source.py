@@ -15,7 +15,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, nonzero, plain, roster, settings, tight_memory
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, StorageFailed, WeventError
 from wevent.streams import FileSource, SlotClock, declared_clock, open_source
-from wevent.streams.files.file_source import read_events
+from wevent.streams.file_source import read_events
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HEADER = "time,user,cell\n"
@@ -140,7 +140,7 @@ def test_events_in_a_temporary_file_are_encrypted_and_read_in_ranges(tmp_path: P
         assert [
             sum(map(sum, one[1])) for one in plain(source.count(roster([f"somebody-{i}" for i in range(50)]), 1, 10))
         ]
-        temporary = source._readers[0]._spill._file  # type: ignore[union-attr]
+        temporary = source._spill._file
         temporary.seek(0)
         data = temporary.read()
     assert len(data) > 2_000
