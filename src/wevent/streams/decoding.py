@@ -6,7 +6,7 @@ other sign ends a line, and nothing inside a line continues it on the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
 from wevent.counting.label_index import Labels
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.times import SlotReader, TimeReader
+from wevent.streams.times import RawTimes, SlotReader, TimeReader
 
 NO_RECORD, NO_USER, NO_CELL, NO_TIME, NO_OFFSET = PROBLEMS = range(5)
 TIME_PROBLEMS = (NO_TIME, NO_OFFSET)
@@ -88,44 +88,46 @@ class Decoder(Protocol):
         ...
 
 
-class Columns(NamedTuple):
-    """Raw columns of the lines or rows that are records.
+def assemble(
+    rows: IntArray,
+    raw_times: RawTimes,
+    users: Labels,
+    labels: Labels,
+    *,
+    broken: IntArray,
+    times: TimeReader,
+    cells: Cells,
+    has_time: BoolArray | None = None,
+) -> Decoded:
+    """Return the events of records; a record without a time, a user or a cell is malformed.
 
-    Attributes:
-        rows: numbers of these lines.
-        times: times, and which are valid.
-        lacks_offset: returns which of the records at some places would have a time if an offset were declared.
-        users, cells: labels of users and cells.
-        broken: numbers of the lines that are no records.
+    Args:
+        rows: the numbers of the lines that are records.
+        raw_times, users, labels: columns of times, users and cells.
+        broken: the numbers of the lines that are no records.
+        times: the reader of times.
+        cells: the declared cells.
+        has_time: which records have a time; None: all.
     """
-
-    rows: IntArray
-    times: tuple[IntArray, BoolArray]
-    lacks_offset: Callable[[IntArray], BoolArray]
-    users: Labels
-    cells: Labels
-    broken: IntArray
-
-
-def assemble(columns: Columns, cells: Cells) -> Decoded:
-    """Return the events; a record without a time, a user or a cell is malformed."""
-    rows, (times, is_timely), lacks_offset, users, labels, broken = columns
+    moments, is_timely = times.read(raw_times)
+    if has_time is not None:
+        is_timely &= has_time
     has_user, has_cell = users.is_label(), labels.is_label()
     whole = is_timely & has_user & has_cell
     if whole.all() and not len(broken):
-        return Decoded(EventColumns(times, users, cells.find(labels)), _NOTHING, _NOTHING)
-    batch = EventColumns(times[whole], users[whole], cells.find(labels[whole]))
+        return Decoded(EventColumns(moments, users, cells.find(labels)), _NOTHING, _NOTHING)
+    batch = EventColumns(moments[whole], users[whole], cells.find(labels[whole]))
     problems = np.select((~has_user, ~has_cell, ~is_timely), (NO_USER, NO_CELL, NO_TIME), NO_RECORD)
     untimely = np.flatnonzero(problems == NO_TIME)
     if len(untimely):
-        problems[untimely[lacks_offset(untimely)]] = NO_OFFSET
+        problems[untimely[times.lack_offset(raw_times, untimely)]] = NO_OFFSET
     malformed = np.concatenate((broken, rows[~whole]))
     order = malformed.argsort(kind="stable")
     both = np.concatenate((np.full(len(broken), NO_RECORD), problems[~whole]))
     return Decoded(batch, malformed[order], both[order])
 
 
-def time_reader(settings: StreamSettings) -> TimeReader | SlotReader:
+def time_reader(settings: StreamSettings) -> TimeReader:
     """Return the reader of the time column."""
     return SlotReader() if settings.slot_column else TimeReader(settings.timezone_us, settings.time_unit)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import Bytes, StringColumn, padded
-from wevent.streams.decoding import Columns, Decoded, assemble, line_ends, line_starts, spoiled_lines
-from wevent.streams.times import SlotReader, TimeReader
+from wevent.streams.decoding import Decoded, assemble, line_ends, line_starts, spoiled_lines
+from wevent.streams.times import TimeReader
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _QUOTE = ord('"')
@@ -42,7 +41,7 @@ class DelimitedDecoder:
         *,
         delimiter: str,
         cells: Cells,
-        times: TimeReader | SlotReader,
+        times: TimeReader,
     ) -> None:
         self._width = len(header)
         self._wanted = [list(header).index(name) for name in wanted]
@@ -52,10 +51,9 @@ class DelimitedDecoder:
 
     def decode(self, lines: bytes) -> Decoded:
         table = split_fields(lines, self._delimiter, self._width, self._wanted)
-        times, users, cells = table.columns
-        lacks_offset = partial(self._times.lack_offset, times)
-        labels = Labels.from_fields(users), Labels.from_fields(cells)
-        return assemble(Columns(table.rows, self._times.texts(times), lacks_offset, *labels, table.broken), self._cells)
+        times, *labels = table.columns
+        users, cells = map(Labels.from_fields, labels)
+        return assemble(table.rows, times, users, cells, broken=table.broken, times=self._times, cells=self._cells)
 
     def time_text(self, line: bytes) -> str | None:
         times = split_fields(line + b"\n", self._delimiter, self._width, self._wanted[:1]).columns[0]

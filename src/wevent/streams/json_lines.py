@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,16 +13,8 @@ from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
 from wevent.counting.label_index import Labels, to_int64
 from wevent.counting.string_column import StringColumn
-from wevent.streams.decoding import (
-    BYTE_ORDER_MARK,
-    Columns,
-    Decoded,
-    assemble,
-    line_ends,
-    line_starts,
-    spoiled_lines,
-)
-from wevent.streams.times import SlotReader, TimeReader
+from wevent.streams.decoding import BYTE_ORDER_MARK, Decoded, assemble, line_ends, line_starts, spoiled_lines
+from wevent.streams.times import TimeReader
 
 MAX_DEPTH = 64  # of arrays and objects within each other in one line
 
@@ -46,7 +37,7 @@ class ObjectDecoder:
         times: the reader of times.
     """
 
-    def __init__(self, columns: Mapping[str, str], cells: Cells, times: TimeReader | SlotReader) -> None:
+    def __init__(self, columns: Mapping[str, str], cells: Cells, times: TimeReader) -> None:
         fields: list[Any] = [("time", str | int | float), ("user", int | str), ("cell", int | str)]
         event: Any = msgspec.defstruct("Event", fields, rename=dict(columns), gc=False)
         close: Any = msgspec.defstruct("Close", [("close", str | int | float)], gc=False, forbid_unknown_fields=True)
@@ -62,30 +53,29 @@ class ObjectDecoder:
             lines = b"\n".join([row.removeprefix(BYTE_ORDER_MARK) for row in lines.split(b"\n")])
         ends = line_ends(lines)
         spoiled = spoiled_lines(lines, ends)
-        columns = None if len(spoiled) else self._all_at_once(lines, ends)
-        return assemble(columns or self._one_by_one(lines, ends, spoiled), self._cells)
+        events = None if len(spoiled) else self._all_at_once(lines, ends)
+        rows, broken = np.arange(len(ends)), _NOTHING
+        if events is None:
+            rows, events, broken = self._one_by_one(lines, ends, spoiled)
+        raw = [event.time for event in events]
+        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
+        return assemble(rows, raw, users, cells, broken=broken, times=self._times, cells=self._cells)
 
-    def _all_at_once(self, lines: bytes, ends: IntArray) -> Columns | None:
-        """Return the columns if each line is a record, else None."""
+    def _all_at_once(self, lines: bytes, ends: IntArray) -> list[Any] | None:
+        """Return the records if each line is one, else None."""
         # Each record opens one object; only a line with many more brackets can be too deep.
         brackets = lines.count(b"{") + lines.count(b"[")
         if brackets >= len(ends) + MAX_DEPTH and _too_deep(lines.split(b"\n")):
             return None
         try:
-            events = self._decode_lines(lines)
+            events: list[Any] = self._decode_lines(lines)
         except _MALFORMED:
             return None
         # No JSON value has "}", a line end and "{" inside. If all lines meet so, each has whole records, and so exactly one.
         meetings = lines.count(b"}\n{") + lines.count(b"}\r\n{")
         if len(events) != len(ends) or meetings != len(ends) - 1:  # blank lines, or several records on a line
             return None
-        return self._columns(np.arange(len(ends)), events, _NOTHING)
-
-    def _columns(self, rows: IntArray, events: Sequence[Any], broken: IntArray) -> Columns:
-        raw = [event.time for event in events]
-        times, lacks_offset = self._times.values(raw), partial(self._times.lack_offset, raw)
-        users, cells = _labels([event.user for event in events]), _labels([event.cell for event in events])
-        return Columns(rows, times, lacks_offset, users, cells, broken)
+        return events
 
     def _sifted(self, lines: bytes, ends: IntArray) -> tuple[IntArray, IntArray]:
         """Return the lines that are long enough for a record, and the shorter ones that are not blank.
@@ -100,8 +90,8 @@ class ObjectDecoder:
         is_blank = solid[solid.searchsorted(starts)] >= ends
         return np.flatnonzero(~is_short), np.flatnonzero(is_short & ~is_blank)
 
-    def _one_by_one(self, lines: bytes, ends: IntArray, spoiled: IntArray) -> Columns:
-        """Return the columns of the lines that are records; the others are broken."""
+    def _one_by_one(self, lines: bytes, ends: IntArray, spoiled: IntArray) -> tuple[IntArray, list[Any], IntArray]:
+        """Return the numbers of the lines that are records, the records, and the numbers of broken lines."""
         rows, short = self._sifted(lines, ends)
         starts = line_starts(ends)
         places = zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
@@ -120,7 +110,7 @@ class ObjectDecoder:
             except _MALFORMED:
                 broken.append(len(events) + len(broken))
         malformed = np.array([place for place in broken if texts[place].strip()], dtype=np.int64)
-        return self._columns(np.delete(rows, broken), events, np.concatenate((short, rows[malformed])))
+        return np.delete(rows, broken), events, np.concatenate((short, rows[malformed]))
 
     def time_text(self, line: bytes) -> str | None:
         try:

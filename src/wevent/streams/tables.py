@@ -17,15 +17,15 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import BoolArray, IntArray
+from wevent.core.arrays import BoolArray
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.label_index import NO_LABEL, Labels
 from wevent.counting.string_column import StringColumn, padded
 from wevent.errors import InvalidEvents, InvalidInput
-from wevent.streams.decoding import TIME_PROBLEMS, Columns, assemble, event_columns, time_reader
+from wevent.streams.decoding import TIME_PROBLEMS, assemble, event_columns, time_reader
 from wevent.streams.inputs import FRAME, EventPiece, InputFile, require_columns
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.times import FAR_US, MAX_TIME_BYTES
+from wevent.streams.times import MAX_TIME_BYTES, TimeReader
 
 ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
     "times with an offset",
@@ -162,8 +162,9 @@ class TableReader:
                 "write their offset.",
                 path=self.file.path,
             )
-        self._is_moment = kind_of(types[0]) in (ZONED, NAIVE) and not settings.slot_column
-        read = partial(_micros, offset=settings.timezone_us or 0) if self._is_moment else _number
+        read = _number
+        if kind_of(types[0]) in (ZONED, NAIVE) and not settings.slot_column:
+            self._times, read = TimeReader(0, "us"), partial(_micros, offset=settings.timezone_us or 0)
         labels = [_label(quoted(name), kind) for name, kind in zip((user, cell), types[1:], strict=True)]
         self.expressions = [read(quoted(time), types[0]), *labels]
 
@@ -172,33 +173,18 @@ class TableReader:
         first = 1
         for times, users, cells in self._table.select(self.expressions):
             rows = np.arange(len(times.present))
-            raw = Columns(
+            decoded = assemble(
                 rows,
-                self._read_times(times),
-                partial(self._lack_offset, times.values),
+                times.values,
                 _read_labels(users),
                 _read_labels(cells),
-                rows[:0],
+                broken=rows[:0],
+                times=self._times,
+                cells=self._cells,
+                has_time=times.present,
             )
-            yield EventPiece(first, assemble(raw, self._cells), partial(_example, times))
+            yield EventPiece(first, decoded, partial(_example, times))
             first += len(rows)
-
-    def _read_times(self, column: TableColumn) -> tuple[IntArray, BoolArray]:
-        values, present = column
-        if isinstance(values, StringColumn):
-            times, valid = self._times.texts(values)
-        elif values.dtype.kind == "f":
-            times, valid = self._times.floats(values)
-        elif self._is_moment:
-            return np.clip(values, -FAR_US, FAR_US), present
-        else:
-            times, valid = self._times.numbers(values)
-        return times, valid & present
-
-    def _lack_offset(self, values: Any, rows: IntArray) -> BoolArray:
-        if isinstance(values, StringColumn):
-            return self._times.lack_offset(values, rows)
-        return np.zeros(len(rows), dtype=np.bool_)
 
     def _require_values(self, name: str, *, as_time: bool) -> str:
         """Return the type of a column.

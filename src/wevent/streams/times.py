@@ -13,6 +13,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, FloatArray, IntArray
 from wevent.counting.label_index import to_int64
@@ -34,6 +35,10 @@ _SHAPES = 8  # of one length that are tried at once, before texts are read one b
 _MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
 
 
+RawTimes = StringColumn | npt.NDArray[Any] | Sequence[Any]
+"""A column of times: texts, whole numbers, floats, or Python values of any of these."""
+
+
 class TimeReader:
     """Reader of times.
 
@@ -44,41 +49,41 @@ class TimeReader:
 
     def __init__(self, timezone_us: int | None, time_unit: str) -> None:
         self._timezone_us = timezone_us
-        self._time_unit = time_unit
         self._unit = UNITS[time_unit]
+        self._time_unit = time_unit
 
     def one(self, value: Any) -> int | None:
         """Return the time of a text, a whole number or a float; None if it is no time."""
         if isinstance(value, str):
             return self._text(value) if len(value) <= MAX_TIME_BYTES else None
         if isinstance(value, float):
-            return _clipped(value * self._unit)
-        return max(-FAR_US, min(FAR_US, value * self._unit)) if type(value) is int else None
+            return self._float(value)
+        return self._whole(value) if type(value) is int else None
 
-    def values(self, values: Sequence[Any]) -> tuple[IntArray, BoolArray]:
-        """Return times from Python values, and which are valid."""
-        numbers = to_int64(values)
+    def read(self, raw: RawTimes) -> tuple[IntArray, BoolArray]:
+        """Return times, and which are valid."""
+        if isinstance(raw, StringColumn):
+            return self._texts(raw)
+        if isinstance(raw, np.ndarray):
+            if raw.dtype.kind == "f":
+                return self._floats(raw)
+            return self._numbers(raw), np.ones(len(raw), dtype=np.bool_)
+        numbers = to_int64(raw)
         if numbers is not None:
-            return self.numbers(numbers)
+            return self.read(numbers)
         try:
-            texts = StringColumn.from_texts(values)
+            return self.read(StringColumn.from_texts(raw))
         except TypeError:  # not all are texts
-            return _gathered([self.one(value) for value in values])
-        return self.texts(texts)
+            return _gathered([self.one(value) for value in raw])
 
-    def numbers(self, numbers: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return times from whole numbers, and which are valid: all."""
-        return self._scaled(numbers), np.ones(len(numbers), dtype=np.bool_)
+    def lack_offset(self, raw: RawTimes, rows: IntArray) -> BoolArray:
+        """Return which of the values at some places, which are no times, would be if an offset were declared."""
+        if self._timezone_us is not None or isinstance(raw, np.ndarray):
+            return np.zeros(len(rows), dtype=np.bool_)
+        chosen = raw.where(rows) if isinstance(raw, StringColumn) else [raw[row] for row in rows.tolist()]
+        return TimeReader(0, self._time_unit).read(chosen)[1]
 
-    def floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Return times from floats, and which are valid."""
-        with np.errstate(over="ignore"):
-            times = numbers * self._unit
-        valid = np.isfinite(times)
-        return np.rint(np.clip(np.where(valid, times, 0.0), -FAR_US, FAR_US)).astype(np.int64), valid
-
-    def texts(self, texts: StringColumn) -> tuple[IntArray, BoolArray]:
-        """Return times from texts, and which are valid."""
+    def _texts(self, texts: StringColumn) -> tuple[IntArray, BoolArray]:
         times, valid = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
         lengths = texts.sizes
         for length in np.flatnonzero(np.bincount(np.minimum(lengths, MAX_TIME_BYTES + 1))[: MAX_TIME_BYTES + 1]):
@@ -88,18 +93,9 @@ class TimeReader:
             times[rows], valid[rows] = self._of_length(texts.where(rows), int(length))
         return times, valid
 
-    def lack_offset(self, times: StringColumn | Sequence[Any], rows: IntArray) -> BoolArray:
-        """Return which of some texts, or values, that are no times would be if an offset were declared."""
-        if self._timezone_us is not None:
-            return np.zeros(len(rows), dtype=np.bool_)
-        assumed = TimeReader(0, self._time_unit)
-        if isinstance(times, StringColumn):
-            return assumed.texts(times.where(rows))[1]
-        return assumed.values([times[row] for row in rows.tolist()])[1]
-
     def _of_length(self, fields: StringColumn, length: int) -> tuple[IntArray, BoolArray]:
         numbers, valid = fields.whole_numbers()
-        times = self._scaled(numbers)
+        times = self._numbers(numbers)
         left = np.flatnonzero(~valid)
         for _ in range(_SHAPES):
             if len(left) < 2:
@@ -116,9 +112,22 @@ class TimeReader:
         times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
         return times, valid
 
-    def _scaled(self, numbers: IntArray) -> IntArray:
+    def _whole(self, number: int) -> int | None:
+        return max(-FAR_US, min(FAR_US, number * self._unit))
+
+    def _numbers(self, numbers: IntArray) -> IntArray:
         farthest = FAR_US // self._unit
         return np.clip(numbers, -farthest, farthest) * self._unit
+
+    def _float(self, number: float) -> int | None:
+        time = number * self._unit
+        return round(max(-FAR_US, min(FAR_US, time))) if math.isfinite(time) else None
+
+    def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        with np.errstate(over="ignore"):
+            times = numbers * self._unit
+        valid = np.isfinite(times)
+        return np.rint(np.clip(np.where(valid, times, 0.0), -FAR_US, FAR_US)).astype(np.int64), valid
 
     def _iso(self, text: str) -> re.Match[str] | None:
         match = _ISO.fullmatch(text)
@@ -156,10 +165,7 @@ class TimeReader:
             return self._matched(match)
         if not _NUMBER.fullmatch(text):
             return None
-        try:
-            return max(-FAR_US, min(FAR_US, int(text) * self._unit))
-        except ValueError:
-            return _clipped(float(text) * self._unit)
+        return self._whole(int(text)) if text.lstrip("+-").isdigit() else self._float(float(text))
 
     def _matched(self, match: re.Match[str]) -> int | None:
         hour, minute, second, offset_hour, offset_minute = (int(match[group] or 0) for group in (4, 5, 6, 10, 11))
@@ -183,12 +189,6 @@ class TimeReader:
 def _gathered(times: Sequence[int | None]) -> tuple[IntArray, BoolArray]:
     valid = np.array([time is not None for time in times], dtype=np.bool_)
     return np.array([time or 0 for time in times], dtype=np.int64), valid
-
-
-def _clipped(time: float) -> int | None:
-    if not math.isfinite(time):
-        return None
-    return round(max(-FAR_US, min(FAR_US, time)))
 
 
 def _characters(data: Bytes, starts: IntArray, length: int) -> list[Any]:
@@ -219,41 +219,24 @@ def _days_before(year: IntArray, month: IntArray) -> IntArray:
     return days
 
 
-class SlotReader:
+class SlotReader(TimeReader):
     """Reader of slot numbers in place of times: the number less one."""
 
-    def one(self, value: Any) -> int | None:
-        """Return one slot number less one, from a text, a whole number or a float; None if it is none."""
-        if isinstance(value, str):
-            if len(value) > MAX_TIME_BYTES or not _NUMBER.fullmatch(value):
-                return None
-            value = float(value) if not value.lstrip("+-").isdigit() else int(value)
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else None
-        return max(-FAR_US, min(FAR_US, value - 1)) if type(value) is int else None
+    def __init__(self) -> None:
+        super().__init__(0, "us")
 
-    def values(self, values: Sequence[Any]) -> tuple[IntArray, BoolArray]:
-        """Return slot numbers less one from Python values, and which are valid."""
-        numbers = to_int64(values)
-        return _gathered([self.one(value) for value in values]) if numbers is None else self.numbers(numbers)
+    def _iso(self, text: str) -> None:
+        return None
 
-    def numbers(self, numbers: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return slot numbers less one from whole numbers, and which are valid: all."""
-        return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1, np.ones(len(numbers), dtype=np.bool_)
+    def _whole(self, number: int) -> int | None:
+        return max(-FAR_US, min(FAR_US, number - 1))
 
-    def floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Return slot numbers less one from floats, and which are valid."""
+    def _numbers(self, numbers: IntArray) -> IntArray:
+        return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1
+
+    def _float(self, number: float) -> int | None:
+        return self._whole(int(number)) if number.is_integer() else None
+
+    def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         valid = np.isfinite(numbers) & (numbers == np.floor(numbers))
         return np.clip(np.where(valid, numbers, 0.0), -FAR_US, FAR_US).astype(np.int64) - 1, valid
-
-    def texts(self, texts: StringColumn) -> tuple[IntArray, BoolArray]:
-        """Return slot numbers less one from texts, and which are valid."""
-        numbers, valid = texts.whole_numbers()
-        left = np.flatnonzero(~valid)
-        numbers = numbers - 1
-        numbers[left], valid[left] = _gathered([self.one(text) for text in texts.where(left).texts()])
-        return numbers, valid
-
-    def lack_offset(self, times: StringColumn | Sequence[Any], rows: IntArray) -> BoolArray:
-        """Return that no slot number lacks an offset."""
-        return np.zeros(len(rows), dtype=np.bool_)

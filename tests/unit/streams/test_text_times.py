@@ -30,7 +30,7 @@ def test_every_reader_of_texts_reads_the_same(tmp_path: Path, timezone_us: int |
     reader = TimeReader(timezone_us, time_unit)
     expected = {text: reader.one(text) for text in written}
     assert 500 < sum(time is not None for time in expected.values()) < len(written) - 1_000
-    times, valid = reader.texts(StringColumn.from_texts(written))
+    times, valid = reader.read(StringColumn.from_texts(written))
     read = [time if legal else None for time, legal in zip(times.tolist(), valid.tolist(), strict=True)]
     assert differing(expected, dict(zip(written, read, strict=True))) == []
 

@@ -192,12 +192,12 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
 def _slots(times: StringColumn, slot_length_s: float | None) -> tuple[IntArray, BoolArray]:
     """The slot of each row, and which have one; times without an offset are taken for UTC."""
     if slot_length_s is None:
-        numbers, valid = SlotReader().texts(times)
+        numbers, valid = SlotReader().read(times)
         return numbers + 1, valid  # it reads them as times, from 0 on
     reader = TimeReader(0, "s")
-    found, valid = reader.texts(times)
+    found, valid = reader.read(times)
     days = np.flatnonzero(~valid & (times.sizes == len("2024-01-31")))
-    found[days], valid[days] = reader.values([f"{text}T00:00Z" for text in times.where(days).texts()])
+    found[days], valid[days] = reader.read([f"{text}T00:00Z" for text in times.where(days).texts()])
     return found // max(1, round(slot_length_s * 1_000_000)), valid
 
 
