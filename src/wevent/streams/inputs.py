@@ -124,13 +124,17 @@ def within_folders(patterns: Sequence[str]) -> list[str]:
     return found
 
 
-def open_input(path: str) -> InputFile:
+def open_input(path: str, kind: str | None = None) -> InputFile:
     """Return a file with its format and, of CSV and TSV, its header; a compressed file is read to its end.
+
+    Args:
+        path: path of the file.
+        kind: its format; None: as its ending says.
 
     Raises:
         InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
     """
-    kind = _kind(path)
+    kind = kind or _kind(path)
     if kind is None:
         is_settings = Path(path).suffix.lower() == ".toml"
         raise InvalidInput(
@@ -139,7 +143,12 @@ def open_input(path: str) -> InputFile:
             f"A configuration is named by --config {path}." if is_settings else "Rename or convert it.",
             path=path,
         )
-    return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
+    if kind == "parquet":
+        return InputFile(path, kind)
+    for _ in _pieces(path):
+        if not _compressed(path):
+            break
+    return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
 
 
 def _kind(path: str) -> str | None:
@@ -154,18 +163,6 @@ def event_bytes(file: InputFile) -> int:
     """Return about how many bytes the events of a file take, from its size alone."""
     factor = _EXPANSION.get(".gz" if _compressed(file.path) else file.format, 1)
     return 0 if file.format == FRAME else Path(file.path).stat().st_size * factor
-
-
-def open_text(path: str, kind: str) -> InputFile:
-    """Return a text file of a known format with its header.
-
-    Raises:
-        InvalidInput: for an unreadable or damaged file, a header that is missing or none.
-    """
-    for _ in _pieces(path):
-        if not _compressed(path):
-            break
-    return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
 
 
 def read_lines(file: InputFile) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -79,7 +79,7 @@ def read_requirements(
     """
     file = _open_file(str(path))
     roles: list[str] = []
-    rows = _read_rows(file, _text_columns(file, _chosen(str(path), columns or {}, roles))[1])
+    rows = _read_rows(file, _text_columns(file, _chosen(str(path), columns or {}, roles)))
     return _meant(rows, _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:])))
 
 
@@ -113,27 +113,26 @@ def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
             )
     ids = [str(user) if isinstance(user, (str, int, np.integer)) and type(user) is not bool else "" for user in asked]
     rows = _Rows(InputFile("requirements", FRAME), StringColumn.from_texts(ids), np.arange(1, len(ids) + 1))
-    return Requirements(rows.checked_ids(), KeyColumn.of(held.key for held in asked.values()), None)
+    return Requirements(rows.ids(), KeyColumn.of(held.key for held in asked.values()), None)
 
 
 def _meant(rows: _Rows, reading: _Reading) -> Requirements:
     """Return the requirements that rows stand for."""
+    users = rows.ids()
     meant = []
     for code, kind in enumerate(rows.kinds):
         try:
             meant.append(reading.requirement(kind))
         except WeventError as error:
             path, place = rows.file.path, rows.place(int(np.argmax(rows.codes == code)))
-            received = f"{error.received} in {path!r}, {place}"
-            raise type(error)(
-                error.expected, received, error.remedy, **{**error.facts, "path": path, "place": place}
-            ) from None
+            received, facts = f"{error.received} in {path!r}, {place}", {**error.facts, "path": path, "place": place}
+            raise type(error)(error.expected, received, error.remedy, **facts) from None
     distinct = KeyColumn.of(requirement.key for requirement, _ in meant)
     words = None
     if any(level is not None for _, level in meant):
         words = [meant[code][1] for code in rows.codes.tolist()]
     keys = KeyColumn(distinct.distinct, distinct.codes[rows.codes])
-    return Requirements(rows.users, keys, words, reading.windows.notes)
+    return Requirements(users, keys, words, reading.windows.notes)
 
 
 def read_column(path: str | Path, column: str, *, headed: bool = False) -> list[str]:
@@ -168,7 +167,7 @@ def read_column(path: str | Path, column: str, *, headed: bool = False) -> list[
             )
         return [column if column in names else names[0]]
 
-    _, pieces = _text_columns(_open_file(str(path)), choose)
+    pieces = _text_columns(_open_file(str(path)), choose)
     return [text for _, (labels,) in pieces for text in labels.texts() if text]
 
 
@@ -248,80 +247,64 @@ TextPieces = Iterator[tuple[IntArray, list[StringColumn]]]
 """Some columns of a file, piece by piece, with the number of the line or row that each value is from."""
 
 
-class _Rows:
+class _Rows(NamedTuple):
     """Rows of a requirements file.
 
-    Args:
+    Attributes:
         file: the file, for messages.
         users: the ids as text.
         numbers: the number of the line or row of each.
-
-    Attributes:
-        users: ids, int64 if every one is a plain whole number, else text.
         kinds: the different contents of rows beside the id, a text for each column, in the order of their first rows.
         codes: the place in `kinds` of each row.
     """
 
-    users: npt.NDArray[np.int64] | StringColumn
-    kinds: Sequence[tuple[str, ...]]
-    codes: IntArray
-
-    def __init__(self, file: InputFile, users: StringColumn, numbers: IntArray) -> None:
-        self.file, self._texts, self._numbers = file, users, numbers
+    file: InputFile
+    users: StringColumn
+    numbers: IntArray
+    kinds: Sequence[tuple[str, ...]] = ()
+    codes: IntArray = np.empty(0, dtype=np.int64)
 
     def place(self, row: int) -> str:
         """Return where a row stands."""
-        return f"{'row' if self.file.format in ('parquet', FRAME) else 'line'} {self._numbers[row]}"
+        return f"{'row' if self.file.format in ('parquet', FRAME) else 'line'} {self.numbers[row]}"
 
-    def checked_ids(self) -> npt.NDArray[np.int64] | StringColumn:
-        """Return the ids.
+    def ids(self) -> npt.NDArray[np.int64] | StringColumn:
+        """Return the ids, int64 if every one is a plain whole number.
 
         Raises:
             InvalidInput: for no ids, or one that is empty or that no event can have.
             InvalidRoster: for an id that is there twice.
         """
-        path, texts = self.file.path, self._texts
+        path, texts = self.file.path, self.users
         if not len(texts):
             raise InvalidInput("a row per user", f"{path!r} without rows", "Complete the file.", path=path)
-        labels = Labels.from_fields(texts)
-        empty = texts.sizes == 0
+        labels, empty = Labels.from_fields(texts), texts.sizes == 0
+        unfit = ~labels.is_label() & ~empty
+        legal = f"ids of at most {MAX_LABEL_BYTES} bytes, without NULs"
         for bad, expected, remedy in (
-            (
-                ~labels.is_label() & ~empty,
-                f"ids of at most {MAX_LABEL_BYTES} bytes, without NULs",
-                "Events of such users would never count.",
-            ),
+            (unfit, legal, "Events of such users would never count."),
             (empty, "a row per user, every field filled in", "Complete the row: it has no id."),
         ):
             if bad.any():
                 place, more = self.place(int(bad.argmax())), int(np.count_nonzero(bad)) - 1
-                others = f" and {more} more rows" if more else ""
-                received = f"{path!r} with another in {place}{others}"
+                received = f"{path!r} with another in {place}" + (f" and {more} more rows" if more else "")
                 raise InvalidInput(expected, received, remedy, path=path, place=place)
         if StringIndex(texts).duplicates:
-            raise self._repeated()
+            first: dict[str, int] = {}
+            repeats = [(row, first[user]) for row, user in enumerate(texts) if first.setdefault(user, row) != row]
+            row, before = map(self.place, repeats[0])
+            raise InvalidRoster(
+                "each user once",
+                f"{len(repeats)} repeated ids in {path!r}, the first in {row} (it is in {before} too)",
+                "Keep one row per user: a user has one requirement at a time.",
+                duplicates=len(repeats),
+                path=path,
+            )
         return texts if len(labels.texts) else labels.keys
-
-    def _repeated(self) -> InvalidRoster:
-        first: dict[str, int] = {}
-        repeats = [(row, first[user]) for row, user in enumerate(self._texts) if first.setdefault(user, row) != row]
-        row, before = repeats[0]
-        return InvalidRoster(
-            "each user once",
-            f"{len(repeats)} repeated ids in {self.file.path!r}, the first in {self.place(row)} "
-            f"(it is in {self.place(before)} too)",
-            "Keep one row per user: a user has one requirement at a time.",
-            duplicates=len(repeats),
-            path=self.file.path,
-        )
 
 
 def _read_rows(file: InputFile, pieces: TextPieces) -> _Rows:
-    """Return all rows, the column of ids first.
-
-    Raises:
-        InvalidInput, InvalidRoster: as of `_Rows.checked_ids`.
-    """
+    """Return all rows, the column of ids first."""
     kinds: dict[tuple[str, ...], int] = {}
     codes, numbers = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
 
@@ -331,9 +314,8 @@ def _read_rows(file: InputFile, pieces: TextPieces) -> _Rows:
             numbers.append(places.astype(np.int32))
             yield ids
 
-    rows = _Rows(file, StringColumn.gathered(users()), np.concatenate(numbers))
-    rows.users, rows.kinds, rows.codes = rows.checked_ids(), list(kinds), np.concatenate(codes)
-    return rows
+    everybody = StringColumn.gathered(users())
+    return _Rows(file, everybody, np.concatenate(numbers), list(kinds), np.concatenate(codes))
 
 
 def _kind_codes(columns: Sequence[StringColumn], numbers: dict[tuple[str, ...], int]) -> IntArray:
@@ -355,51 +337,45 @@ def _kind_codes(columns: Sequence[StringColumn], numbers: dict[tuple[str, ...], 
 
 
 def _open_file(path: str) -> InputFile:
-    """Return the file of that very name.
-
-    Raises:
-        InvalidInput: if it is missing or cannot be read.
-    """
+    """Return the file of that very name, which is no glob."""
     if not Path(path).is_file():
         what = "is a folder" if Path(path).is_dir() else "is not there"
         raise InvalidInput("a file", f"{path!r}, which {what}", "Check the path.", path=path)
     return open_input(path)
 
 
-def _text_columns(file: InputFile, choose: Choice) -> tuple[list[str], TextPieces]:
-    """Return the names and the texts of some columns of a file; a missing value is an empty text.
+def _text_columns(file: InputFile, choose: Choice) -> TextPieces:
+    """Return the texts of some columns of a file; a missing value is an empty text.
 
     Raises:
         InvalidInput: for an unreadable file, or a line that is no row of it.
     """
     if file.format == "parquet":
         table = Table(file)
-        names = choose(list(table.types))
-        return names, _table_columns(table, names)
+        return _table_columns(table, choose(list(table.types)))
     if file.format in DELIMITERS:
-        names = choose(file.columns)
-        return names, _delimited_columns(file, [file.columns.index(name) for name in names])
+        return _delimited_columns(file, [file.columns.index(name) for name in choose(file.columns)])
     rows = _objects(file)
     first = next(rows, None)
     names = choose(list(first[1]) if first else [])
-    return names, _object_columns(first, rows, names)
+    return _object_columns(rows if first is None else itertools.chain([first], rows), names)
 
 
 def _table_columns(table: Table, names: Sequence[str]) -> TextPieces:
     first = 1
     for columns in table.select([_as_text(quoted(name), table.types[name]) for name in names]):
         size = len(columns[0].present)
-        texts = [column.values for column in columns if isinstance(column.values, StringColumn)]
-        yield np.arange(first, first + size), texts
+        yield np.arange(first, first + size), [cast(StringColumn, column.values) for column in columns]
         first += size
 
 
 def _as_text(column: str, type_name: str) -> str:
     """Return text in SQL; whole floats have no decimal point, since columns with gaps are floats in many frames."""
+    text = f"CAST({column} AS VARCHAR)"
     if type_name not in ("FLOAT", "DOUBLE"):
-        return f"CAST({column} AS VARCHAR)"
+        return text
     whole = f"{column} = floor({column}) AND abs({column}) < 9e15"
-    number = f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE CAST({column} AS VARCHAR) END"
+    number = f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE {text} END"
     return f"CASE WHEN isfinite({column}) THEN {number} END"
 
 
@@ -413,28 +389,23 @@ def _delimited_columns(file: InputFile, places: Sequence[int]) -> TextPieces:
         line += lines.count(b"\n")
 
 
-def _object_columns(
-    first: tuple[int, dict[str, Any]] | None, rows: Iterator[tuple[int, dict[str, Any]]], names: Sequence[str]
-) -> TextPieces:
-    following = itertools.chain([] if first is None else [first], rows)
-    while piece := list(itertools.islice(following, _OBJECTS)):
+def _object_columns(rows: Iterator[tuple[int, dict[str, Any]]], names: Sequence[str]) -> TextPieces:
+    while piece := list(itertools.islice(rows, _OBJECTS)):
         values = ([row.get(name) for _, row in piece] for name in names)
-        texts = [["" if value is None else str(value) for value in column] for column in values]
+        texts = (["" if value is None else str(value) for value in column] for column in values)
         yield np.array([line for line, _ in piece]), [StringColumn.from_texts(column) for column in texts]
 
 
 def _objects(file: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number and the fields of each line of NDJSON that is not blank."""
     decode = msgspec.json.Decoder(dict[str, str | int | float | None]).decode
-    number = 0
-    for lines in read_lines(file):
-        for line in lines.split(b"\n")[:-1]:
-            number += 1
-            if line.strip():
-                try:
-                    yield number, decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    raise _no_row(file.path, number) from None
+    lines = (line for piece in read_lines(file) for line in piece.split(b"\n")[:-1])
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield number, decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                raise _no_row(file.path, number) from None
 
 
 def _no_row(path: str, line: int) -> InvalidInput:

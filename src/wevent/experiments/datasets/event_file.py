@@ -22,7 +22,7 @@ from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams.delimited import DELIMITERS, split_fields
-from wevent.streams.inputs import open_text, read_lines, require_columns
+from wevent.streams.inputs import open_input, read_lines, require_columns
 from wevent.streams.tables import file_list
 from wevent.streams.times import SlotReader, TimeReader
 
@@ -163,7 +163,7 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length
 
 def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
     """The table `events`, as of `_load_parquet`."""
-    text = open_text(str(path), _kind(path))
+    text = open_input(str(path), _kind(path))
     time_name = _time_name(path, text.columns, slot_length_s)
     require_columns(text.path, text.columns, (time_name, "user", "cell"))
     wanted = [text.columns.index(name) for name in (time_name, "user", "cell")]
