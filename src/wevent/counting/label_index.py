@@ -6,7 +6,6 @@ never on other labels of its column.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -25,8 +24,6 @@ TEXTS = 2**62
 _WHOLE = 10**18  # whole numbers of more digits are kept as text
 _NO_TEXTS = StringColumn.from_texts(())
 _SPARSE = 8  # a table may have this many places per label
-_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_CANONICAL_LINE = re.compile(rf"^(?:{_CANONICAL.pattern})$", re.MULTILINE)
 
 
 class Labels:
@@ -68,36 +65,33 @@ class Labels:
         keys = to_int64(values)
         if keys is not None and not _beyond(keys):
             return cls(keys)
-        if _all_plain_text(values):
-            return cls(np.arange(TEXTS, TEXTS + len(values)), StringColumn.from_texts(values))
-        texts: list[str] = []
-        each = (_key(value, texts) for value in values)
-        keys = np.fromiter(each, dtype=np.int64, count=len(values))
-        return cls(keys, StringColumn.from_texts(texts))
+        try:
+            return cls.from_texts(StringColumn.from_texts(values))
+        except TypeError:  # not all are texts
+            texts = [_text(value) for value in values]
+        labels = cls.from_texts(StringColumn.from_texts([text or "" for text in texts]))
+        is_missing = np.array([text is None for text in texts])
+        return cls(np.where(is_missing, NO_LABEL, labels.keys), labels.texts)
 
     @classmethod
     def from_texts(cls, column: StringColumn) -> Labels:
-        """Return labels from texts without NULs."""
-        numbers, whole = column.whole_numbers()
-        if whole.all():
+        """Return labels from texts; a text with a NUL is none."""
+        numbers, is_number = column.whole_numbers()
+        if is_number.all():
             return cls(numbers)
-        texts = (column.where(~whole) if whole.any() else column).compact()
-        numbers[~whole] = np.arange(TEXTS, TEXTS + len(texts))
+        texts = (column.where(~is_number) if is_number.any() else column).compact()
+        numbers[~is_number] = np.arange(TEXTS, TEXTS + len(texts))
+        nuls = np.flatnonzero(column.data[:-8] == 0)
+        if len(nuls):
+            numbers[nuls.searchsorted(column.starts) != nuls.searchsorted(column.starts + column.sizes)] = NO_LABEL
         return cls(numbers, texts)
 
     @classmethod
     def from_fields(cls, column: StringColumn) -> Labels:
         """Return labels from fields of records; an empty field, a long one, or one with a NUL is none."""
-        legal = (column.sizes > 0) & (column.sizes <= MAX_LABEL_BYTES)
-        nuls = np.flatnonzero(column.data[:-8] == 0)
-        if len(nuls):
-            legal &= nuls.searchsorted(column.starts) == nuls.searchsorted(column.starts + column.sizes)
-        if legal.all():
-            return cls.from_texts(column)
-        labels = cls.from_texts(column.where(legal))
-        keys = np.full(len(column), NO_LABEL)
-        keys[legal] = labels.keys
-        return cls(keys, labels.texts)
+        sized = (column.sizes > 0) & (column.sizes <= MAX_LABEL_BYTES)
+        labels = cls.from_texts(column)
+        return labels if sized.all() else cls(np.where(sized, labels.keys, NO_LABEL), labels.texts)
 
     @classmethod
     def joined(cls, columns: Sequence[Labels]) -> Labels:
@@ -234,30 +228,10 @@ def _beyond(numbers: npt.NDArray[Any]) -> bool:
     return len(numbers) > 0 and bool(int(numbers.max()) >= _WHOLE or int(numbers.min()) <= -_WHOLE)
 
 
-def _all_plain_text(values: Sequence[Any]) -> bool:
-    """Return whether all are texts, none of them a whole number or with a NUL."""
-    try:
-        joined = "\n".join(values)
-    except TypeError:
-        return False
-    return "\0" not in joined and not _CANONICAL_LINE.search(joined)
-
-
-def _key(value: Any, texts: list[str]) -> int:
-    """Return the key of one value; append a text to `texts`."""
+def _text(value: Any) -> str | None:
+    """Return the text of one value; None for None and NaN."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53):
         value = int(value)
-    if isinstance(value, int):
-        if -_WHOLE < value < _WHOLE:
-            return int(value)
-    elif value is None or value != value:
-        return NO_LABEL
-    text = str(value)
-    if _CANONICAL.fullmatch(text):
-        return int(text)
-    if "\0" in text:
-        return NO_LABEL
-    texts.append(text)
-    return TEXTS + len(texts) - 1
+    return None if value is None or value != value else str(value)

@@ -1,4 +1,4 @@
-"""Who holds which requirement, and one slot's events turned into class × cell counts."""
+"""Registered users with their classes, and the class × cell counts of one slot's events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.label_index import NO_LABEL, LabelIndex, Labels, all_below
+from wevent.counting.label_index import LabelIndex, Labels, all_below
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 
@@ -28,12 +28,8 @@ class Roster:
         classes: for each user the row of their class in `population.classes`.
         population: the classes and how many users hold each.
         unknown_row: the class that unregistered users count in; None rejects their events.
-        unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
-        is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
-
-    Attributes:
-        population: the classes and how many users hold each.
-        classes: the class row of each user.
+        unknown_limit: number of them that may count in one slot, smallest ids first: a public number.
+        is_stranger: returns which ids may count as unregistered; None: every id that is not on the roster.
     """
 
     def __init__(
@@ -65,7 +61,7 @@ class Roster:
 
     @classmethod
     def from_columns(cls, users: Any, windows: Any, epsilons: Any) -> Roster:
-        """One row per user: id, window and epsilon; anything `np.asarray` takes.
+        """Return a roster from columns of ids, windows and epsilons; anything `np.asarray` takes.
 
         Raises:
             InvalidRoster: for columns of different lengths, no rows, or a repeated user.
@@ -75,7 +71,7 @@ class Roster:
 
     @classmethod
     def from_levels(cls, users: Any, privacy: Any, window: Any, levels: Levels | None = None) -> Roster:
-        """One row per user: id, privacy level and window level, in the words of `levels`."""
+        """Return a roster from columns of ids, privacy levels and window levels."""
         chosen = Levels.default() if levels is None else levels
         if not isinstance(chosen, Levels):
             raise InvalidRoster("levels as Levels(privacy=…, window=…)", type(levels).__name__, "Make a Levels of it.")
@@ -92,7 +88,9 @@ class Roster:
                 "Give one row per user.",
                 lengths=lengths,
             )
-        codes, pairs = _distinct_pairs(columns[1], columns[2])
+        pairs: dict[tuple[Any, Any], int] = {}
+        each = zip(_plain(columns[1]), _plain(columns[2]), strict=True)
+        codes = np.array([pairs.setdefault(pair, len(pairs)) for pair in each], dtype=np.int64)
         requirements = [requirement(first, second) for first, second in pairs]
         classes = sorted(set(requirements))
         position = {requirement: row for row, requirement in enumerate(classes)}
@@ -113,12 +111,12 @@ class Roster:
 
     @property
     def users(self) -> npt.NDArray[Any]:
-        """The ids; of a roster of millions of texts it takes a while."""
+        """The ids as an array, which takes a while for millions of texts."""
         return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, StringColumn) else self._ids
 
     @property
     def ids(self) -> npt.NDArray[Any] | StringColumn:
-        """The ids as they are kept, texts in one buffer: what an engine of its own joins with."""
+        """The ids as they are kept, texts in one buffer."""
         return self._ids
 
     @property
@@ -135,16 +133,13 @@ class Roster:
     def count(
         self, users: Any, cells: Any, domain: int | Sequence[Any] | Cells, *, max_cells_per_user: int = 1
     ) -> Counts:
-        """Count one slot's events: a user's last event wins (with k = `max_cells_per_user`, the last k distinct cells).
+        """Return the counts of one slot: of a user's events the last k distinct cells count.
 
         Args:
             users: user id per event, in time order.
             cells: cell label per event (an index for a numbered domain).
             domain: the declared cells, as `publisher.cells`.
             max_cells_per_user: k.
-
-        Returns:
-            The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
         """
         if type(max_cells_per_user) is not int or max_cells_per_user < 1:
             raise InvalidOption(
@@ -183,14 +178,14 @@ class Roster:
         max_cells_per_user: int = 1,
         unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:
-        """`count` for events whose users and cells have been looked up.
+        """Return the counts of events whose users and cells have been looked up.
 
         Args:
-            user_rows: what `find` says per event, in time order.
+            user_rows: result of `find` per event, in time order.
             cell_rows: column per event, -1 for an undeclared cell.
             cells: the number of declared cells.
             max_cells_per_user: k.
-            unknown: the ids of the events at these positions, asked for unregistered users only.
+            unknown: returns the ids of the events at some places, called for unregistered users only.
         """
         rejected, strangers = NONE_REJECTED, None
         if not all_below(user_rows, len(self)) or not all_below(cell_rows, cells):
@@ -219,9 +214,9 @@ class Roster:
         return len(self) + len(earlier) - 2 * stayed
 
     def countable(self, users: Labels) -> BoolArray:
-        """Which of these ids can count in a slot, however many other events it will have.
+        """Return which of these ids can count in a slot with these and any other events.
 
-        Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
+        Of unregistered users these are the `unknown_limit` smallest ids: other events can only push some of them out.
         """
         registered = self.find(users) >= 0
         if self.unknown_row is None:
@@ -233,13 +228,13 @@ class Roster:
         return registered
 
     def strangers(self, names: list[str]) -> list[str]:
-        """Those of sorted unregistered ids that count: the `unknown_limit` smallest among the strangers."""
+        """Return those of sorted unregistered ids that count: the `unknown_limit` smallest that are admitted."""
         if self._is_stranger is not None and names:
             names = [name for name, admitted in zip(names, self._is_stranger(names).tolist(), strict=True) if admitted]
         return names[: self.unknown_limit]
 
     def _with_strangers(self, counts: Counts, ids: Labels, cells: IntArray, limit: int) -> Counts:
-        """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
+        """Return the counts with the unregistered users that count, in the class declared for them."""
         texts = [None if value is None else str(value) for value in ids.values()]
         names = sorted({text for text in texts if text is not None})
         chosen = {name: place for place, name in enumerate(self.strangers(names))}
@@ -252,7 +247,7 @@ class Roster:
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
 
     def _class_starts(self, cells: int) -> IntArray:
-        """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
+        """Return for each user the place of their class in a flat class × cell matrix."""
         if self._starts is None or self._starts[0] != cells:
             self._starts = cells, self.classes * cells
         return self._starts[1]
@@ -299,42 +294,24 @@ def _column(values: Any) -> npt.NDArray[Any]:
 
 
 def _id_column(users: Any) -> npt.NDArray[Any]:
-    """Ids as an array that keeps each as it is.
-
-    Raises:
-        InvalidRoster: for an id that is None, NaN or has a NUL in it.
-    """
+    """Return ids as an array that keeps each as it is."""
     column = _column(users)
     if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
         column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
     odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
-    nobody = int(np.count_nonzero(Labels.of(users).keys == NO_LABEL)) if odd else 0
-    if nobody:
+    missing = int(np.count_nonzero(~Labels.of(users).is_label())) if odd else 0
+    if missing:
         raise InvalidRoster(
             "an id for every user",
-            f"{nobody} rows without one (None, NaN, or text with a NUL)",
+            f"{missing} rows without one (None, NaN, or text with a NUL)",
             "Give each user an id.",
             lengths=(len(column),),
         )
     return column
 
 
-def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:
-    """Each row's pair number, and the distinct pairs as Python values."""
-    if "O" in (left.dtype.kind, right.dtype.kind):  # mixed values can't be sorted
-        numbers: dict[tuple[Any, Any], int] = {}
-        rows = zip(left.tolist(), right.tolist(), strict=True)
-        codes = np.array([numbers.setdefault(pair, len(numbers)) for pair in rows], dtype=np.int64)
-        return codes, list(numbers)
-    left_values, left_codes = np.unique(left, return_inverse=True)
-    right_values, right_codes = np.unique(right, return_inverse=True)
-    pairs, codes = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)
-    first, second = np.divmod(pairs, len(right_values))
-    return codes, list(zip(_plain(left_values[first]), _plain(right_values[second]), strict=True))
-
-
 def _plain(values: npt.NDArray[Any]) -> list[Any]:
-    """Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
+    """Return Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
     if values.dtype.kind == "f" and values.dtype.itemsize < 8:
         return [str(value) for value in values]
     return list(values.tolist())
