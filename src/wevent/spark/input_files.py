@@ -35,12 +35,11 @@ from wevent.spark.event_plan import COUNTS, WHY, EventPlan
 from wevent.spark.spark_session import configured, session_for_files
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import Reader, open_readers
-from wevent.streams.inputs import InputFile
+from wevent.streams.inputs import InputFile, open_decoder
 from wevent.streams.rejections import MALFORMED
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.tables import TableReader
-from wevent.streams.text_files import open_decoder
 
 READING = {
     "spark.sql.caseSensitive": "true",  # as for every other engine, user and User are two

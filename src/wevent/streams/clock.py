@@ -1,4 +1,4 @@
-"""The slot clock: declared, never read from events (spec 1)."""
+"""The slot clock, which is declared and never read from events (spec 1); durations and times as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class SlotClock:
-    """Which slot a time lies in; slot 1 starts at the origin. Times are whole microseconds since 1970, UTC.
+    """Slots of equal length; slot 1 starts at the origin. Times are whole microseconds since 1970, UTC.
 
     >>> clock = SlotClock(origin_us=0, length_us=60_000_000)
     >>> clock.slot_of(59_999_999), clock.slot_of(60_000_000), clock.start_of(2)
@@ -38,16 +38,16 @@ class SlotClock:
     length_us: int
 
     def slot_of(self, time_us: int) -> int:
-        """The slot of a time; below 1 before the origin."""
+        """Return the slot of a time; below 1 before the origin."""
         return (time_us - self.origin_us) // self.length_us + 1
 
     def start_of(self, slot: int) -> int:
-        """The first microsecond of a slot; the end of slot n is the start of n + 1."""
+        """Return the first microsecond of a slot; the end of slot n is the start of n + 1."""
         return self.origin_us + (slot - 1) * self.length_us
 
 
 def parse_length(text: object, key: str = "slot") -> int:
-    """A duration such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta, in microseconds.
+    """Return a duration such as 500ms, 60s, 5m, 100min, 1h, 1d, 1w, or a timedelta, in microseconds.
 
     Raises:
         InvalidSettings: if it is none, or zero.
@@ -71,7 +71,7 @@ def parse_length(text: object, key: str = "slot") -> int:
 
 
 def parse_offset(text: str, key: str = "timezone") -> int:
-    """What times without an offset are in: UTC or a fixed offset, as microseconds to subtract.
+    """Return a declared offset, UTC or such as +02:00, as microseconds to subtract.
 
     Raises:
         InvalidSettings: for a zone's name: in most zones an hour occurs twice every autumn.
@@ -91,12 +91,7 @@ def parse_offset(text: str, key: str = "timezone") -> int:
 
 
 def parse_time(value: object, key: str, timezone_us: int | None = None) -> int:
-    """A declared time, in microseconds since 1970.
-
-    Args:
-        value: ISO 8601 text with Z or an offset, or a datetime.
-        key: the option it comes from, for the message.
-        timezone_us: the declared offset of times that carry none.
+    """Return a declared time, ISO 8601 text or a datetime, in microseconds since 1970.
 
     Raises:
         InvalidSettings: if it is no time, or carries no offset and none is declared.
@@ -125,5 +120,5 @@ def utc_time(time_us: int) -> datetime:
 
 
 def format_time(time_us: int) -> str:
-    """The time as ISO 8601 in UTC."""
+    """Return a time as ISO 8601 in UTC."""
     return utc_time(time_us).isoformat().replace("+00:00", "Z")

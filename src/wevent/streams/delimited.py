@@ -24,15 +24,7 @@ _QUOTE = ord('"')
 
 
 class DelimitedDecoder:
-    """Decoder of the lines after the header.
-
-    Args:
-        header: the names of all columns.
-        wanted: the names of the time, user and cell columns; each is in the header.
-        delimiter: the sign between fields.
-        cells: the declared cells.
-        times: the reader of the time column.
-    """
+    """Decoder of the lines after a header; `wanted` names its columns of times, users and cells."""
 
     def __init__(
         self,

@@ -18,12 +18,11 @@ from wevent.counting.roster import Roster, last_events
 from wevent.errors import InvalidEvents
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import PROBLEMS, EventColumns, explain
-from wevent.streams.inputs import FRAME, EventPiece, InputFile, event_bytes, find_files, open_input
+from wevent.streams.inputs import FRAME, EventPiece, InputFile, TextReader, event_bytes, find_files, open_input
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.spill import Spill
 from wevent.streams.stream_settings import StreamSettings
 from wevent.streams.tables import Table, TableReader
-from wevent.streams.text_files import TextReader
 
 _RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
 _LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole

@@ -27,12 +27,7 @@ _USED_UP: WeakSet[Any] = WeakSet()  # readers that were read
 
 @dataclass(frozen=True)
 class FrameTable:
-    """Some columns of a frame, copied into the table `FRAME`.
-
-    Attributes:
-        connection: the private DuckDB with the table.
-        name: the name of the frame for messages, such as "Polars DataFrame".
-    """
+    """Some columns of a frame, copied into the table `FRAME` of a private DuckDB, and its name for messages."""
 
     connection: duckdb.DuckDBPyConnection
     name: str

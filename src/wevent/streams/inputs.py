@@ -1,4 +1,4 @@
-"""Input files: globs, formats, headers, and the lines of text files."""
+"""Input files: globs, formats, headers; lines and events of text files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,29 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 
 from wevent.errors import InvalidInput
-from wevent.streams.decoding import BYTE_ORDER_MARK, PIECE_BYTES, Decoded, LineSplitter, line_ends, spoiled_lines
-from wevent.streams.delimited import DELIMITERS, split_line
+from wevent.streams.decoding import (
+    BYTE_ORDER_MARK,
+    PIECE_BYTES,
+    TIME_PROBLEMS,
+    Decoded,
+    Decoder,
+    LineSplitter,
+    event_columns,
+    line_ends,
+    spoiled_lines,
+    time_reader,
+)
+from wevent.streams.delimited import DELIMITERS, DelimitedDecoder, split_line
+from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.rejections import listed_columns
+from wevent.streams.stream_settings import StreamSettings
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -226,6 +240,52 @@ def other_delimiter(names: Sequence[str]) -> str | None:
     return None
 
 
+class TextReader:
+    """Events of a CSV, TSV or NDJSON file, compressed or not.
+
+    Raises:
+        InvalidInput: if a header lacks a column.
+    """
+
+    unit = "line"
+
+    def __init__(self, file: InputFile, settings: StreamSettings) -> None:
+        self.file = file
+        self._decoder = open_decoder(file, settings)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names in the header; of NDJSON the fields that most of the first objects have."""
+        return list(self.file.columns or object_fields(self.file))
+
+    def pieces(self) -> Iterator[EventPiece]:
+        """Yield the events of all lines, in their order."""
+        first = 2 if self.file.columns else 1
+        for lines in read_lines(self.file):
+            yield EventPiece(first, self._decoder.decode(lines), partial(self._example, lines))
+            first += lines.count(b"\n")
+
+    def _example(self, lines: bytes, row: int, problem: int) -> str:
+        """Return a malformed line, or the time in it if that is malformed."""
+        line = lines.split(b"\n", row + 1)[row]
+        time = self._decoder.time_text(line) if problem in TIME_PROBLEMS else None
+        return line.decode(errors="replace") if time is None else time
+
+
+def open_decoder(file: InputFile, settings: StreamSettings) -> Decoder:
+    """Return the decoder for the lines of a text file after its header.
+
+    Raises:
+        InvalidInput: if its header lacks a column.
+    """
+    times, wanted = time_reader(settings), event_columns(settings)
+    if file.format not in DELIMITERS:
+        return ObjectDecoder(dict(zip(("time", "user", "cell"), wanted, strict=True)), settings.cells, times)
+    require_columns(file.path, file.columns, wanted)
+    delimiter = DELIMITERS[file.format]
+    return DelimitedDecoder(file.columns, wanted, delimiter=delimiter, cells=settings.cells, times=times)
+
+
 def _header(path: str, kind: str) -> tuple[str, ...]:
     first = next(_all_lines(path), b"")
     line = first[: first.find(b"\n") + 1]
@@ -245,15 +305,13 @@ def _header(path: str, kind: str) -> tuple[str, ...]:
 
 def _all_lines(path: str) -> Iterator[bytes]:
     splitter = LineSplitter()
-    first = True
-    for piece in _pieces(path):
-        lines = splitter.feed(piece)
+    for number, piece in enumerate(_pieces(path)):
+        lines = splitter.feed(piece if number else piece.removeprefix(BYTE_ORDER_MARK))
         if lines:
-            yield lines.removeprefix(BYTE_ORDER_MARK) if first else lines
-            first = False
+            yield lines
     last = splitter.finish()
     if last:
-        yield last.removeprefix(BYTE_ORDER_MARK) if first else last
+        yield last
 
 
 def _pieces(path: str) -> Iterator[bytes]:

@@ -29,13 +29,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 class ObjectDecoder:
-    """Decoder of lines `{"time": …, "user": …, "cell": …}`, of files and live streams.
-
-    Args:
-        columns: the names of "time", "user" and "cell" in the objects.
-        cells: the declared cells.
-        times: the reader of times.
-    """
+    """Decoder of lines `{"time": …, "user": …, "cell": …}`; `columns` has other names of these fields."""
 
     def __init__(self, columns: Mapping[str, str], cells: Cells, times: TimeReader) -> None:
         fields: list[Any] = [("time", str | int | float), ("user", int | str), ("cell", int | str)]

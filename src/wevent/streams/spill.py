@@ -58,11 +58,7 @@ class Spill:
         self._cipher = AESGCM(secrets.token_bytes(32))
 
     def check_room(self) -> None:
-        """Refuse to begin on a disk that is too small for all events, by the expected size alone.
-
-        Raises:
-            StorageFailed: if it is.
-        """
+        """Raise `StorageFailed` for a disk that is too small for all events, by the expected size alone."""
         if self._size < _RUN_EVENTS * _LEAST_BYTES:  # so few events stay in memory
             return
         try:
@@ -73,11 +69,7 @@ class Spill:
             raise _no_room(None)
 
     def add(self, events: EventColumns) -> None:
-        """Add events.
-
-        Raises:
-            StorageFailed: if the file cannot be written.
-        """
+        """Add events; raise `StorageFailed` if the file cannot be written."""
         self._run.append(events._replace(users=events.users.compact()))
         self._events += len(events.times)
         if self._events >= _RUN_EVENTS:
