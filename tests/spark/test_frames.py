@@ -63,7 +63,7 @@ def test_times_of_every_kind_are_read_as_files_are(spark: SparkSession, tmp_path
     read = EventPlan(chosen, CLOCK).read(spark.read.parquet(path), F.lit(3)).groupBy("slot", "why").count().collect()
     elsewhere = FileSource(chosen, CLOCK, 3)
     inside = {row["slot"]: row["count"] for row in read if row["why"] == 0}
-    assert inside == elsewhere.look().sizes
+    assert inside == elsewhere.survey()
     assert sum(row["count"] for row in read) == len(users)
     totals = elsewhere.totals()
     outside = totals["before"] + totals["after"], totals["malformed"]

@@ -25,7 +25,7 @@ from wevent.errors import InvalidEvents, InvalidInput
 from wevent.streams.decoding import TIME_PROBLEMS, assemble, event_columns, time_reader
 from wevent.streams.inputs import FRAME, EventPiece, InputFile, require_columns
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.times import MAX_TIME_BYTES, TimeReader
+from wevent.streams.times import MAX_TIME_BYTES, UNITS, TimeReader
 
 ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
     "times with an offset",
@@ -38,11 +38,12 @@ ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
 """Kinds of columns, in words."""
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_FLOATS = ("FLOAT", "DOUBLE")
 _TYPES = {
     **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), ZONED),
     **dict.fromkeys(("TIMESTAMP", "DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), NAIVE),
     **dict.fromkeys((*_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT"), WHOLE),
-    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), NUMBER),
+    **dict.fromkeys((*_FLOATS, "DECIMAL"), NUMBER),
     **dict.fromkeys(("VARCHAR", "ENUM", "BOOLEAN", "UUID"), TEXT),
 }
 
@@ -162,7 +163,7 @@ class TableReader:
                 "write their offset.",
                 path=self.file.path,
             )
-        read = _number
+        read = partial(_number, unit=UNITS[settings.time_unit])
         if kind_of(types[0]) in (ZONED, NAIVE) and not settings.slot_column:
             self._times, read = TimeReader(0, "us"), partial(_micros, offset=settings.timezone_us or 0)
         labels = [_label(quoted(name), kind) for name, kind in zip((user, cell), types[1:], strict=True)]
@@ -228,18 +229,19 @@ def _label(column: str, type_name: str) -> str:
     """Return an id or label as BIGINT or VARCHAR; NULL for a value that is none, as in text files."""
     if type_name in _INTEGERS:
         return f"CAST({column} AS BIGINT)"
-    if type_name in ("FLOAT", "DOUBLE"):  # of a frame column with gaps
+    if type_name in _FLOATS:  # of a frame column with gaps
         whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"
         return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END"
     return _short_text(column, MAX_LABEL_BYTES)
 
 
-def _number(column: str, type_name: str) -> str:
-    """Return a time that is a number or a text as BIGINT, DOUBLE or VARCHAR."""
+def _number(column: str, type_name: str, *, unit: int) -> str:
+    """Return a time that is a number or a text as BIGINT, DOUBLE or VARCHAR; NULL for a decimal beyond 10¹⁸ µs."""
     if type_name in _INTEGERS:
         return f"CAST({column} AS BIGINT)"
     if kind_of(type_name) == NUMBER:
-        return f"CAST({column} AS DOUBLE)"
+        number = f"CAST({column} AS DOUBLE)"
+        return number if type_name in _FLOATS else f"CASE WHEN abs({number}) * {unit} < 1e18 THEN {number} END"
     return _short_text(column, MAX_TIME_BYTES)
 
 
