@@ -49,12 +49,7 @@ def open_readers(settings: StreamSettings) -> list[Reader]:
 
 
 class FileSource(Source):
-    """Counts of the slots 1 to `last` of a declared clock from the settings' files.
-
-    Raises:
-        InvalidInput: for missing or damaged files, unknown formats, missing columns.
-        InvalidEvents: for columns of times without an offset if none is declared.
-    """
+    """Counts of the slots 1 to `last` of a declared clock from the settings' files; errors as of `open_readers`."""
 
     def __init__(self, settings: StreamSettings, clock: SlotClock, last: int) -> None:
         self._readers = open_readers(settings)

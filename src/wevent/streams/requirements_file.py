@@ -80,7 +80,7 @@ def read_requirements(
     file = _open_file(str(path))
     roles: list[str] = []
     rows = _read_rows(file, _text_columns(file, _chosen(str(path), columns or {}, roles)))
-    return _meant(rows, _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:])))
+    return _meant(rows, _Reading(levels, slot_us, roles[1:]))
 
 
 def requirements_of_frame(
@@ -95,7 +95,7 @@ def requirements_of_frame(
     names = _chosen(name, columns or {}, roles)(column_names(frame))
     file = InputFile(name, FRAME)
     rows = _read_rows(file, _table_columns(Table(file, load_frame(frame, names).connection), names))
-    return _meant(rows, _Reading(levels or Levels.default(), WindowReader(slot_us), tuple(roles[1:])))
+    return _meant(rows, _Reading(levels, slot_us, roles[1:]))
 
 
 def requirements_of_mapping(asked: Mapping[Any, Requirement]) -> Requirements:
@@ -197,16 +197,10 @@ def _chosen(path: str, columns: Mapping[str, str], roles: list[str]) -> Callable
 
 
 class _Reading:
-    """Meaning of rows.
+    """Meaning of rows, whose texts beside the id are named by `roles`."""
 
-    Args:
-        levels: requirements of the levels.
-        windows: reader of windows.
-        roles: what the texts of a row beside the id are.
-    """
-
-    def __init__(self, levels: Levels, windows: WindowReader, roles: tuple[str, ...]) -> None:
-        self._levels, self.windows, self._roles = levels, windows, roles
+    def __init__(self, levels: Levels | None, slot_us: int | None, roles: Sequence[str]) -> None:
+        self._levels, self.windows, self._roles = levels or Levels.default(), WindowReader(slot_us), roles
 
     def requirement(self, kind: tuple[str, ...]) -> tuple[Requirement, str | None]:
         """Return the requirement of a row, and the level it comes from, None for numbers.

@@ -89,17 +89,10 @@ class TableColumn(NamedTuple):
 
 
 class Table:
-    """A Parquet file, or a frame that was copied into a private DuckDB.
-
-    Args:
-        file: the file, or a frame under the name that users know.
-        connection: of the frame; None opens one.
+    """A Parquet file, or a frame that was copied into a private DuckDB, whose connection is given.
 
     Attributes:
         types: DuckDB's name for the type of each column.
-
-    Raises:
-        InvalidInput: if the file cannot be read.
     """
 
     def __init__(self, file: InputFile, connection: duckdb.DuckDBPyConnection | None = None) -> None:
