@@ -90,3 +90,10 @@ def test_equal_labels_have_equal_codes(values: list[int | str | None]) -> None:
 def test_a_lookup_of_numbers_and_texts_finds_each_as_text() -> None:
     lookup = LabelIndex(["7", "x", 12, "007"])
     assert lookup.find(["007", 7, "12", "y", None, "x"]).tolist() == [3, 0, 2, -1, -1, 1]
+
+
+def test_labels_that_begin_alike_have_places_of_their_own() -> None:
+    """A table of few places takes them from bits that depend on every byte."""
+    labels = StringColumn.from_texts([f"zone-{number:03}" for number in range(100)])
+    index = StringIndex(labels)
+    assert len(set(index._places(labels.words(1)).tolist())) > 50
