@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import duckdb
 import numpy as np
 
 from wevent.core.arrays import IntArray
@@ -22,7 +23,7 @@ from wevent.streams.inputs import FRAME, EventPiece, InputFile, TextReader, even
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.spill import Spill
 from wevent.streams.stream_settings import StreamSettings
-from wevent.streams.tables import Table, TableReader
+from wevent.streams.tables import Table, TableReader, connect
 
 _RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
 _LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole
@@ -42,10 +43,15 @@ def open_readers(settings: StreamSettings) -> list[Reader]:
     if settings.frame is not None:
         table = Table(InputFile(settings.frame.name, FRAME), settings.frame.connection)
         return [TableReader(table, settings)]
-    files = [open_input(path) for path in find_files(settings.inputs)]
-    return [
-        TableReader(Table(file), settings) if file.format == "parquet" else TextReader(file, settings) for file in files
-    ]
+    connection: duckdb.DuckDBPyConnection | None = None
+    readers: list[Reader] = []
+    for file in [open_input(path) for path in find_files(settings.inputs)]:
+        if file.format == "parquet":
+            connection = connection or connect()  # one for all files
+            readers.append(TableReader(Table(file, connection), settings))
+        else:
+            readers.append(TextReader(file, settings))
+    return readers
 
 
 class FileSource(Source):
