@@ -25,7 +25,7 @@ from benchmarks import report
 from wevent.cli.group import cli
 from wevent.settings import StreamSettings
 from wevent.streams import FileSource, LineSource, SlotClock, Source
-from wevent.streams.files.file_source import _RANGE_EVENTS
+from wevent.streams.file_source import _RANGE_EVENTS
 from wevent.streams.live.inbox import PipeInbox
 
 ORIGIN_US = 1_767_225_600_000_000

@@ -19,7 +19,7 @@ import numpy as np
 
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.order import StrictnessOrder
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.terms import Epoch
 from wevent.people.classes import ClassHistory, Key, Restore, VersionClasses, find_counting_class
@@ -207,7 +207,9 @@ def _restored_error(name: str, seed: int) -> float:
     sizes = dict.fromkeys(REQUIREMENTS, 1000)
     publisher = Publisher(Population(sizes), CELLS, "pft", noise=SeededNoise(seed))
     classes = make_classes(Restore(303, 0, tuple(LEVELS)))
-    members = MemberColumns(Spelled.of([f"u{user}" for user in range(USERS)]), KeyColumn(LEVELS, np.arange(USERS) % 9))
+    members = MemberColumns(
+        StringColumn.from_texts([f"u{user}" for user in range(USERS)]), KeyColumn(LEVELS, np.arange(USERS) % 9)
+    )
     rosters = Rosters(members, NO_TAILS, classes=classes)
     errors = []
     nothing = np.zeros(len(LEVELS), dtype=np.int64)
@@ -286,7 +288,7 @@ def boundary() -> None:
     """Print the time of slot boundaries with 5 million users."""
     users = 5_000_000
     random = np.random.default_rng(1)
-    ids = Spelled.of([f"user-{number}" for number in range(users)])
+    ids = StringColumn.from_texts([f"user-{number}" for number in range(users)])
     keys = KeyColumn(LEVELS, random.integers(0, len(LEVELS), users))
     tails = TailColumns(ids, KeyColumn(LEVELS, random.integers(0, len(LEVELS), users)), np.full(users, 99))
     print("| boundary | processor s |")
@@ -304,7 +306,7 @@ def boundary() -> None:
         _time_journal(journal, ids, keys)
 
 
-def _time_journal(journal: SqliteJournal, ids: Spelled, keys: KeyColumn) -> None:
+def _time_journal(journal: SqliteJournal, ids: StringColumn, keys: KeyColumn) -> None:
     """Print the time of boundaries of a journal after a version moved every user to the next level.
 
     Rows that are no longer kept are dropped in portions, as for live slots of a minute.

@@ -16,7 +16,7 @@ from wevent import Roster
 from wevent.errors import WeventError
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)

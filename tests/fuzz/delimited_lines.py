@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fuzz.decoded_lines import check_alone
 from wevent.counting.cells import Cells
-from wevent.streams.records.delimited import DelimitedDecoder
-from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.streams.delimited import DelimitedDecoder
+from wevent.streams.times import SlotReader, TimeReader
 
 CELLS = Cells.of(["north", "süd", "7", "40"])
 HEADER = ("user", "note", "cell", "time")

@@ -11,7 +11,7 @@ from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import Roster
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 LAST = 3

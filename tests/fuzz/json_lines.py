@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fuzz.decoded_lines import check_alone
 from wevent.counting.cells import Cells
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.times import TimeReader
+from wevent.streams.json_lines import ObjectDecoder
+from wevent.streams.times import TimeReader
 
 CELLS = Cells.of(["north", "süd", "7", "40"])
 COLUMNS = {"time": "time", "user": "user", "cell": "cell"}

@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 
 from tests.fuzz.oracles import MARKER, empty_folder, taken
-from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.streams.requirements_file import Requirements, read_requirements
 
 KINDS = ("csv", "tsv", "ndjson", "csv.gz", "ndjson.gz")
 MOST_NANO = 50 * 10**9

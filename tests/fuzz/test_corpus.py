@@ -32,10 +32,9 @@ from tests.fuzz import (
 from tests.fuzz.oracles import refusals
 from wevent.errors import InvalidInput
 from wevent.service import request_body
-from wevent.streams.files import requirements_file
+from wevent.streams import delimited, requirements_file
+from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records import delimited
-from wevent.streams.records.objects import ObjectDecoder
 from wevent.verification import Report
 
 MOST_BYTES = 120_000

@@ -14,7 +14,7 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.moved_time import MovedTime
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import JournalUnreachable
 from wevent.journal import Batch, Head, PostgresPlace
 from wevent.journal import connection as sessions
@@ -147,7 +147,7 @@ def test_everybody_is_enrolled_once(behind: tuple[PostgresPlace, CuttingProxy], 
     with PostgresJournal(place, write=True) as journal:
         proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
         users = [f"u{user}" for user in range(500)]
-        journal.begin(make_terms(), changes=Enrolment(Spelled.of(users), KeyColumn.of([CLASSES[0]] * 500)))
+        journal.begin(make_terms(), changes=Enrolment(StringColumn.from_texts(users), KeyColumn.of([CLASSES[0]] * 500)))
         assert proxy.cuts == 1
         assert len(journal.registry.members()) == 500
         assert len(journal.epochs()) == 1

@@ -14,7 +14,7 @@ from tests.support.odd_ids import ODD_IDS
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
 from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal, share_journal
 from wevent.journal.connection import connect
@@ -149,7 +149,7 @@ def test_many_people_are_stored_as_they_are(tmp_path: Path) -> None:
     keys = [CLASSES[number % 3] for number in range(len(users))]
     words: list[Any] = [None if number % 2 else f"Wört\t{number % 5}\\" for number in range(len(users))]
     with PostgresJournal(place_at(tmp_path), write=True) as journal:
-        journal.begin(make_terms(), changes=Enrolment(Spelled.of(users), KeyColumn.of(keys), words))
+        journal.begin(make_terms(), changes=Enrolment(StringColumn.from_texts(users), KeyColumn.of(keys), words))
         assert journal.registry.pending() == 0
         members = {member.user: (member.key, member.level, member.first) for member in journal.registry.members()}
         wanted = {user: (key, word, 1) for user, key, word in zip(users, keys, words, strict=True)}

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
-from wevent.streams.records.times import TimeReader
-from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.rejections import MALFORMED, REJECTED
+from wevent.streams.times import TimeReader
 
 LAST = 5
 CLOCK = SlotClock(DAY, 60 * SECOND)

@@ -18,7 +18,7 @@ from wevent import Roster
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 
 LAST = 3

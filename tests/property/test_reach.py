@@ -17,8 +17,8 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make
 from wevent import Population, Publisher, Requirement, SeededNoise
 from wevent.core.ledger import Ledger
 from wevent.core.permit import PermitMisused
-from wevent.counting.lookup import Labels
-from wevent.counting.spelling import Spelled
+from wevent.counting.label_index import Labels
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
@@ -28,10 +28,10 @@ from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.decoding import EventColumns
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.line_source import LineSource
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.decoding import EventColumns
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 
@@ -78,7 +78,7 @@ class TestLive:
     def test_compacting_an_open_slot_changes_nothing(self) -> None:
         """Unregistered users in undeclared cells take no place of those in declared ones, however many events there are."""
         classes = class_history([Epoch(1, 1, make_terms(unknown_users=3))])
-        registered = MemberColumns(Spelled.of(["f"]), KeyColumn.of([CLASSES[0]]))
+        registered = MemberColumns(StringColumn.from_texts(["f"]), KeyColumn.of([CLASSES[0]]))
         people = Rosters(registered, classes=classes, limit=3).at(1)
         users = [*(f"a{number}" for number in range(3)), *(f"b{number}" for number in range(3)), "f"]
         cells = np.array([-1, -1, -1, 0, 0, 0, 1])

@@ -26,10 +26,10 @@ from wevent.spark.class_counts import ClassCounter, persisted
 from wevent.spark.event_plan import Closing
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 from wevent.streams.live.spool_source import SpoolSource
-from wevent.streams.records.times import TimeReader
 from wevent.streams.source import Source
+from wevent.streams.times import TimeReader
 
 SLOT = 60 * SECOND
 CLOCK = SlotClock(DAY + 123_457, SLOT)  # not on a whole millisecond

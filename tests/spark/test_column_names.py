@@ -24,7 +24,7 @@ from wevent.spark import event_plan
 from wevent.spark.event_plan import Closing, EventPlan
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 START = datetime(2026, 1, 1, tzinfo=UTC)

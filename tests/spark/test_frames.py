@@ -19,7 +19,7 @@ from wevent import InvalidEvents, InvalidInput, InvalidSettings, Requirement
 from wevent.spark.event_plan import WHY, EventPlan
 from wevent.spark.input_files import FolderSource
 from wevent.streams import SlotClock
-from wevent.streams.files.file_source import FileSource
+from wevent.streams.file_source import FileSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_times_of_every_kind_are_read_as_files_are(spark: SparkSession, tmp_path
     read = EventPlan(chosen, CLOCK).read(spark.read.parquet(path), F.lit(3)).groupBy("slot", "why").count().collect()
     elsewhere = FileSource(chosen, CLOCK, 3)
     inside = {row["slot"]: row["count"] for row in read if row["why"] == 0}
-    assert inside == elsewhere.look().sizes
+    assert inside == elsewhere.survey()
     assert sum(row["count"] for row in read) == len(users)
     totals = elsewhere.totals()
     outside = totals["before"] + totals["after"], totals["malformed"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from wevent.spark.event_plan import EventPlan
 from wevent.spark.input_files import READING, FolderSource, read_files
 from wevent.spark.spark_session import copy_session
 from wevent.streams import SlotClock
-from wevent.streams.files.file_source import FileSource
-from wevent.streams.files.parquet_files import ParquetReader
-from wevent.streams.files.readers import open_readers
+from wevent.streams.file_source import FileSource, open_readers
+from wevent.streams.tables import TableReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HOUR = 3600 * SECOND
@@ -84,9 +82,11 @@ def test_units_are_told_apart_by_the_files(spark: SparkSession, tmp_path: Path) 
     coarse = write(tmp_path / "b.parquet", [moment // 1000 for moment in MOMENTS], pyarrow.timestamp("us", "UTC"))
     chosen = settings([fine, coarse])
     one, other = open_readers(chosen)
-    assert isinstance(one, ParquetReader)
+    assert isinstance(one, TableReader)
+    assert isinstance(other, TableReader)
+    other.expressions = one.expressions
     session = copy_session(spark, READING)
-    read = read_files(session, EventPlan(chosen, CLOCK), [replace(one, files=(*one.files, *other.files))], 3)
+    read = read_files(session, EventPlan(chosen, CLOCK), [one, other], 3)
     slots = sorted(row["slot"] for row in read.collect())
     assert slots == sorted(2 * [CLOCK.slot_of(moment // 1000) for moment in MOMENTS])
 

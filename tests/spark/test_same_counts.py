@@ -33,10 +33,10 @@ from tests.spark.arrivals import (
 from tests.support.commands import PATIENCE_S
 from tests.support.streams import slow_count
 from wevent import Population, Requirement, Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.spark.input_files import FolderSource
-from wevent.streams.files.file_source import FileSource
-from wevent.streams.files.inputs import within_folders
+from wevent.streams.file_source import FileSource
+from wevent.streams.inputs import within_folders
 from wevent.streams.source import Source
 
 HALF, ONE, QUARTER = Requirement(6, 0.5), Requirement(4, 1), Requirement(6, 0.25)
@@ -58,7 +58,7 @@ class Rosters:
         held = [(HALF, ONE)[len(user) % 2] for user in users]
         population = Population({HALF: held.count(HALF), ONE: held.count(ONE), QUARTER: self._strangers})
         return Roster(
-            Spelled.of(users),
+            StringColumn.from_texts(users),
             np.array([population.index(requirement) for requirement in held]),
             population,
             unknown_row=population.index(QUARTER) if self._strangers else None,

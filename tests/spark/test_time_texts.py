@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from tests.support.streams import SECOND, settings
 from tests.support.time_texts import differing, time_texts
 from wevent.spark.columns import instants
-from wevent.streams.records.times import TimeReader
+from wevent.streams.times import TimeReader
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import StaleJournal
 from wevent.journal.contents import Revision
 from wevent.people.classes import ClassHistory, Key, Restore
@@ -77,12 +77,14 @@ class MemoryRegistry:
 
     def rows(self) -> MemberColumns:
         rows = sorted((row for row in self._rows() if row.last is None), key=lambda row: row.user.encode())
-        return MemberColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows))
+        return MemberColumns(StringColumn.from_texts([row.user for row in rows]), KeyColumn.of(row.key for row in rows))
 
     def tails(self, slot: int) -> TailColumns:
         rows = [row for row in self._rows() if row.last is not None and row.last + row.window > slot]
         lasts = np.array([row.last for row in rows], dtype=np.int64)
-        return TailColumns(Spelled.of([row.user for row in rows]), KeyColumn.of(row.key for row in rows), lasts)
+        return TailColumns(
+            StringColumn.from_texts([row.user for row in rows]), KeyColumn.of(row.key for row in rows), lasts
+        )
 
     def former_ids(self) -> list[str]:
         return [user for user, rows in self._stored().histories.items() if find_current(rows) is None]

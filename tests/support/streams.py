@@ -8,10 +8,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from wevent.streams.files import file_source, spill
 
 from wevent import Cells, Roster
 from wevent.settings import StreamSettings
-from wevent.streams.files import file_source, parquet_files, spill
 from wevent.streams.source import SlotCounts, Source
 
 SECOND = 1_000_000
@@ -59,7 +59,6 @@ def tight_memory() -> Iterator[None]:
     with (
         patch.multiple(spill, _RUN_EVENTS=4, _PIECE_EVENTS=2),
         patch.multiple(file_source, _RANGE_EVENTS=3, _LARGE_SLOT=5),
-        patch.multiple(parquet_files, _BATCH_ROWS=7),
     ):
         yield
 

@@ -10,12 +10,12 @@ import numpy as np
 from wevent.core.requirements import Requirement
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.people.membership import Change, KeyColumn
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.rejections import Rejections
+from wevent.streams.requirements_file import Requirements
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.uncounted import Uncounted
 
 MINUTE_US = 60_000_000
 CLASSES = ((4, 1_000_000_000), (8, 600_000_000), (3, 400_000_000))
@@ -32,7 +32,7 @@ class QuietSource(Source):
         return False
 
     def totals(self) -> dict[str, int]:
-        return Uncounted().totals()
+        return Rejections().totals()
 
 
 class SyntheticSource(QuietSource):
@@ -90,5 +90,5 @@ def want(
 ) -> Requirements:
     """Return what a requirements file with these rows asks for."""
     return Requirements(
-        Spelled.of(list(users)), KeyColumn.of(keys), None if words is None else list(words), digest=digest
+        StringColumn.from_texts(list(users)), KeyColumn.of(keys), None if words is None else list(words), digest=digest
     )

@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterator
 
 from wevent.settings import StreamSettings
-from wevent.streams.files.parquet_files import ParquetReader
-from wevent.streams.files.readers import open_readers
+from wevent.streams.file_source import open_readers
 
 MADE = 6_000
 PARTS: tuple[tuple[str, ...], ...] = (
@@ -60,12 +59,18 @@ def time_texts() -> Iterator[str]:
     yield from ("", "0", "\ud7ff", "2026-01-01T00:00:00Z".ljust(64), "2026-01-01T00:00:00." + "1" * 60 + "Z", "0" * 65)
 
 
-def read_by_duckdb(chosen: StreamSettings) -> tuple[dict[str, int | None], set[str]]:
-    """What DuckDB makes of the column `time`, which `user` repeats; and which texts lack an offset."""
-    reader = open_readers(chosen)[0]
-    assert isinstance(reader, ParquetReader)
-    rows = reader.fetch(f"SELECT user, {reader.time}, {reader.unzoned} FROM {reader.scan}")
-    return {text: time for text, time, _ in rows}, {text for text, time, lacks in rows if time is None and lacks}
+def read_table(chosen: StreamSettings, count: int) -> tuple[list[int | None], list[int]]:
+    """Return the time of each of some rows of a Parquet file, and the rows whose time lacks an offset."""
+    times: list[int | None] = [None] * count
+    lacking = []
+    for reader in open_readers(chosen):
+        for first, decoded, _ in reader.pieces():
+            malformed = dict(zip(decoded.malformed.tolist(), decoded.problems.tolist(), strict=True))
+            rows = [row for row in range(len(decoded.batch.times) + len(malformed)) if row not in malformed]
+            for row, time in zip(rows, decoded.batch.times.tolist(), strict=True):
+                times[first - 1 + row] = time
+            lacking += [first - 1 + row for row, problem in malformed.items() if problem == NO_OFFSET]
+    return times, lacking
 
 
 def differing(

@@ -35,7 +35,7 @@ from wevent import (
 )
 from wevent.core.ledger import Ledger
 from wevent.settings.values import parse_length
-from wevent.streams.files.inputs import find_files
+from wevent.streams.inputs import find_files
 
 ONE = Requirement(4, 1)
 POPULATION = Population({ONE: 100, Requirement(8, 2): 50})

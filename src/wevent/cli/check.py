@@ -23,7 +23,7 @@ from wevent.publishing.importing import Difference
 from wevent.settings import RunOptions, Settings
 from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US, format_time, span_text
-from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.rejections import MALFORMED, REJECTED
 
 PRIVATE = "For the operator, private: what follows depends on events. Do not publish it. Nothing was spent or written."
 _LIVE = (

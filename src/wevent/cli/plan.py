@@ -28,7 +28,7 @@ from wevent.experiments.datasets.synthetic import Daily
 from wevent.experiments.forecast import describe
 from wevent.experiments.wording import change_and_interval, short
 from wevent.settings.values import SECOND_US
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.requirements_file import Requirements
 
 _DAY_S = 86_400.0
 _SLOTS = 500  # of invented streams

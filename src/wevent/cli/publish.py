@@ -24,7 +24,7 @@ from wevent.settings import Settings
 from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US
 from wevent.streams import SlotClock, Source, open_source
-from wevent.streams.uncounted import MALFORMED, REJECTED
+from wevent.streams.rejections import MALFORMED, REJECTED
 
 _EXAMPLE = (
     "Example: wevent publish events.parquet --requirements users.csv --cells 100 --slot 60s "

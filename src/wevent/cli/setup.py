@@ -20,7 +20,7 @@ from wevent.publishing.importing import RequirementsFile
 from wevent.settings import Settings
 from wevent.settings.values import calendar_slots
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.requirements_file import Requirements
 
 EVENTS = "events"
 """The stream that a configuration declares."""

@@ -1,4 +1,4 @@
-"""The cell domain: declared, never discovered from events (spec 1)."""
+"""The declared cells, which are never discovered from events (spec 1)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.arrays import IntArray
-from wevent.counting.lookup import Labels, Lookup, all_below
+from wevent.counting.label_index import LabelIndex, Labels, all_below
 from wevent.errors import InvalidCells
 
-MOST = 10_000_000
-"""More cells than a release can have."""
+_MOST = 10_000_000
 _LABEL = re.compile(r'\s*(?:"((?:[^"]|"")*)"|(?!")([^,]*?))\s*(?:,|$)')
 
 
 def split_labels(text: str) -> list[str]:
-    """Labels as people write them in one line: `a,b,c`, in double quotes where one has a comma; no empty ones between.
+    """Return the labels of one line: `a,b,c`; a label with a comma is in double quotes, empty ones are left out.
 
     Raises:
         InvalidCells: for a quote that does not end, or is followed by something else.
@@ -58,11 +57,11 @@ class Cells(Sequence[Any]):
     def __init__(self, labels: Sequence[Any], *, numbered: bool) -> None:
         self.numbered = numbered
         self._labels = labels
-        self._lookup: Lookup | None = None
+        self._lookup: LabelIndex | None = None
 
     @classmethod
     def of(cls, cells: int | Sequence[Any] | npt.NDArray[Any] | Cells) -> Cells:
-        """A domain from a number of cells or a list of labels.
+        """Return the cells of a number or a list of labels.
 
         Raises:
             InvalidCells: if there are none, or a label occurs twice.
@@ -77,9 +76,9 @@ class Cells(Sequence[Any]):
             return cls._of_labels(cells)
         if number < 1:
             raise _invalid(f"{number}", cells=number)
-        if number > MOST:
+        if number > _MOST:
             raise InvalidCells(
-                f"at most {MOST:,} cells",
+                f"at most {_MOST:,} cells",
                 f"{number:,}",
                 "Declare a coarser grid: every release has a value for every cell.",
                 cells=number,
@@ -97,9 +96,7 @@ class Cells(Sequence[Any]):
         labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
         seen: set[str] = set()
         for label in labels:
-            if (
-                not isinstance(label, (str, int, float)) or label != label
-            ):  # what a state can hold and give back unchanged
+            if not isinstance(label, (str, int, float)) or label != label:  # a state gives these back unchanged
                 raise _invalid(f"a label of type {type(label).__name__}")
             if str(label) in seen:
                 raise InvalidCells("each cell once", f"{label!r} twice", "Remove the repeated label.", duplicate=label)
@@ -107,16 +104,16 @@ class Cells(Sequence[Any]):
         return cls(tuple(labels), numbered=False)
 
     def find(self, labels: Labels | npt.NDArray[Any] | Sequence[Any]) -> IntArray:
-        """The column of each label, -1 if it is not declared."""
+        """Return the column of each label, -1 for an undeclared one."""
         column = Labels.of(labels)
         if self.numbered and all_below(column.keys, len(self)):
             return column.keys
         if self._lookup is None:
-            self._lookup = Lookup(np.arange(len(self)) if self.numbered else list(self._labels))
+            self._lookup = LabelIndex(np.arange(len(self)) if self.numbered else list(self._labels))
         return self._lookup.find(column)
 
     def declaration(self) -> int | list[Any]:
-        """What `of` was given: a number or the labels."""
+        """Return the number of cells, or the labels."""
         return len(self) if self.numbered else list(self._labels)
 
     def __reduce__(self) -> tuple[Any, ...]:

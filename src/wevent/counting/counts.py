@@ -1,4 +1,4 @@
-"""One slot's truth: the class × cell matrix, checked before anything is spent. It never outlives its slot."""
+"""The class × cell matrix of one slot, checked before any budget is spent. It never outlives its slot."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wevent.errors import InvalidCounts
 
 
 class Rejected(NamedTuple):
-    """Why events of a slot did not count, each under one reason; private like the counts.
+    """Events of a slot that did not count, each under one reason; private like the counts.
 
     Attributes:
-        unknown_cell: their cell is not declared, whoever they are of.
-        unknown_user: nobody is registered under their id.
+        unknown_cell: events in undeclared cells, of any user.
+        unknown_user: other events of ids that are not registered.
     """
 
     unknown_cell: int = 0
@@ -35,7 +35,7 @@ class Rejected(NamedTuple):
         return cls(len(declared) - cells, cells - counted)
 
     def plus(self, other: Rejected) -> Rejected:
-        """These and others."""
+        """Return the sums of both."""
         return Rejected(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
@@ -48,7 +48,7 @@ class Counts:
 
     Attributes:
         matrix: int64, one row per class of the population, one column per cell.
-        reasons: how many events did not count, and why. Private: sum it over a run before anyone sees it.
+        reasons: numbers of events that did not count. Private: sum them over a run before anyone sees them.
     """
 
     matrix: IntArray
@@ -56,7 +56,7 @@ class Counts:
 
     @property
     def rejected(self) -> int:
-        """How many events did not count."""
+        """Number of events that did not count."""
         return sum(self.reasons)
 
     def __repr__(self) -> str:
@@ -64,92 +64,69 @@ class Counts:
 
 
 def checked_matrix(counts: Any, sizes: IntArray, cells: int, cells_per_user: int) -> IntArray:
-    """The counts as an int64 matrix (classes, cells) that can be true for these class sizes.
+    """Return the counts as an int64 matrix (classes, cells) that is possible for these class sizes.
 
     Raises:
         InvalidCounts: naming shape, type, class and cell, never a value; nothing has been spent.
     """
-    matrix = _as_array(counts.matrix if isinstance(counts, Counts) else counts, sizes, cells)
+    try:
+        matrix = np.asarray(counts.matrix if isinstance(counts, Counts) else counts)
+    except (ValueError, TypeError):  # ragged: numpy's own message is not repeated, it may show entries
+        raise _invalid("rows of different lengths", np.empty(0), "Give a full matrix.", sizes, cells) from None
     if matrix.shape != (len(sizes), cells):
-        raise _invalid(
-            f"shape {matrix.shape}",
-            matrix,
-            "Row order is population.classes, column order the cells.",
-            sizes,
-            cells,
-        )
+        remedy = "Row order is population.classes, column order the cells."
+        raise _invalid(f"shape {matrix.shape}", matrix, remedy, sizes, cells)
     if matrix.dtype != np.int64:
         matrix = _as_integers(matrix, sizes, cells)
-    outside = matrix.view(np.uint64) > sizes.view(np.uint64)[:, None]  # seen as unsigned, a negative entry is huge
+    outside = matrix.view(np.uint64) > sizes.view(np.uint64)[:, None]  # read as unsigned, a negative entry is huge
     rows = np.add.reduce(matrix, axis=1)
-    if any_true(outside) or any_true(rows > (sizes if cells_per_user == 1 else sizes * cells_per_user)):
-        _explain(matrix, rows, sizes, cells_per_user)
+    limits = sizes if cells_per_user == 1 else sizes * cells_per_user
+    if any_true(outside) or any_true(rows > limits):
+        raise _impossible(matrix, rows > limits, sizes, cells)
     return matrix
-
-
-def _as_array(counts: Any, sizes: IntArray, cells: int) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(counts)
-    except (ValueError, TypeError):  # ragged: numpy's own message is not repeated, it may show entries
-        nothing = np.empty(0)
-        raise _invalid("rows of different lengths", nothing, "Give a full matrix.", sizes, cells) from None
 
 
 def _as_integers(matrix: npt.NDArray[Any], sizes: IntArray, cells: int) -> IntArray:
     if matrix.dtype.kind == "f":
         whole = np.isfinite(matrix) & (matrix == np.floor(matrix)) & (np.abs(matrix) < 2.0**53)
         if not whole.all():
-            row, cell = np.argwhere(~whole)[0].tolist()
-            raise _invalid(
-                f"a fractional or non-finite entry (class {row}, cell {cell})",
-                matrix,
-                "Counts are whole numbers of users.",
-                sizes,
-                cells,
-                class_index=row,
-                cell_index=cell,
-            )
+            remedy = "Counts are whole numbers of users."
+            raise _invalid("a fractional or non-finite entry", matrix, remedy, sizes, cells, ~whole)
     elif matrix.dtype.kind not in "iu" or (matrix.dtype.kind == "u" and matrix.size and matrix.max() > 2**62):
         raise _invalid(f"type {matrix.dtype}", matrix, "Give an array of whole numbers.", sizes, cells)
     return matrix.astype(np.int64)
 
 
-def _explain(matrix: IntArray, rows: IntArray, sizes: IntArray, cells_per_user: int) -> None:
-    shape = (len(sizes), matrix.shape[1])
-    for problem, bad in (
-        ("a negative entry", matrix < 0),
-        ("an entry above the class size", matrix > sizes[:, None]),
-    ):
-        if bad.any():
-            row, cell = np.argwhere(bad)[0].tolist()
-            raise _invalid(
-                f"{problem} (class {row}, cell {cell})",
-                matrix,
-                "Count each registered user once per cell; n_g comes from the registry.",
-                sizes,
-                shape[1],
-                class_index=row,
-                cell_index=cell,
-            )
-    row = int((rows > sizes * cells_per_user).argmax())
-    raise _invalid(
-        f"a row (class {row}) with more records than its users may have",
-        matrix,
-        "Keep a user's last event of the slot only (the last k with max_cells_per_user=k).",
-        sizes,
-        shape[1],
-        class_index=row,
-    )
+def _impossible(matrix: IntArray, full: BoolArray, sizes: IntArray, cells: int) -> InvalidCounts:
+    """Return the error for an entry that no class of its size can have, or for rows that are too `full`."""
+    remedy = "Count each registered user once per cell; n_g comes from the registry."
+    if (matrix < 0).any():
+        return _invalid("a negative entry", matrix, remedy, sizes, cells, matrix < 0)
+    above = matrix > sizes[:, None]
+    if above.any():
+        return _invalid("an entry above the class size", matrix, remedy, sizes, cells, above)
+    row = int(full.argmax())
+    received = f"a row (class {row}) with more records than its users may have"
+    remedy = "Keep a user's last event of the slot only (the last k with max_cells_per_user=k)."
+    error = _invalid(received, matrix, remedy, sizes, cells)
+    return InvalidCounts(error.expected, received, remedy, **{**error.facts, "class_index": row})
 
 
 def _invalid(
-    received: str, matrix: npt.NDArray[Any], remedy: str, sizes: IntArray, cells: int, **facts: Any
+    received: str,
+    matrix: npt.NDArray[Any],
+    remedy: str,
+    sizes: IntArray,
+    cells: int,
+    bad: BoolArray | None = None,
 ) -> InvalidCounts:
+    row, cell = (None, None) if bad is None else np.argwhere(bad)[0].tolist()
     return InvalidCounts(
         f"whole counts of shape ({len(sizes)}, {cells}) (classes, cells), none above what the class sizes allow",
-        received,
+        received if bad is None else f"{received} (class {row}, cell {cell})",
         remedy,
         shape=matrix.shape,
         dtype=str(matrix.dtype),
-        **{"class_index": None, "cell_index": None, **facts},
+        class_index=row,
+        cell_index=cell,
     )

@@ -1,4 +1,4 @@
-"""Who holds which requirement, and one slot's events turned into class × cell counts."""
+"""Registered users with their classes, and the class × cell counts of one slot's events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.lookup import NOBODY, Labels, Lookup, all_below
-from wevent.counting.spelling import Spelled
+from wevent.counting.label_index import LabelIndex, Labels, all_below
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidEvents, InvalidOption, InvalidRoster
 
 
@@ -28,17 +28,13 @@ class Roster:
         classes: for each user the row of their class in `population.classes`.
         population: the classes and how many users hold each.
         unknown_row: the class that unregistered users count in; None rejects their events.
-        unknown_limit: how many of them may count in one slot, smallest ids first: a public number.
-        is_stranger: which of these ids may count as unregistered; None: every one that is not on the roster.
-
-    Attributes:
-        population: the classes and how many users hold each.
-        classes: the class row of each user.
+        unknown_limit: number of them that may count in one slot, smallest ids first: a public number.
+        is_stranger: returns which ids may count as unregistered; None: every id that is not on the roster.
     """
 
     def __init__(
         self,
-        users: npt.NDArray[Any] | Spelled,
+        users: npt.NDArray[Any] | StringColumn,
         classes: IntArray,
         population: Population,
         *,
@@ -52,7 +48,7 @@ class Roster:
         self.unknown_row = unknown_row
         self.unknown_limit = unknown_limit
         self._is_stranger = is_stranger
-        self._users = Lookup(users)
+        self._users = LabelIndex(users)
         self._starts: tuple[int, IntArray] | None = None
         self._scratch: IntArray | None = None
         if self._users.duplicates:
@@ -65,7 +61,7 @@ class Roster:
 
     @classmethod
     def from_columns(cls, users: Any, windows: Any, epsilons: Any) -> Roster:
-        """One row per user: id, window and epsilon; anything `np.asarray` takes.
+        """Return a roster from columns of ids, windows and epsilons; anything `np.asarray` takes.
 
         Raises:
             InvalidRoster: for columns of different lengths, no rows, or a repeated user.
@@ -75,7 +71,7 @@ class Roster:
 
     @classmethod
     def from_levels(cls, users: Any, privacy: Any, window: Any, levels: Levels | None = None) -> Roster:
-        """One row per user: id, privacy level and window level, in the words of `levels`."""
+        """Return a roster from columns of ids, privacy levels and window levels."""
         chosen = Levels.default() if levels is None else levels
         if not isinstance(chosen, Levels):
             raise InvalidRoster("levels as Levels(privacy=…, window=…)", type(levels).__name__, "Make a Levels of it.")
@@ -92,7 +88,9 @@ class Roster:
                 "Give one row per user.",
                 lengths=lengths,
             )
-        codes, pairs = _distinct_pairs(columns[1], columns[2])
+        pairs: dict[tuple[Any, Any], int] = {}
+        each = zip(_plain(columns[1]), _plain(columns[2]), strict=True)
+        codes = np.array([pairs.setdefault(pair, len(pairs)) for pair in each], dtype=np.int64)
         requirements = [requirement(first, second) for first, second in pairs]
         classes = sorted(set(requirements))
         position = {requirement: row for row, requirement in enumerate(classes)}
@@ -113,18 +111,18 @@ class Roster:
 
     @property
     def users(self) -> npt.NDArray[Any]:
-        """The ids; of a roster of millions of texts it takes a while."""
-        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, Spelled) else self._ids
+        """The ids as an array, which takes a while for millions of texts."""
+        return np.array(self._ids.texts(), dtype=np.str_) if isinstance(self._ids, StringColumn) else self._ids
 
     @property
-    def ids(self) -> npt.NDArray[Any] | Spelled:
-        """The ids as they are kept, texts in one buffer: what an engine of its own joins with."""
+    def ids(self) -> npt.NDArray[Any] | StringColumn:
+        """The ids as they are kept, texts in one buffer."""
         return self._ids
 
     @property
     def numbered(self) -> bool:
         """Whether every id is a whole number."""
-        return not isinstance(self._ids, Spelled) and self._ids.dtype.kind in "iu"
+        return not isinstance(self._ids, StringColumn) and self._ids.dtype.kind in "iu"
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -135,16 +133,13 @@ class Roster:
     def count(
         self, users: Any, cells: Any, domain: int | Sequence[Any] | Cells, *, max_cells_per_user: int = 1
     ) -> Counts:
-        """Count one slot's events: a user's last event wins (with k = `max_cells_per_user`, the last k distinct cells).
+        """Return the counts of one slot: of a user's events the last k distinct cells count.
 
         Args:
             users: user id per event, in time order.
             cells: cell label per event (an index for a numbered domain).
             domain: the declared cells, as `publisher.cells`.
             max_cells_per_user: k.
-
-        Returns:
-            The matrix for `Publisher.step`; events of unknown users or cells are dropped and counted in `rejected`.
         """
         if type(max_cells_per_user) is not int or max_cells_per_user < 1:
             raise InvalidOption(
@@ -183,14 +178,14 @@ class Roster:
         max_cells_per_user: int = 1,
         unknown: Callable[[IntArray], Labels] | None = None,
     ) -> Counts:
-        """`count` for events whose users and cells have been looked up.
+        """Return the counts of events whose users and cells have been looked up.
 
         Args:
-            user_rows: what `find` says per event, in time order.
+            user_rows: result of `find` per event, in time order.
             cell_rows: column per event, -1 for an undeclared cell.
             cells: the number of declared cells.
             max_cells_per_user: k.
-            unknown: the ids of the events at these positions, asked for unregistered users only.
+            unknown: returns the ids of the events at some places, called for unregistered users only.
         """
         rejected, strangers = NONE_REJECTED, None
         if not all_below(user_rows, len(self)) or not all_below(cell_rows, cells):
@@ -204,7 +199,8 @@ class Roster:
         if (user_rows[1:] <= user_rows[:-1]).any():  # ascending users are distinct: nothing to choose
             if self._scratch is None:
                 self._scratch = np.empty(len(self), dtype=np.int64)
-            user_rows, cell_rows = _last(user_rows, cell_rows, len(self), cells, max_cells_per_user, self._scratch)
+            kept = last_events(user_rows, cell_rows, max_cells_per_user, self._scratch)
+            user_rows, cell_rows = user_rows[kept], cell_rows[kept]
         counts = self._tally(self._class_starts(cells).take(user_rows) + cell_rows, cells, rejected)
         return counts if strangers is None else self._with_strangers(counts, *strangers, max_cells_per_user)
 
@@ -217,10 +213,10 @@ class Roster:
         stayed = int((earlier._users.find(self._ids) >= 0).sum())
         return len(self) + len(earlier) - 2 * stayed
 
-    def countable(self, users: Labels) -> npt.NDArray[np.bool_]:
-        """Which of these ids can count in a slot, however many other events it will have.
+    def countable(self, users: Labels) -> BoolArray:
+        """Return which of these ids can count in a slot with these and any other events.
 
-        Of unregistered ones the `unknown_limit` smallest ids: more events can only push some of them out.
+        Of unregistered users these are the `unknown_limit` smallest ids: other events can only push some of them out.
         """
         registered = self.find(users) >= 0
         if self.unknown_row is None:
@@ -232,26 +228,26 @@ class Roster:
         return registered
 
     def strangers(self, names: list[str]) -> list[str]:
-        """Those of sorted unregistered ids that count: the `unknown_limit` smallest among the strangers."""
+        """Return those of sorted unregistered ids that count: the `unknown_limit` smallest that are admitted."""
         if self._is_stranger is not None and names:
             names = [name for name, admitted in zip(names, self._is_stranger(names).tolist(), strict=True) if admitted]
         return names[: self.unknown_limit]
 
     def _with_strangers(self, counts: Counts, ids: Labels, cells: IntArray, limit: int) -> Counts:
-        """Unregistered users too, the `unknown_limit` smallest ids of them, in the class declared for them."""
+        """Return the counts with the unregistered users that count, in the class declared for them."""
         texts = [None if value is None else str(value) for value in ids.values()]
         names = sorted({text for text in texts if text is not None})
         chosen = {name: place for place, name in enumerate(self.strangers(names))}
         nobody = self.unknown_limit  # None and NaN are nobody's ids
         rows = np.array([nobody if text is None else chosen.get(text, nobody) for text in texts], dtype=np.int64)
         kept = rows < self.unknown_limit
-        rows, columns = _last(rows[kept], cells[kept], len(names), counts.matrix.shape[1], limit)
+        last = last_events(rows[kept], cells[kept], limit)
         matrix = counts.matrix.copy()
-        matrix[self.unknown_row] += np.bincount(columns, minlength=matrix.shape[1])
+        matrix[self.unknown_row] += np.bincount(cells[kept][last], minlength=matrix.shape[1])
         return Counts(matrix, counts.reasons.plus(Rejected(unknown_user=-int(np.count_nonzero(kept)))))
 
     def _class_starts(self, cells: int) -> IntArray:
-        """For each user the place of their class in a flat class × cell matrix; kept for the next slot."""
+        """Return for each user the place of their class in a flat class × cell matrix."""
         if self._starts is None or self._starts[0] != cells:
             self._starts = cells, self.classes * cells
         return self._starts[1]
@@ -261,28 +257,31 @@ class Roster:
         return Counts(matrix.reshape(len(self.population), cells), rejected)
 
 
-def _last(
-    users: IntArray, cells: IntArray, registered: int, domain: int, limit: int, scratch: IntArray | None = None
-) -> tuple[IntArray, IntArray]:
-    """The last `limit` distinct cells of every user; `scratch` has a place for each, with any content."""
+def last_events(owners: IntArray, cells: IntArray, limit: int, scratch: IntArray | None = None) -> IntArray:
+    """Return the places of the events, given in time order, that hold the last `limit` distinct cells of their owner.
+
+    Args:
+        owners: a number for each owner.
+        cells: column of each event, none negative.
+        limit: k.
+        scratch: an array with an entry for every owner, of any content; without one, owners may be any numbers.
+    """
+    if limit == 1 and scratch is not None:
+        event = np.arange(len(owners))
+        scratch[owners] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
+        return np.flatnonzero(scratch.take(owners) == event)
+    last = len(owners) - 1
+    owners, cells = owners[::-1], cells[::-1]  # latest first
     if limit == 1:
-        event = np.arange(len(users))
-        latest_event = scratch if scratch is not None else np.empty(registered, dtype=np.int64)
-        latest_event[users] = event  # of repeated indices numpy keeps the last assignment; no other entry is read
-        kept = latest_event.take(users) == event
-        return users[kept], cells[kept]
-    records = (users * domain + cells)[::-1]  # latest first
-    _, first = np.unique(records, return_index=True)
+        return np.sort(last - np.unique(owners, return_index=True)[1])
+    codes = np.unique(owners, return_inverse=True)[1] if scratch is None else owners
+    _, first = np.unique(codes * (int(cells.max(initial=0)) + 1) + cells, return_index=True)
     first.sort()
-    latest = records[first]
-    owner = latest // domain
-    order = owner.argsort(kind="stable")  # by user, latest first within
-    sorted_owner = owner[order]
-    starts = np.flatnonzero(np.diff(sorted_owner, prepend=-1))
-    lengths = np.diff(np.append(starts, len(sorted_owner)))
-    rank = np.arange(len(sorted_owner)) - np.repeat(starts, lengths)
-    chosen = latest[order][rank < limit]
-    return chosen // domain, chosen % domain
+    order = first[codes[first].argsort(kind="stable")]  # by owner, latest first within
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lengths = np.diff(np.append(starts, len(order)))
+    rank = np.arange(len(order)) - np.repeat(starts, lengths)
+    return np.sort(last - order[rank < limit])
 
 
 def _column(values: Any) -> npt.NDArray[Any]:
@@ -295,42 +294,24 @@ def _column(values: Any) -> npt.NDArray[Any]:
 
 
 def _id_column(users: Any) -> npt.NDArray[Any]:
-    """Ids as an array that keeps each as it is.
-
-    Raises:
-        InvalidRoster: for an id that is None, NaN or has a NUL in it.
-    """
+    """Return ids as an array that keeps each as it is."""
     column = _column(users)
     if isinstance(users, (list, tuple)) and column.ndim == 1 and column.dtype.kind not in "biuU":
         column = np.array(users, dtype=object)  # numpy would make floats of large whole numbers
     odd = column.ndim == 1 and (column is not users or column.dtype.kind not in "biuU")  # an array of texts has no NUL
-    nobody = int(np.count_nonzero(Labels.of(users).keys == NOBODY)) if odd else 0
-    if nobody:
+    missing = int(np.count_nonzero(~Labels.of(users).is_label())) if odd else 0
+    if missing:
         raise InvalidRoster(
             "an id for every user",
-            f"{nobody} rows without one (None, NaN, or text with a NUL)",
+            f"{missing} rows without one (None, NaN, or text with a NUL)",
             "Give each user an id.",
             lengths=(len(column),),
         )
     return column
 
 
-def _distinct_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[IntArray, list[tuple[Any, Any]]]:
-    """Each row's pair number, and the distinct pairs as Python values."""
-    if "O" in (left.dtype.kind, right.dtype.kind):  # mixed values can't be sorted
-        numbers: dict[tuple[Any, Any], int] = {}
-        rows = zip(left.tolist(), right.tolist(), strict=True)
-        codes = np.array([numbers.setdefault(pair, len(numbers)) for pair in rows], dtype=np.int64)
-        return codes, list(numbers)
-    left_values, left_codes = np.unique(left, return_inverse=True)
-    right_values, right_codes = np.unique(right, return_inverse=True)
-    pairs, codes = np.unique(left_codes * len(right_values) + right_codes, return_inverse=True)
-    first, second = np.divmod(pairs, len(right_values))
-    return codes, list(zip(_plain(left_values[first]), _plain(right_values[second]), strict=True))
-
-
 def _plain(values: npt.NDArray[Any]) -> list[Any]:
-    """Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
+    """Return Python values that read as the user wrote them: a float32 of 0.6 is "0.6", not 0.6000000238."""
     if values.dtype.kind == "f" and values.dtype.itemsize < 8:
         return [str(value) for value in values]
     return list(values.tolist())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.budget import NANO
 from wevent.core.limits import MAX_LABEL_BYTES
-from wevent.counting.spelling import Spelled, whole_numbers
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
 from wevent.people.classes import Key
 
@@ -110,7 +110,7 @@ class Enrolment:
     """
 
     def __init__(
-        self, users: npt.NDArray[np.int64] | Spelled, keys: KeyColumn, words: Sequence[str | None] | None = None
+        self, users: npt.NDArray[np.int64] | StringColumn, keys: KeyColumn, words: Sequence[str | None] | None = None
     ) -> None:
         self.users, self.keys, self.words = users, keys, words
 
@@ -124,13 +124,13 @@ class Enrolment:
 
     def sorted_portions(self) -> Iterator[Portion]:
         """Yield users, places of their keys, and levels, in about the order of ids, some thousands at a time."""
-        return self.portions(self.users.order() if isinstance(self.users, Spelled) else _text_order(self.users))
+        return self.portions(self.users.order() if isinstance(self.users, StringColumn) else _text_order(self.users))
 
     def portions(self, order: IntArray) -> Iterator[Portion]:
         """Yield the same in another order."""
         for start in range(0, len(self), _AT_ONCE):
             rows = order[start : start + _AT_ONCE]
-            users = self.users.where(rows).compact() if isinstance(self.users, Spelled) else self.users[rows]
+            users = self.users.where(rows).compact() if isinstance(self.users, StringColumn) else self.users[rows]
             words = [None] * len(rows) if self.words is None else [self.words[row] for row in rows.tolist()]
             yield list(map(str, users.tolist())), self.keys.codes[rows].tolist(), words
 
@@ -248,10 +248,10 @@ def check_declared(key: Key, declared: Iterable[Key]) -> None:
         )
 
 
-def id_column(users: list[str] | Spelled) -> npt.NDArray[np.int64] | Spelled:
+def id_column(users: list[str] | StringColumn) -> npt.NDArray[np.int64] | StringColumn:
     """Return ids as int64 if each is a canonical whole number, else as text: numbers are found ten times faster."""
-    texts = users if isinstance(users, Spelled) else Spelled.of(users)
-    numbers, whole = whole_numbers(texts.data, texts.starts, texts.starts + texts.sizes)
+    texts = users if isinstance(users, StringColumn) else StringColumn.from_texts(users)
+    numbers, whole = texts.whole_numbers()
     return numbers if len(texts) and whole.all() else texts
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.people.classes import ClassHistory, Key, find_corner, find_counting_class, to_requirements
 from wevent.people.membership import KeyColumn, KnownIds, find_used, id_column
 
@@ -18,19 +18,21 @@ from wevent.people.membership import KeyColumn, KnownIds, find_used, id_column
 class MemberColumns(NamedTuple):
     """Members as columns: ids, and the requirement that each holds."""
 
-    users: Spelled
+    users: StringColumn
     keys: KeyColumn
 
 
 class TailColumns(NamedTuple):
     """Requirements that were held and may still be in force, as columns: ids, requirements, last slots held."""
 
-    users: Spelled
+    users: StringColumn
     keys: KeyColumn
     lasts: IntArray
 
 
-NO_TAILS = TailColumns(Spelled.of(()), KeyColumn([], np.zeros(0, dtype=np.int32)), np.zeros(0, dtype=np.int64))
+NO_TAILS = TailColumns(
+    StringColumn.from_texts(()), KeyColumn([], np.zeros(0, dtype=np.int32)), np.zeros(0, dtype=np.int64)
+)
 
 
 class Rosters:

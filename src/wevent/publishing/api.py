@@ -17,8 +17,8 @@ from wevent.publishing.configuration import load_settings
 from wevent.publishing.session import RunReport, run, settings_files
 from wevent.settings import RunOptions, Settings
 from wevent.settings.loading import PUBLISHING
-from wevent.streams.files.frames import frame_name, is_frame, load_frame
-from wevent.streams.files.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
+from wevent.streams.frames import frame_name, is_frame, load_frame
+from wevent.streams.requirements_file import Requirements, requirements_of_frame, requirements_of_mapping
 
 Events = Any
 """A path, a glob, several of them; or a frame: pandas, Polars (also lazy), Arrow (table, batch, reader), DuckDB relation."""

@@ -12,8 +12,8 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.journal import JournalPlace, PostgresPlace, is_begun, journal_place
 from wevent.settings import Settings, loading
 from wevent.settings.loading import cells_file
-from wevent.streams.files.inputs import within_folders
-from wevent.streams.files.requirements_file import read_column
+from wevent.streams.inputs import within_folders
+from wevent.streams.requirements_file import read_column
 
 
 def load_settings(

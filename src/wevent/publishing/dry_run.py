@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from wevent.core.requirements import Population
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal
 from wevent.journal import Journal, Terms, is_begun, open_journal
 from wevent.journal.terms import class_history
@@ -24,9 +24,9 @@ from wevent.settings import RunOptions, Settings
 from wevent.settings.declaration import TimeUnit
 from wevent.settings.values import format_time, utc_time
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.files.file_source import span_of
-from wevent.streams.files.inspection import Inspection, inspect_files
-from wevent.streams.records.outlines import outline
+from wevent.streams.file_source import span_of
+from wevent.streams.inspection import Inspection, inspect_files
+from wevent.streams.rejections import outline
 
 _FEW = 0.5  # of the events; fewer that match look like a mistake
 _Span = tuple[int, int]
@@ -131,11 +131,11 @@ def _make_rosters(journal: Journal | None, run: ResolvedRun, slot: int) -> Roste
     """Return the rosters once the file is imported, or if no user changes."""
     if run.wanted is not None:
         users, keys = run.wanted.users, run.wanted.keys
-        users = users if isinstance(users, Spelled) else Spelled.of([str(user) for user in users])
+        users = users if isinstance(users, StringColumn) else StringColumn.from_texts([str(user) for user in users])
     else:
         assert journal is not None, "a new journal without requirements is refused"
         held = registered(journal)
-        users, keys = Spelled.of(list(held)), KeyColumn.of(key for key, _ in held.values())
+        users, keys = StringColumn.from_texts(list(held)), KeyColumn.of(key for key, _ in held.values())
     members, limit, versions = MemberColumns(users, keys), run.terms.unknown_users, with_version(journal, run.terms)
     if journal is None or journal.is_new:
         return Rosters(members, classes=class_history(versions), limit=limit)
@@ -154,7 +154,7 @@ def _read_inputs(run: ResolvedRun, rosters: Rosters, first: int, last: int) -> I
             pass
         slot = following
     if first > last:
-        source.look()
+        source.survey()
     inspection = inspect_files(run.settings, rosters.at(first))
     return InputSummary(inspection, source.totals(), source.first_malformed())
 

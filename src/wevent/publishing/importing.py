@@ -20,7 +20,7 @@ from wevent.people.classes import Key
 from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences, erased_id
 from wevent.publishing.preview import Preview, preview, strictest_sentences
 from wevent.settings import Settings
-from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.streams.requirements_file import Requirements, read_requirements
 
 MOST_LEAVING = 10
 """One in so many registered people may leave with a requirements file; more only if the operator says so."""

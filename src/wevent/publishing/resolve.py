@@ -31,7 +31,7 @@ from wevent.publishing.staleness import Settlement, plan_or_refuse, refuse_lost_
 from wevent.settings import RunOptions, Settings
 from wevent.settings.values import calendar_slots
 from wevent.streams import SlotClock, declared_clock
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.requirements_file import Requirements
 
 _KEPT = ("stream", "unknown_users")  # besides the options
 _ONE_CHOICE = frozenset(("anchors", "unbiased"))  # class weights: an explicit value of either resets both

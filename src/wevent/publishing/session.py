@@ -26,9 +26,9 @@ from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_s
 from wevent.settings import RunOptions, Settings
 from wevent.settings.loading import cells_file
 from wevent.streams import SlotClock, Source, open_source
-from wevent.streams.files.inputs import find_files
+from wevent.streams.inputs import find_files
 from wevent.streams.live.spool import spool_folder, sweep
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.rejections import Rejections
 
 _FILE_BATCH = 256  # slots that file input may commit at once
 
@@ -126,7 +126,7 @@ def run(
         except Stopped:
             committed = 0 if journal.is_new else journal.head().committed
             stopped = Summary(committed + 1, committed, 0, interrupted=True)
-            return RunReport(stopped, None, Uncounted().totals(), [], place)
+            return RunReport(stopped, None, Rejections().totals(), [], place)
         # 4. The output can be used: it holds this journal's releases or none. Nothing is written.
         output = open_output(settings.out) if output is None else output
         refuse_dropping(output, options.keep)

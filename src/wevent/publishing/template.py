@@ -11,7 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from wevent.errors import InvalidSettings
-from wevent.streams.files.column_types import NAIVE, WHOLE, ZONED, Column, column_types
+from wevent.streams.inspection import Column, column_types
+from wevent.streams.tables import NAIVE, WHOLE, ZONED
 
 FILES = ("wevent.toml", "requirements.csv")
 _NAMES = {

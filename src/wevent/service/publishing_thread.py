@@ -29,7 +29,7 @@ from wevent.streams.live.shared_receiver import SharedReceiver
 from wevent.streams.live.shared_source import SharedSource
 from wevent.streams.live.spool import spool_folder
 from wevent.streams.live.spool_source import SpoolSource
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.rejections import Rejections
 
 if TYPE_CHECKING:
     from wevent.journal import SharedJournal
@@ -160,7 +160,7 @@ class ReplicaThread(PublishingThread):
         self._receiver: SharedReceiver | None = None
         self._leave_intake: Callable[[], None] = lambda: None
         self._follower: JournalFollower | None = None
-        self._totals: Counter[str] = Counter(Uncounted().totals())
+        self._totals: Counter[str] = Counter(Rejections().totals())
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
         self._resolved: tuple[Settings, SlotClock, int | None] | None = None  # what events are received under

@@ -16,7 +16,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from wevent.service.problems import RequestError
-from wevent.streams.records.json_array import element_lines
+from wevent.streams.json_lines import element_lines
 
 NDJSON = "application/x-ndjson"
 JSON = "application/json"

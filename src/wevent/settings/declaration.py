@@ -19,8 +19,8 @@ from wevent.settings.values import ListenAddress, invalid
 if TYPE_CHECKING:
     from wevent.counting.cells import Cells
     from wevent.journal.place import JournalPlace
-    from wevent.streams.files.frame_table import FrameTable
-    from wevent.streams.files.requirements_file import Requirements
+    from wevent.streams.frames import FrameTable
+    from wevent.streams.requirements_file import Requirements
 else:  # packages above this one
     Cells = JournalPlace = FrameTable = Requirements = Any
 

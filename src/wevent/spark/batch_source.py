@@ -25,8 +25,8 @@ from wevent.errors import ServiceStopping
 from wevent.settings import StreamSettings
 from wevent.spark.event_plan import OBSERVED, slots_ahead
 from wevent.streams.clock import SlotClock
+from wevent.streams.rejections import MALFORMED, Rejections
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.uncounted import MALFORMED, Uncounted
 
 _POLL_S = 0.2  # how long to wait at most before looking again whether the query goes on
 _PAUSE_MS = 20
@@ -177,7 +177,7 @@ class QueryTotals:
 
     def __init__(self, ahead: int) -> None:
         self._ahead = ahead
-        self._uncounted = Uncounted()
+        self._uncounted = Rejections()
         self._lock = threading.RLock()  # a signal handler may ask in the thread that has it
         self._query: Any = None
         self._batch = -1
@@ -189,7 +189,7 @@ class QueryTotals:
             self._uncounted.reject(reasons)
 
     def totals(self) -> dict[str, int]:
-        """Return the sums by name, as `Uncounted.totals` does."""
+        """Return the sums by name, as `Rejections.totals` does."""
         with self._lock:
             return self._uncounted.totals()
 

@@ -19,9 +19,9 @@ from wevent.core.arrays import IntArray
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.cells import Cells
 from wevent.counting.counts import Counts, Rejected
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.publishing.api import Moment, in_memory, people_of
 from wevent.publishing.configuration import load_settings
@@ -240,7 +240,7 @@ def _members(rows: DataFrame, roster: Roster) -> DataFrame:
     """Return a frame with columns `member` and `class`, one row per user of the roster, to be joined with such rows."""
     classes = roster.classes.astype(np.int32)
     if _by_number(rows, roster):
-        assert not isinstance(roster.ids, Spelled), "a numbered roster has numbers"
+        assert not isinstance(roster.ids, StringColumn), "a numbered roster has numbers"
         table = pyarrow.table({"member": roster.ids.astype(np.int64), "class": classes})
     else:
         table = pyarrow.table({"member": _texts(roster.ids), "class": classes})
@@ -256,9 +256,9 @@ def _with_classes(rows: DataFrame, members: DataFrame, roster: Roster) -> DataFr
     return rows.join(members, user == members["member"], "left").drop("member")
 
 
-def _texts(ids: npt.NDArray[Any] | Spelled) -> pyarrow.ChunkedArray:
+def _texts(ids: npt.NDArray[Any] | StringColumn) -> pyarrow.ChunkedArray:
     """Return ids as Arrow text, without a Python string for each where they are in a buffer."""
-    if not isinstance(ids, Spelled):
+    if not isinstance(ids, StringColumn):
         values = ids if ids.dtype.kind in "iu" else [str(value) for value in Labels.of(ids).values()]
         return pyarrow.chunked_array([pyarrow.array(values).cast(pyarrow.string())])
     chunks = []

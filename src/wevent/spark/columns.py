@@ -1,4 +1,4 @@
-"""Columns of times, ids and cell labels, of any type, read as input files are (`streams.files`).
+"""Columns of times, ids and cell labels, of any type, read as input files are (`streams.tables`).
 
 A value that is no time, id or label becomes NULL. No record may end a query or delay it. So no expression here fails or
 takes long, as Spark's casts and sums do: its decimals compute 10⁹ digits for "1e-999999999". A time beyond any clock stays
@@ -16,11 +16,11 @@ from pyspark.sql import types as T
 
 from wevent.core.limits import MAX_LABEL_BYTES
 from wevent.counting.cells import Cells
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings import StreamSettings
 from wevent.settings.values import SECOND_US
-from wevent.streams.records.times import FAR_US, MAX_TIME_BYTES, UNITS
+from wevent.streams.times import FAR_US, MAX_TIME_BYTES, UNITS
 
 _CLOCK_PART = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _OFFSET = r"[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?\z"
@@ -41,7 +41,7 @@ _CANONICAL = r"^(0|[1-9][0-9]{0,17})\z"
 def identities(column: Column, kind: T.DataType, name: str) -> tuple[Column, bool]:
     """Return the ids or labels of a column of this type, NULL for values that can be none.
 
-    They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.lookup`).
+    They are BIGINT (`True`) or STRING (`False`), and compared as text as everywhere (`wevent.counting.label_index`).
 
     Raises:
         InvalidInput: for a type that is neither numbers nor text.
@@ -165,7 +165,7 @@ def _of_decimal(number: Column, unit: int) -> Column:
 
 
 def _of_text(text: Column, unit: int, offset_us: int | None) -> Column:
-    """Read a text as `TimeReader` of `wevent.streams.records.times` does."""
+    """Read a text as `TimeReader` of `wevent.streams.times` does."""
     short = F.octet_length(text) <= MAX_TIME_BYTES  # reading a number of a million digits takes minutes
     read = F.when(~short, F.lit(None).cast("bigint"))
     read = read.when(text.rlike(_ZONED), _clock(text) - _offset(text))

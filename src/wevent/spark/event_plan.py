@@ -16,11 +16,11 @@ from wevent.errors import InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.spark.columns import identities, instants, with_places
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.inputs import require_columns
+from wevent.streams.inputs import require_columns
 
 COUNTS = 0
 REASONS = ("no_record", "no_user", "no_cell", "no_time", "no_offset", "before", "after", "unknown_cell")
-"""Why an event does not count, in the names of `wevent.streams.uncounted`; reason i + 1 stands for the i-th of them."""
+"""Why an event does not count, in the names of `wevent.streams.rejections`; reason i + 1 stands for the i-th of them."""
 WHY = {name: place for place, name in enumerate(REASONS, start=1)}
 """The number of each reason."""
 OBSERVED = "wevent"

@@ -35,13 +35,11 @@ from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
 from wevent.spark.spark_session import activate, copy_session, session_for_files
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.inputs import InputFile
-from wevent.streams.files.parquet_files import ParquetReader
-from wevent.streams.files.readers import open_readers
-from wevent.streams.files.survey import Reader
-from wevent.streams.files.text_files import decoder_of
+from wevent.streams.file_source import Reader, open_readers
+from wevent.streams.inputs import InputFile, open_decoder
+from wevent.streams.rejections import MALFORMED
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.uncounted import MALFORMED
+from wevent.streams.tables import TableReader
 
 READING = {
     "spark.sql.caseSensitive": "true",  # as for every other engine, user and User are two
@@ -61,7 +59,7 @@ def open_folder(settings: StreamSettings, clock: SlotClock, last: int | None) ->
 
     Raises:
         InvalidSettings: for live lines, or without an end.
-        InvalidInput, InvalidEvents: as of `wevent.streams.files.readers.open_readers`.
+        InvalidInput, InvalidEvents: as of `wevent.streams.file_source.open_readers`.
     """
     if settings.is_live or settings.frame is not None or last is None:
         raise InvalidSettings(
@@ -90,7 +88,7 @@ class FolderSource(Source):
     def __init__(self, session: SparkSession, settings: StreamSettings, clock: SlotClock, last: int) -> None:
         self._plan = EventPlan(settings, clock)
         readers = open_readers(settings)  # checks what is declared, as for every other engine
-        self._paths = [file.path for reader in readers for file in reader.files]
+        self._paths = [reader.file.path for reader in readers]
         super().__init__(settings, last, len(self._paths))
         self._caller, self._session = session, copy_session(session, READING)
         self._end = last
@@ -217,11 +215,14 @@ def read_files(session: SparkSession, plan: EventPlan, readers: Sequence[Reader]
         PySparkException, ArrowException, OSError: if Spark or Arrow cannot make out what is in a file.
     """
     parts: list[DataFrame] = []
+    alike: dict[tuple[str, ...], list[InputFile]] = {}  # files that are read in the same way
     for reader in readers:
-        if isinstance(reader, ParquetReader):
-            parts += _parquet_parts(session, plan, reader.files, last)
+        if isinstance(reader, TableReader):
+            alike.setdefault(tuple(reader.expressions), []).append(reader.file)
         else:
-            parts += [_text_part(session, plan, file, last) for file in reader.files]
+            parts.append(_text_part(session, plan, reader.file, last))
+    for files in alike.values():
+        parts += _parquet_parts(session, plan, files, last)
     if len({part.schema["user"].dataType for part in parts}) > 1:
         parts = [part.withColumn("user", F.col("user").cast("string")) for part in parts]
     return reduce(DataFrame.unionByName, parts)
@@ -287,7 +288,7 @@ def _decode(
     file: InputFile, settings: StreamSettings, clock: SlotClock, last: int, rows: Iterable[Any]
 ) -> Iterator[TextRow]:
     """Decode the lines of a partition, each with the start of its block in the file."""
-    decoder = decoder_of(file, settings)
+    decoder = open_decoder(file, settings)
     lines = _after_header(rows) if file.columns else (line for line, _ in rows)
     while chunk := list(islice(lines, _LINES)):
         decoded = decoder.decode(b"".join(bytes(line) + b"\n" for line in chunk))

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource, span_of
-from wevent.streams.files.requirements_file import Requirements, read_requirements
+from wevent.streams.file_source import FileSource, span_of
 from wevent.streams.live.inbox import PipeInbox, standard_input
 from wevent.streams.live.line_source import LineSource
 from wevent.streams.live.steady_clock import wall_clock_us
+from wevent.streams.requirements_file import Requirements, read_requirements
 from wevent.streams.source import SlotCounts, Source
 
 __all__ = [
@@ -31,45 +31,45 @@ __all__ = [
 def declared_clock(
     settings: StreamSettings, pinned: SlotClock | None = None, *, now_us: Callable[[], int] = wall_clock_us
 ) -> tuple[SlotClock, int | None]:
-    """The slot clock and the number of the last slot (None: no end).
+    """Return the slot clock and the number of the last slot (None: no end).
 
     Args:
         settings: start, end and slot length, as declared.
-        pinned: the clock of the journal that is resumed; it holds where none is declared.
+        pinned: the clock of the journal that is resumed; it decides if none is declared.
         now_us: the wall clock.
 
     Raises:
         InvalidSettings: if files come without a declared start or end, or the end lies before the start.
     """
-    if settings.is_live:
-        return _live_clock(settings, pinned, now_us())
-    span = span_of(settings) if settings.start_auto else None
-    if settings.start_auto and span is None:
+    span = span_of(settings) if settings.start_auto and not settings.is_live else None
+    if settings.start_auto and span is None and not settings.is_live:
         raise InvalidInput(
             "events to read the clock from (start = auto)", "none", "Declare start and end.", path=settings.inputs[0]
         )
-    origin = 0 if settings.slot_column else settings.start_us
+    origin = 0 if settings.slot_column and not settings.is_live else settings.start_us
     if origin is None and pinned is not None:
         origin = pinned.origin_us
     if origin is None:
-        if span is None:
+        if span is None and not settings.is_live:
             raise _undeclared("start")
-        origin = span[0] // settings.slot_us * settings.slot_us
+        origin = (now_us() if span is None else span[0]) // settings.slot_us * settings.slot_us
     clock = SlotClock(origin, settings.slot_us)
     if settings.end_us is not None:
         return clock, _last_slot(clock, settings.end_us)
+    if settings.is_live:
+        return clock, None
     if span is None:
         raise _undeclared("end")
     return clock, max(1, clock.slot_of(span[1]))
 
 
 def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource | LineSource:
-    """Files, or live lines on standard input.
+    """Open files, or live lines on standard input.
 
     Raises:
         InvalidInput: for missing files, unknown formats, missing columns.
-        InvalidEvents: for times without an offset when none is declared.
-        InvalidSettings: for an engine that is not one of these.
+        InvalidEvents: for times without an offset if none is declared.
+        InvalidSettings: for the engine spark.
     """
     if settings.is_live:
         return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
@@ -85,16 +85,8 @@ def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) ->
     return FileSource(settings, clock, last)
 
 
-def _live_clock(settings: StreamSettings, pinned: SlotClock | None, now_us: int) -> tuple[SlotClock, int | None]:
-    origin = settings.start_us
-    if origin is None:
-        origin = pinned.origin_us if pinned is not None else now_us // settings.slot_us * settings.slot_us
-    clock = SlotClock(origin, settings.slot_us)
-    return clock, None if settings.end_us is None else _last_slot(clock, settings.end_us)
-
-
 def _last_slot(clock: SlotClock, end_us: int) -> int:
-    """The last slot that ends by then; a slot that is cut short is not published."""
+    """Return the last slot that ends by then; a slot that is cut short is not published."""
     last = clock.slot_of(end_us) - 1
     if last < 1:
         raise InvalidSettings(

@@ -11,7 +11,7 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.rejections import Rejections
 
 
 class SlotCounts(NamedTuple):
@@ -42,7 +42,7 @@ class Source(ABC):
         self._last = last
         self._files = files
         self._stopped = False
-        self._uncounted = Uncounted()
+        self._uncounted = Rejections()
 
     @abstractmethod
     def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
@@ -107,7 +107,7 @@ class Source(ABC):
         self._stopped = True
 
     def totals(self) -> dict[str, int]:
-        """Return totals of this run by name (`wevent.streams.uncounted`), for the operator only."""
+        """Return totals of this run by name (`wevent.streams.rejections`), for the operator only."""
         return self._uncounted.totals()
 
     def first_malformed(self) -> list[str]:

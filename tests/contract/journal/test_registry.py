@@ -13,7 +13,7 @@ from tests.support.journals import Kept
 from tests.support.odd_ids import ODD_IDS
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership, StorageFailed
 from wevent.journal import Batch, Registry
 from wevent.journal.terms import Epoch, class_history
@@ -360,7 +360,7 @@ def test_everybody_is_stored_as_they_are(kept: Kept, queued: bool) -> None:
     users = [*ODD_IDS, *(f"u{user}" for user in range(300))]
     keys = [CLASSES[number % 3] for number in range(len(users))]
     words = [None if number % 2 else f"Wört\t{number % 5}\\" for number in range(len(users))]
-    everybody = Enrolment(Spelled.of(users), KeyColumn.of(keys), words)
+    everybody = Enrolment(StringColumn.from_texts(users), KeyColumn.of(keys), words)
     with kept.open() as journal:
         journal.begin(make_terms(), changes=() if queued else everybody)
         if queued:

@@ -9,7 +9,7 @@ from random import Random
 from tests.support.neighbours.containers import Record
 from tests.support.neighbours.pairs import Pair, make_pair
 from tests.support.neighbours.values import SLOT_S
-from wevent.streams.records.json_array import element_lines
+from wevent.streams.json_lines import element_lines
 
 NDJSON, JSON, CSV = "application/x-ndjson", "application/json", "text/csv"
 BACKLOG = 60  # slots

@@ -20,7 +20,7 @@ from tests.support.transitions.accountant import Key, RecordingNoise
 from wevent.core.arrays import IntArray
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.contents import Head, Loaded, Marked, Revision
 from wevent.journal.rebuild import new_publisher
@@ -150,12 +150,14 @@ class PlainRegistry:
 
     def rows(self) -> MemberColumns:
         held = self.members()
-        return MemberColumns(Spelled.of([one.user for one in held]), KeyColumn.of(one.key for one in held))
+        return MemberColumns(StringColumn.from_texts([one.user for one in held]), KeyColumn.of(one.key for one in held))
 
     def tails(self, slot: int) -> TailColumns:
         ended = [(row, row.last) for row in self._rows() if row.last is not None and slot < row.last + row.window]
         lasts = np.array([last for _, last in ended], dtype=np.int64)
-        return TailColumns(Spelled.of([row.user for row, _ in ended]), KeyColumn.of(row.key for row, _ in ended), lasts)
+        return TailColumns(
+            StringColumn.from_texts([row.user for row, _ in ended]), KeyColumn.of(row.key for row, _ in ended), lasts
+        )
 
     def turnover(self, slot: int) -> int:
         joined = {row.user for row in self._rows() if row.first == slot}

@@ -12,7 +12,7 @@ import pytest
 
 from wevent.cli import main
 from wevent.publishing.template import guess_roles
-from wevent.streams.files.column_types import Column
+from wevent.streams.inspection import Column
 
 RunCommand = Callable[..., tuple[int, str, str]]
 SECRETS = ("rider-0815", "Geheimhafen", "2026-03-02", "08:15", "17.5")

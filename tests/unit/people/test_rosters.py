@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.people.test_classes import Chosen, history
 from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.people.classes import ClassHistory, Key, Restore, find_corner, find_counting_class
 from wevent.people.membership import Change, KeyColumn, KnownIds, erased_id
 from wevent.people.membership_history import Boundary, Membership, find_current, find_in_force
@@ -24,12 +24,14 @@ SALT = bytes(32)
 
 
 def members(**held: Key) -> MemberColumns:
-    return MemberColumns(Spelled.of(list(held)), KeyColumn.of(held.values()))
+    return MemberColumns(StringColumn.from_texts(list(held)), KeyColumn.of(held.values()))
 
 
 def tails(*rows: tuple[str, Key, int]) -> TailColumns:
     lasts = np.array([last for _, _, last in rows], dtype=np.int64)
-    return TailColumns(Spelled.of([user for user, _, _ in rows]), KeyColumn.of(key for _, key, _ in rows), lasts)
+    return TailColumns(
+        StringColumn.from_texts([user for user, _, _ in rows]), KeyColumn.of(key for _, key, _ in rows), lasts
+    )
 
 
 def counted(roster: Roster) -> dict[str, Key]:
@@ -70,7 +72,7 @@ def test_a_tail_counts_in_a_stricter_class_until_it_ends() -> None:
 
 
 def test_ids_that_are_numbers_have_tails_too() -> None:
-    held = MemberColumns(Spelled.of(["7", "20"]), KeyColumn.of([A, A]))
+    held = MemberColumns(StringColumn.from_texts(["7", "20"]), KeyColumn.of([A, A]))
     rosters = Rosters(held, tails(("20", B, 5), ("8", B, 5)), classes=PLAIN)
     assert counted(rosters.at(6)) == {"7": A, "20": B}
     assert rosters.at(6).numbered
@@ -135,7 +137,7 @@ class TestUnregisteredUsers:
     def test_a_whole_float_is_the_number_it_stands_for(self) -> None:
         """A frame column with gaps is float: the same id, on the roster, known, or neither."""
         for users in (["1", "2"], ["1", "x"]):
-            held = MemberColumns(Spelled.of(users), KeyColumn.of([A, A]))
+            held = MemberColumns(StringColumn.from_texts(users), KeyColumn.of([A, A]))
             roster = Rosters(held, classes=self.CLASSES, limit=9, known=KnownIds(["3"])).at(1)
             counts = roster.count(np.array([1.0, 3.0, 4.0]), [0, 0, 0], 1)
             assert sorted(counts.matrix[:, 0].tolist())[-2:] == [1, 1]
@@ -210,7 +212,7 @@ def test_all_at_once_is_one_by_one(
     rows = [row for user_rows in histories.values() for row in user_rows]
     current, ended = ([row for row in rows if (row.last is None) == now] for now in (True, False))
     rosters = Rosters(
-        MemberColumns(Spelled.of([row.user for row in current]), KeyColumn.of(row.key for row in current)),
+        MemberColumns(StringColumn.from_texts([row.user for row in current]), KeyColumn.of(row.key for row in current)),
         tails(*((row.user, row.key, row.last or 0) for row in ended)),
         classes=classes,
         limit=limit,

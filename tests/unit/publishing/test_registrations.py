@@ -19,7 +19,7 @@ from wevent.people.membership import Change
 from wevent.publishing import registrations
 from wevent.publishing.importing import RequirementsFile
 from wevent.publishing.registrations import Asked
-from wevent.streams.files import requirements_file
+from wevent.streams import requirements_file
 
 LARGE = Asked("8", "0.6")
 
@@ -119,7 +119,7 @@ def replaced_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     rows = [f"u{user},{window},{nano / 10**9}" for user in range(9) for window, nano in [CLASSES[user % 3]]]
     users.write_text("\n".join(["user,window,epsilon", *rows, "ann,8,0.6"]) + "\n")
     later.write_text("\n".join(["user,window,epsilon", *rows]) + "\n")
-    read_rows = requirements_file.read_rows
+    read_rows = requirements_file._read_rows
 
     def replace_after(*arguments: Any) -> Any:
         rows = read_rows(*arguments)
@@ -127,7 +127,7 @@ def replaced_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
             later.replace(users)
         return rows
 
-    monkeypatch.setattr(requirements_file, "read_rows", replace_after)
+    monkeypatch.setattr(requirements_file, "_read_rows", replace_after)
     return users
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wevent.counting.lookup import Lookup
-from wevent.counting.spelling import Spelled
+from wevent.counting.label_index import LabelIndex
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
 from wevent.settings import StreamSettings
 from wevent.streams import declared_clock
-from wevent.streams.files.file_source import read_events
-from wevent.streams.files.requirements_file import Requirements
+from wevent.streams.file_source import read_events
 from wevent.streams.live.open_slot import latest
+from wevent.streams.requirements_file import Requirements
 
 
 def configured_stream(settings: StreamSettings, asked: Requirements | None = None) -> Recorded:
@@ -39,9 +39,9 @@ def configured_stream(settings: StreamSettings, asked: Requirements | None = Non
     events = read_events(settings, clock, last)
     if asked is None:
         names = np.array(sorted({str(user) for user in events.users.values()}), dtype=np.str_)
-        users = Lookup(names.tolist()).find(events.users)
+        users = LabelIndex(names.tolist()).find(events.users)
     else:
-        names, users = _ids(asked), Lookup(asked.users).find(events.users)
+        names, users = _ids(asked), LabelIndex(asked.users).find(events.users)
     known = (users >= 0) & (events.cells >= 0)
     slots = (events.times[known] - clock.origin_us) // clock.length_us
     owners, cells = users[known], events.cells[known]
@@ -60,5 +60,7 @@ def configured_stream(settings: StreamSettings, asked: Requirements | None = Non
 
 
 def _ids(asked: Requirements) -> npt.NDArray[np.str_]:
-    users = asked.users.texts() if isinstance(asked.users, Spelled) else [str(user) for user in asked.users.tolist()]
+    users = (
+        asked.users.texts() if isinstance(asked.users, StringColumn) else [str(user) for user in asked.users.tolist()]
+    )
     return np.array(users, dtype=np.str_)

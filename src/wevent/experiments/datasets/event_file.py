@@ -14,16 +14,17 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
+from wevent.counting.label_index import Labels
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidEvents, InvalidOption
 from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
-from wevent.streams.files.inputs import open_text, read_lines, require_columns
-from wevent.streams.files.sql import file_list
-from wevent.streams.records.delimited import DELIMITERS, split_fields
-from wevent.streams.records.fields import Fields, Mask
-from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.inputs import open_input, read_lines, require_columns
+from wevent.streams.tables import file_list
+from wevent.streams.times import SlotReader, TimeReader
 
 _EARLIEST = -(2**62)  # any time there is
 _MOST_SLOTS = 10_000_000  # of a simulation, which counts every one of them
@@ -162,7 +163,7 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, path: Path, slot_length
 
 def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s: float | None) -> str:
     """The table `events`, as of `_load_parquet`."""
-    text = open_text(str(path), _kind(path))
+    text = open_input(str(path), _kind(path))
     time_name = _time_name(path, text.columns, slot_length_s)
     require_columns(text.path, text.columns, (time_name, "user", "cell"))
     wanted = [text.columns.index(name) for name in (time_name, "user", "cell")]
@@ -172,7 +173,7 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
         table = split_fields(lines, DELIMITERS[text.format], len(text.columns), wanted)
         times, users, cells = table.columns
         slots, valid = _slots(times, slot_length_s if time_name == "time" else None)
-        valid &= users.label_sized() & cells.label_sized()
+        valid &= Labels.from_fields(users).is_label() & Labels.from_fields(cells).is_label()
         columns = {
             "n": np.arange(done, done + np.count_nonzero(valid)),
             "slot": slots[valid],
@@ -188,15 +189,15 @@ def _load_text(connection: duckdb.DuckDBPyConnection, path: Path, slot_length_s:
     return time_name
 
 
-def _slots(times: Fields, slot_length_s: float | None) -> tuple[IntArray, Mask]:
+def _slots(times: StringColumn, slot_length_s: float | None) -> tuple[IntArray, BoolArray]:
     """The slot of each row, and which have one; times without an offset are taken for UTC."""
     if slot_length_s is None:
-        numbers, valid = SlotReader().fields(times)
+        numbers, valid = SlotReader().read(times)
         return numbers + 1, valid  # it reads them as times, from 0 on
     reader = TimeReader(0, "s")
-    found, valid = reader.fields(times)
-    days = np.flatnonzero(~valid & (times.lengths() == len("2024-01-31")))
-    found[days], valid[days] = reader.values([f"{text}T00:00Z" for text in times.where(days).texts()])
+    found, valid = reader.read(times)
+    days = np.flatnonzero(~valid & (times.sizes == len("2024-01-31")))
+    found[days], valid[days] = reader.read([f"{text}T00:00Z" for text in times.where(days).texts()])
     return found // max(1, round(slot_length_s * 1_000_000)), valid
 
 

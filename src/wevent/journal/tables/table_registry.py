@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import StaleJournal
 from wevent.journal.contents import Revision
 from wevent.journal.tables.database import ALL, Database, maybe_row, only_row
@@ -69,17 +69,17 @@ class TableRegistry:
         enrolled, self._enrolled = self._enrolled, None
         if enrolled is not None and self._summed == self._facts.data("registry"):
             return enrolled
-        users, numbers, after = [Spelled.of(())], [np.empty((0, 2), dtype=np.int64)], ""
+        users, numbers, after = [StringColumn.from_texts(())], [np.empty((0, 2), dtype=np.int64)], ""
         with self._database.readable():
             while True:
                 names, values, last = self._database.member_columns(after)
                 if last is None:
                     break
-                users.append(Spelled.split(names))
+                users.append(StringColumn.from_separated(names))
                 numbers.append(np.fromstring(values, dtype=np.int64, sep=" ").reshape(-1, 2))
                 after = last
         found = np.concatenate(numbers)
-        return MemberColumns(Spelled.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]))
+        return MemberColumns(StringColumn.joined(users), KeyColumn.of_columns(found[:, 0], found[:, 1]))
 
     def tails(self, slot: int) -> TailColumns:
         query = 'SELECT "user", "window", nano, last FROM members WHERE last IS NOT NULL AND last + "window" > ?'
@@ -87,7 +87,7 @@ class TableRegistry:
             rows = self._database.execute(query, (slot,)).fetchall()
         numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 3)
         keys = KeyColumn.of_columns(numbers[:, 0], numbers[:, 1])
-        return TailColumns(Spelled.of([row[0] for row in rows]), keys, numbers[:, 2])
+        return TailColumns(StringColumn.from_texts([row[0] for row in rows]), keys, numbers[:, 2])
 
     def former_ids(self) -> list[str]:
         query = (
@@ -340,7 +340,9 @@ class TableRegistry:
         work.enrol(everybody, slot)
         self._summed = work.fingerprint.value()
         self._facts["registry"] = self._summed
-        if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
+        if isinstance(
+            everybody.users, StringColumn
+        ):  # reading millions of rows back would take as long as storing them
             self._enrolled = MemberColumns(everybody.users, everybody.keys)
         self.advance()
         self._in_force = None

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from wevent.core.arrays import IntArray
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.schemas import BatchResult
-from wevent.streams.records.decoding import EventColumns
+from wevent.streams.decoding import EventColumns
 
 
 class Spooled(NamedTuple):

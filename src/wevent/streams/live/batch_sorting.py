@@ -14,15 +14,14 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.counts import Rejected
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.errors import BatchConflict
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.records.decoding import PROBLEMS, EventColumns, time_reader
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
-from wevent.streams.uncounted import MALFORMED, Uncounted
+from wevent.streams.decoding import PIECE_BYTES, PROBLEMS, EventColumns, LineSplitter, time_reader
+from wevent.streams.json_lines import ObjectDecoder
+from wevent.streams.rejections import MALFORMED, Rejections
 
 _NOTHING = np.empty(0, dtype=np.int64)
 _NO_EVENTS = EventColumns(_NOTHING, Labels(_NOTHING), _NOTHING)
@@ -64,7 +63,7 @@ class SortedBatch(NamedTuple):
     rejected: dict[str, int]
     events: int
 
-    def note(self, uncounted: Uncounted) -> None:
+    def note(self, uncounted: Rejections) -> None:
         """Add to the operator's totals of the run; which are private."""
         uncounted.events += self.events
         uncounted.late += self.rejected["late"]

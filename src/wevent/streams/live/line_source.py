@@ -18,11 +18,10 @@ from wevent.counting.roster import Roster
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import PIECE_BYTES, PROBLEMS, EventColumns, LineSplitter, explain, time_reader
+from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.steady_clock import opening_us, wall_clock_us
-from wevent.streams.records.decoding import PROBLEMS, EventColumns, explain, time_reader
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.splitting import PIECE_BYTES, LineSplitter
 from wevent.streams.source import SlotCounts, Source
 
 _POLL_S = 0.2  # how long to wait at most before looking at the wall clock again

@@ -9,9 +9,9 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
-from wevent.streams.records.decoding import EventColumns
+from wevent.streams.decoding import EventColumns
 
 _TEXT_WEIGHT = 64  # bytes of ids that take as much room as an event
 

@@ -22,7 +22,7 @@ from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.event_store import EventIntake, StoredPart
 from wevent.streams.live.shared_records import SharedRecords, as_written
 from wevent.streams.live.steady_clock import wall_clock_us
-from wevent.streams.uncounted import Uncounted
+from wevent.streams.rejections import Rejections
 
 _AT_ONCE = 256  # batches in a transaction
 _EVENTS_AT_ONCE = 200_000  # or so many events: whoever closes a slot waits for the transaction
@@ -88,7 +88,7 @@ class SharedReceiver:
         self._lock = threading.Condition()  # of everything below
         self._queue: list[_Waiting] = []
         self._stopping = False
-        self._uncounted = Uncounted()
+        self._uncounted = Rejections()
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.streams.clock import SlotClock
 from wevent.streams.live.batch_records import Spooled, decoded, encoded
 from wevent.streams.live.batch_sorting import BatchKey

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from wevent.counting.cells import Cells
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.errors import StorageFailed
 from wevent.file_io import probe_write, storage_errors, storage_failed, sync_path
 from wevent.streams.clock import SlotClock

@@ -18,13 +18,13 @@ from wevent.errors import ServiceStopping
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import EventColumns
 from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.batch_sorting import BatchKey, BatchSorter, ReadBatch, batch_conflict
 from wevent.streams.live.closing_clock import ClosingClock
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.live.spool import Spool
 from wevent.streams.live.steady_clock import wall_clock_us
-from wevent.streams.records.decoding import EventColumns
 from wevent.streams.source import SlotCounts, Source
 
 

@@ -15,8 +15,8 @@ from wevent.errors import InvalidSettings
 from wevent.experiments.datasets.configured import configured_stream
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
-from wevent.streams.files.file_source import FileSource
-from wevent.streams.files.requirements_file import read_requirements
+from wevent.streams.file_source import FileSource
+from wevent.streams.requirements_file import read_requirements
 
 LAST = 6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

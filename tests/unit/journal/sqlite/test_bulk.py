@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.memory_journal import MemoryJournal, Place
 from tests.support.profiles import examples
-from wevent.counting.spelling import Spelled
+from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.sqlite_connection import transaction
@@ -45,7 +45,7 @@ def columns(found: MemberColumns | TailColumns) -> list[Any]:
 @pytest.mark.parametrize("numbered", [True, False])
 def test_everybody_at_once_is_everybody_one_by_one(tmp_path: Path, words: Any, numbered: bool) -> None:
     numbers = np.random.default_rng(1).permutation(5_000)[:2_000] - 500
-    users = numbers if numbered else Spelled.of([f"ü{one}" for one in numbers.tolist()])
+    users = numbers if numbered else StringColumn.from_texts([f"ü{one}" for one in numbers.tolist()])
     everybody = Enrolment(users, KeyColumn.of([A, B] * 1000), words)
     assert len(list(everybody)) == len(everybody) == 2_000
     found = []
@@ -80,7 +80,7 @@ def test_odd_ids_are_stored_as_they_are(tmp_path: Path) -> None:
         "7",
         "007",
     ]
-    everybody = Enrolment(Spelled.of(users), KeyColumn.of([A, B] * (len(users) // 2)), [*users[1:], None])
+    everybody = Enrolment(StringColumn.from_texts(users), KeyColumn.of([A, B] * (len(users) // 2)), [*users[1:], None])
     with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
         journal.begin(TERMS, changes=everybody)
         assert journal.registry.pending() == 0
@@ -89,7 +89,7 @@ def test_odd_ids_are_stored_as_they_are(tmp_path: Path) -> None:
 
 
 def test_only_an_empty_registry_is_filled_at_once(tmp_path: Path) -> None:
-    everybody = Enrolment(Spelled.of(["u", "v"]), KeyColumn.of([A, A]))
+    everybody = Enrolment(StringColumn.from_texts(["u", "v"]), KeyColumn.of([A, A]))
     with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
         journal.begin(TERMS)
         journal.registry.ask([Change("set", "u", B)])
@@ -103,7 +103,7 @@ def test_only_an_empty_registry_is_filled_at_once(tmp_path: Path) -> None:
 def test_ids_that_nobody_can_have_are_refused(tmp_path: Path, user: str) -> None:
     with SqliteJournal(tmp_path / "run.journal", write=True) as journal:
         with pytest.raises(InvalidMembership):
-            journal.begin(TERMS, changes=Enrolment(Spelled.of(["u", user]), KeyColumn.of([A, A])))
+            journal.begin(TERMS, changes=Enrolment(StringColumn.from_texts(["u", user]), KeyColumn.of([A, A])))
         assert journal.is_new
 
 

@@ -10,8 +10,7 @@ from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings.values import format_time
 from wevent.streams import LineSource, SlotClock, declared_clock
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.objects import ObjectDecoder
-from wevent.streams.records.times import TimeReader
+from wevent.streams.times import TimeReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 NOBODY = [[0, 0, 0, 0], [0, 0, 0, 0]]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from wevent.counting.counts import Rejected
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
+from wevent.streams.decoding import EventColumns
 from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.records.decoding import EventColumns
 
 USERS = ["1", "2", "1", "x", "w", "x", "2"]
 CELLS = [0, 1, -1, 0, 1, -1, -1]

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from wevent.counting.cells import Cells
-from wevent.counting.lookup import Labels
+from wevent.counting.label_index import Labels
 from wevent.counting.roster import Roster
 from wevent.errors import BatchConflict, ServiceStopping, StorageFailed
 from wevent.schemas import BatchResult
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import EventColumns
 from wevent.streams.live import spool as spool_module
 from wevent.streams.live.batch_records import Spooled
 from wevent.streams.live.spool_source import SpoolSource
-from wevent.streams.records.decoding import EventColumns
 
 SECOND = 1_000_000
 CLOCK = SlotClock(0, 10 * SECOND)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from wevent.counting.counts import Rejected
-from wevent.streams.records.decoding import NO_OFFSET, NO_USER, PROBLEMS
-from wevent.streams.uncounted import Uncounted, in_words
+from wevent.streams.decoding import NO_OFFSET, NO_USER, PROBLEMS
+from wevent.streams.rejections import Rejections, in_words
 
 
 def test_reasons_add_up() -> None:
-    found = Uncounted()
+    found = Rejections()
     found.events = 10
     found.late = 1
     found.reject(Rejected(unknown_cell=1, unknown_user=2))
@@ -24,4 +24,4 @@ def test_reasons_add_up() -> None:
 
 
 def test_without_reasons_there_are_no_brackets() -> None:
-    assert in_words(Uncounted().totals()) == "0 rejected, 0 malformed, 0 late"
+    assert in_words(Rejections().totals()) == "0 rejected, 0 malformed, 0 late"

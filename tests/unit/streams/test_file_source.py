@@ -15,7 +15,7 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, nonzero, plain, roster, settings, tight_memory
 from wevent.errors import InvalidEvents, InvalidInput, InvalidSettings, StorageFailed, WeventError
 from wevent.streams import FileSource, SlotClock, declared_clock, open_source
-from wevent.streams.files.file_source import read_events
+from wevent.streams.file_source import read_events
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HEADER = "time,user,cell\n"
@@ -140,7 +140,7 @@ def test_events_in_a_temporary_file_are_encrypted_and_read_in_ranges(tmp_path: P
         assert [
             sum(map(sum, one[1])) for one in plain(source.count(roster([f"somebody-{i}" for i in range(50)]), 1, 10))
         ]
-        temporary = source._readers[0]._spill._file  # type: ignore[union-attr]
+        temporary = source._spill._file
         temporary.seek(0)
         data = temporary.read()
     assert len(data) > 2_000
@@ -346,3 +346,32 @@ def test_events_without_a_header_are_shown_to_nobody(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is the header line missing") as caught:
         FileSource(settings(inputs=(str(tmp_path / "events.csv"),)), SlotClock(DAY, 60 * SECOND), 1)
     assert not [secret for secret in ("0815", "rider", "Geheim", "2026") if secret in str(caught.value)]
+
+
+def test_free_space_is_compared_with_the_sizes_of_files_before_an_event_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
+    size = len("".join(row + "\n" for row in ROWS))
+    paths = [csv_file(tmp_path, ROWS, "a.csv"), csv_file(tmp_path, ["-" * (size - 1)], "b.csv")]
+    for path in paths:
+        with tight_memory(), pytest.raises(StorageFailed, match="TMPDIR"):
+            count([path])
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("unknown_limit", [0, 2])
+def test_a_large_slot_counts_unregistered_users_as_a_small_one_does(
+    tmp_path: Path, limit: int, unknown_limit: int
+) -> None:
+    draw = random.Random(limit)
+    users = ["1", "2", "3", "x", "y", "z", "a"]
+    rows = [f"{DAY // SECOND + draw.randrange(60)},{draw.choice(users)},{draw.randrange(6)}" for _ in range(300)]
+    known = roster([1, 2, 3])
+    people = known.reclassify(known.classes, known.population, unknown_row=1, unknown_limit=unknown_limit)
+    path = csv_file(tmp_path, rows)
+    expected = count([path], 1, people=people, max_cells_per_user=limit)
+    assert sum(expected[0][1][1]) == limit * (1 + unknown_limit)
+    with tight_memory():
+        found = count([path], 1, people=people, max_cells_per_user=limit)
+    assert found[0][1] == expected[0][1]

@@ -1,39 +1,30 @@
-"""CSV and TSV: a record is one line; its fields may be quoted, and a quoted field ends on its line.
+"""Decoder of CSV and TSV: a record is one line, and a quoted field ends on its line.
 
-Fields are found with a few passes over all lines at once. A quote may stand at both ends of a field, and doubled inside
-such a field; a line with any other quote is malformed, like one with too few or too many fields.
+A quote may stand at both ends of a field, and doubled inside such a field. A line with any other quote is malformed, like
+one with too few or too many fields.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
 from wevent.counting.cells import Cells
-from wevent.streams.records.decoding import Columns, Decoded, assemble
-from wevent.streams.records.fields import Fields, Mask
-from wevent.streams.records.splitting import line_ends, spoiled_lines
-from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.counting.label_index import Labels
+from wevent.counting.string_column import Bytes, StringColumn, padded
+from wevent.streams.decoding import Decoded, assemble, line_ends, line_starts, spoiled_lines
+from wevent.streams.times import TimeReader
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _QUOTE = ord('"')
 
 
 class DelimitedDecoder:
-    """Decodes the lines after the header.
-
-    Args:
-        header: the names of all columns.
-        wanted: the names of the time, user and cell columns; each is in the header.
-        delimiter: what stands between fields.
-        cells: the declared cells.
-        times: how times are read.
-    """
+    """Decoder of the lines after a header; `wanted` names its columns of times, users and cells."""
 
     def __init__(
         self,
@@ -42,7 +33,7 @@ class DelimitedDecoder:
         *,
         delimiter: str,
         cells: Cells,
-        times: TimeReader | SlotReader,
+        times: TimeReader,
     ) -> None:
         self._width = len(header)
         self._wanted = [list(header).index(name) for name in wanted]
@@ -51,15 +42,12 @@ class DelimitedDecoder:
         self._times = times
 
     def decode(self, lines: bytes) -> Decoded:
-        """The events of whole lines, each with its end."""
         table = split_fields(lines, self._delimiter, self._width, self._wanted)
-        times, users, labels = table.columns
-        lacks_offset = partial(self._times.lack_offset, times)
-        columns = Columns(table.rows, self._times.fields(times), lacks_offset, users, labels, table.broken)
-        return assemble(columns, self._cells)
+        times, *labels = table.columns
+        users, cells = map(Labels.from_fields, labels)
+        return assemble(table.rows, times, users, cells, broken=table.broken, times=self._times, cells=self._cells)
 
     def time_text(self, line: bytes) -> str | None:
-        """What stands where the time of one record should be; None if the line is none."""
         times = split_fields(line + b"\n", self._delimiter, self._width, self._wanted[:1]).columns[0]
         return times.texts()[0] if len(times) else None
 
@@ -68,27 +56,27 @@ class Table(NamedTuple):
     """Some columns of the lines that are records.
 
     Attributes:
-        rows: which lines are.
-        columns: the wanted ones.
-        broken: which lines are neither records nor empty.
+        rows: numbers of these lines.
+        columns: the wanted columns.
+        broken: numbers of the lines that are neither records nor empty.
     """
 
     rows: IntArray
-    columns: list[Fields]
+    columns: list[StringColumn]
     broken: IntArray
 
 
 def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> Table:
-    """The wanted columns of lines that have `width` fields."""
+    """Return the wanted columns of lines that have `width` fields."""
     ends = line_ends(lines)
-    starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
+    starts = line_starts(ends)
     spoiled = spoiled_lines(lines, ends)
     characters = np.frombuffer(lines, dtype=np.uint8)
     if b"\r\n" in lines:
         ends = ends - ((ends > starts) & (characters[ends - 1] == ord("\r")))
     separators = np.flatnonzero(characters == ord(delimiter))
     quotes = np.flatnonzero(characters == _QUOTE) if b'"' in lines else None
-    if quotes is not None:  # what has an odd number of quotes before it in its line is inside a quoted field
+    if quotes is not None:  # a separator after an odd number of quotes in its line is inside a quoted field
         before = quotes.searchsorted(separators) - quotes.searchsorted(starts)[ends.searchsorted(separators)]
         separators = separators[before % 2 == 0]
     first = separators.searchsorted(starts)
@@ -99,7 +87,8 @@ def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]
     rows = np.flatnonzero(usable)
     bounds = _Bounds(starts[rows], ends[rows], separators, first[rows], width)
     if quotes is None:
-        columns = [Fields(lines, *bounds.of(column)) for column in wanted]
+        data = padded(lines)
+        columns = [_column(data, *bounds.of(column)) for column in wanted]
     else:
         columns, legal = _unquoted(lines, bounds, quotes, delimiter, wanted)
         usable[rows[~legal]] = False
@@ -108,7 +97,7 @@ def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]
 
 
 def split_line(line: bytes, delimiter: str) -> list[bytes] | None:
-    """All fields of one line without its end; None if its quotes are in the wrong places."""
+    """Return all fields of one line without its end; None if its quotes are in the wrong places."""
     mark = re.escape(delimiter.encode())
     field = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|([^"' + mark + rb"]*))(" + mark + rb"|$)", re.DOTALL)
     fields, place = [], 0
@@ -121,7 +110,7 @@ def split_line(line: bytes, delimiter: str) -> list[bytes] | None:
 
 
 class _Bounds(NamedTuple):
-    """Where the fields of some lines are."""
+    """Places of the fields of some lines."""
 
     starts: IntArray
     ends: IntArray
@@ -130,7 +119,7 @@ class _Bounds(NamedTuple):
     width: int
 
     def of(self, column: int) -> tuple[IntArray, IntArray]:
-        """Where one column begins and ends."""
+        """Return where each field of a column begins and ends."""
         left = self.starts if column == 0 else self.separators[self.first + column - 1] + 1
         right = self.ends if column == self.width - 1 else self.separators[self.first + column]
         return left, right
@@ -138,8 +127,8 @@ class _Bounds(NamedTuple):
 
 def _unquoted(
     lines: bytes, bounds: _Bounds, quotes: IntArray, delimiter: str, wanted: Sequence[int]
-) -> tuple[list[Fields], Mask]:
-    """The wanted columns without quotes around them, and which lines have quotes in legal places only."""
+) -> tuple[list[StringColumn], BoolArray]:
+    """Return the wanted columns without quotes around them, and which lines have quotes in legal places only."""
     characters = np.frombuffer(lines, dtype=np.uint8)
     inner = bounds.separators[bounds.first[:, None] + np.arange(bounds.width - 1)]
     left = np.concatenate((bounds.starts[:, None], inner + 1), axis=1)
@@ -148,7 +137,7 @@ def _unquoted(
     number = quotes.searchsorted(bounds.ends) - quotes.searchsorted(bounds.starts)
     legal = 2 * quoted.sum(axis=1) == number
     left, right = (left + quoted)[:, wanted], (right - quoted)[:, wanted]
-    extra: list[bytes] = []  # fields with doubled quotes do not stand in the lines as they are meant
+    extra: list[bytes] = []  # fields with doubled quotes are appended to the lines, unquoted
     place = len(lines)
     for row in np.flatnonzero(~legal).tolist():
         fields = split_line(lines[bounds.starts[row] : bounds.ends[row]], delimiter)
@@ -158,5 +147,9 @@ def _unquoted(
                 extra.append(fields[column])
                 left[row, index], right[row, index] = place, place + len(fields[column])
                 place += len(fields[column])
-    data = b"".join((lines, *extra)) if extra else lines
-    return [Fields(data, left[:, index].copy(), right[:, index].copy()) for index in range(len(wanted))], legal
+    data = padded(b"".join((lines, *extra)))
+    return [_column(data, left[:, index], right[:, index]) for index in range(len(wanted))], legal
+
+
+def _column(data: Bytes, starts: IntArray, ends: IntArray) -> StringColumn:
+    return StringColumn(data, np.ascontiguousarray(starts), ends - starts)

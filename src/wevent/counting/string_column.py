@@ -1,7 +1,7 @@
-"""Texts as bytes in one buffer, and an index of them: found by a hash, then compared in full, many at once.
+"""Texts as bytes in one buffer, and an index that finds texts by a hash and then compares them in full.
 
-A Python string per event would take most of the time and memory of a live stream; eight bytes of every text at a time
-take little of either. The hash is keyed by random numbers of this process, so nobody can choose texts that collide.
+A Python string per event would take most of the time and memory of a live stream. The hash is keyed by random numbers of
+this process, so no sender can choose texts that collide.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import BoolArray, IntArray
 
 _PADDING = bytes(8)  # a word can be read at every byte of a text
 _ODD, _START = (np.uint64(secrets.randbits(64) | 1) for _ in range(2))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)  # the bytes of a word that belong to it
-_LONG = 256  # of so many texts the longest one does not decide how much room each of them takes
-_AT_ONCE = 1 << 16
+_LONG = 256  # of so many texts the longest one does not decide how many words the index keeps of each
+_CHUNK = 1 << 16  # texts at once: the arrays in between are larger than the texts
+_FEW = 64  # texts that are copied one by one
 _EMPTY = -1
 _WHOLE_DIGITS = 18
 
@@ -29,7 +30,7 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class StringColumn:
     """Texts in UTF-8: text i is data[starts[i]:starts[i] + sizes[i]], and eight bytes follow the last one."""
 
     data: Bytes
@@ -37,29 +38,30 @@ class Spelled:
     sizes: IntArray
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Spelled:
-        """Python strings, one after the other."""
+    def from_texts(cls, texts: Sequence[str]) -> StringColumn:
+        """Return a column of Python strings."""
         joined = "".join(texts)
         if joined.isascii():
-            sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-            data = joined.encode("ascii")
-        else:
-            parts = [text.encode(errors="surrogatepass") for text in texts]
-            sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
-            data = b"".join(parts)
+            return cls.from_sizes(joined.encode("ascii"), np.fromiter(map(len, texts), np.int64, len(texts)))
+        parts = [text.encode(errors="surrogatepass") for text in texts]
+        return cls.from_sizes(b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts)))
+
+    @classmethod
+    def from_sizes(cls, data: bytes, sizes: IntArray) -> StringColumn:
+        """Return the texts that stand in `data` one after the other."""
         return cls(padded(data), np.cumsum(sizes) - sizes, sizes)
 
     @classmethod
-    def split(cls, data: bytes) -> Spelled:
-        """Texts between NULs, at least one."""
+    def from_separated(cls, data: bytes) -> StringColumn:
+        """Return the texts between NULs, at least one."""
         whole = padded(data)
         nuls = np.flatnonzero(whole[: len(data)] == 0)
         starts = np.concatenate(([0], nuls + 1))
         return cls(whole, starts, np.append(nuls, len(data)) - starts)
 
     @classmethod
-    def joined(cls, columns: Sequence[Spelled]) -> Spelled:
-        """One column after the other, without what stands between the texts."""
+    def joined(cls, columns: Sequence[StringColumn]) -> StringColumn:
+        """Return one column after the other, without the bytes between the texts."""
         compact = [column.compact() for column in columns if len(column)]
         if len(compact) == 1:
             return compact[0]
@@ -72,8 +74,8 @@ class Spelled:
         )
 
     @classmethod
-    def gathered(cls, pieces: Iterable[Spelled]) -> Spelled:
-        """All pieces as one, taken in as they come: at no time is there a second copy of all of them."""
+    def gathered(cls, pieces: Iterable[StringColumn]) -> StringColumn:
+        """Return all pieces as one column; there is never a second copy of all of them."""
         data, sizes = bytearray(), bytearray()
         for piece in pieces:
             data += piece.tight().data[: -len(_PADDING)].data
@@ -88,14 +90,16 @@ class Spelled:
     def __iter__(self) -> Iterator[str]:
         return iter(self.texts())
 
-    def where(self, chosen: IntArray | npt.NDArray[np.bool_] | slice) -> Spelled:
-        """Some of them, in the same buffer."""
-        return Spelled(self.data, self.starts[chosen], self.sizes[chosen])
+    def where(self, chosen: IntArray | BoolArray | slice) -> StringColumn:
+        """Return some of the texts, in the same buffer."""
+        return StringColumn(self.data, self.starts[chosen], self.sizes[chosen])
 
     def texts(self) -> list[str]:
-        """As Python strings."""
-        data = self.data.tobytes()
+        """Return the texts as Python strings."""
         places = zip(self.starts.tolist(), (self.starts + self.sizes).tolist(), strict=True)
+        if len(self) < _FEW:
+            return [self.data[start:end].tobytes().decode(errors="surrogatepass") for start, end in places]
+        data = self.data.tobytes()
         if data.isascii():
             text = data.decode("ascii")
             return [text[start:end] for start, end in places]
@@ -104,43 +108,43 @@ class Spelled:
     tolist = texts
 
     def order(self) -> IntArray:
-        """What puts them in the order of their bytes."""
+        """Return the places of the texts in the order of their bytes."""
         words = self.words(max(1, self.words_for(len(self))))
         keys = words.view(f"S{8 * words.shape[1]}").reshape(-1)
         return np.arange(len(self)) if (keys[1:] >= keys[:-1]).all() else keys.argsort(kind="stable")
 
-    def compact(self) -> Spelled:
-        """The same texts with next to nothing between them."""
+    def compact(self) -> StringColumn:
+        """Return the same texts in a buffer of at most about twice their size."""
         total = int(self.sizes.sum())
         if len(self.data) <= 2 * total + len(_PADDING):
             return self
         words = self.words_for(len(self))
         if 8 * words * len(self) <= 2 * total:
             copied = np.concatenate((self.words(words).reshape(-1).view(np.uint8), padded(b"")))
-            return Spelled(copied, np.arange(len(self)) * (8 * words), self.sizes)
+            return StringColumn(copied, np.arange(len(self)) * (8 * words), self.sizes)
         return self.tight()
 
-    def tight(self) -> Spelled:
-        """The same texts with nothing between them."""
+    def tight(self) -> StringColumn:
+        """Return the same texts with no bytes between them."""
         starts = np.cumsum(self.sizes) - self.sizes
         places = np.repeat(self.starts - starts, self.sizes) + np.arange(int(self.sizes.sum()))
-        return Spelled(np.concatenate((self.data[places], padded(b""))), starts, self.sizes)
+        return StringColumn(np.concatenate((self.data[places], padded(b""))), starts, self.sizes)
 
     def words_for(self, number: int) -> int:
-        """With how many words this many of the texts, the shortest ones, can be written."""
+        """Return how many words hold each of the `number` shortest texts."""
         most = -(-int(self.sizes.max(initial=0)) // 8)
         counts = np.zeros(most + 1, dtype=np.int64)
-        for start in range(0, len(self), _AT_ONCE):
-            counts += np.bincount(-(-self.sizes[start : start + _AT_ONCE] // 8), minlength=most + 1)
+        for start in range(0, len(self), _CHUNK):
+            counts += np.bincount(-(-self.sizes[start : start + _CHUNK] // 8), minlength=most + 1)
         sizes = counts.cumsum()
         return int(sizes.searchsorted(number)) if number else 0
 
     def words(self, number: int) -> Words:
-        """The first 8·number bytes of each text as numbers, a column per eight bytes; zeros behind the end of a text."""
+        """Return the first 8·number bytes of each text, a column per eight bytes; zeros follow the end of a text."""
         found = np.zeros((len(self), number), dtype=np.uint64)
-        if len(self) > _AT_ONCE:  # in parts: the arrays in between are larger than the texts
-            for start in range(0, len(self), _AT_ONCE):
-                found[start : start + _AT_ONCE] = self.where(slice(start, start + _AT_ONCE)).words(number)
+        if len(self) > _CHUNK:
+            for start in range(0, len(self), _CHUNK):
+                found[start : start + _CHUNK] = self.where(slice(start, start + _CHUNK)).words(number)
             return found
         view, rows = words_of(self.data), None
         for column in range(number):
@@ -155,18 +159,23 @@ class Spelled:
             found[slice(None) if rows is None else rows, column] = words
         return found
 
+    def whole_numbers(self) -> tuple[IntArray, BoolArray]:
+        """Return the texts as numbers, and which of them are canonical whole numbers of at most 18 digits."""
+        numbers, valid = np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=np.bool_)
+        for start in range(0, len(self), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            numbers[part], valid[part] = _whole_numbers(self.data, self.starts[part], self.sizes[part])
+        return numbers, valid
 
-class SpelledIndex:
-    """Finds texts among texts without NULs: a table of places, open addressing; what is unusually long apart.
 
-    Args:
-        texts: what to find among.
+class StringIndex:
+    """Hash table with open addressing over texts without NULs; a dictionary holds unusually long texts.
 
     Attributes:
-        duplicates: how many of them occur again.
+        duplicates: number of texts that occur again.
     """
 
-    def __init__(self, texts: Spelled) -> None:
+    def __init__(self, texts: StringColumn) -> None:
         self._columns = texts.words_for(len(texts) - len(texts) // _LONG)
         short = texts.sizes <= 8 * self._columns
         self._rows = None if short.all() else np.flatnonzero(short)
@@ -178,14 +187,14 @@ class SpelledIndex:
         self._table = np.full(size, _EMPTY, dtype=np.int32 if len(texts) < 1 << 31 else np.int64)
         self._fill()
 
-    def find(self, texts: Spelled) -> IntArray:
-        """The place of each text, -1 if it is not there."""
+    def find(self, texts: StringColumn) -> IntArray:
+        """Return the place of each text, -1 if it is missing."""
         found = np.full(len(texts), -1, dtype=np.int64)
-        for start in range(0, len(texts), _AT_ONCE):
-            part = texts.where(slice(start, start + _AT_ONCE))
+        for start in range(0, len(texts), _CHUNK):
+            part = texts.where(slice(start, start + _CHUNK))
             long = np.flatnonzero(part.sizes > 8 * self._columns)
             if not len(long):
-                found[start : start + _AT_ONCE] = self._find(part.words(self._columns))
+                found[start : start + _CHUNK] = self._find(part.words(self._columns))
                 continue
             short = np.flatnonzero(part.sizes <= 8 * self._columns)
             found[start + short] = self._find(part.where(short).words(self._columns))
@@ -208,8 +217,8 @@ class SpelledIndex:
             rows, places, words = rows[left], self._next(places[left]), words[left]
         return found if self._rows is None else np.where(found >= 0, self._rows[found], -1)
 
-    def _has(self, there: npt.NDArray[Any], words: Words) -> npt.NDArray[np.bool_]:
-        """Whether these words stand at these places; nothing stands where the table is empty."""
+    def _has(self, there: npt.NDArray[Any], words: Words) -> BoolArray:
+        """Return which rows of the table have these words."""
         if not len(self._words):
             return np.zeros(len(words), dtype=np.bool_)
         same = _equal(words, self._words.take(there, axis=0))
@@ -217,11 +226,11 @@ class SpelledIndex:
         return same
 
     def _fill(self) -> None:
-        for start in range(0, len(self._words), _AT_ONCE):  # at once, millions would need several times their room
-            words = self._words[start : start + _AT_ONCE]
-            self._take_in(np.arange(start, start + len(words)), self._places(words))
+        for start in range(0, len(self._words), _CHUNK):
+            words = self._words[start : start + _CHUNK]
+            self._insert(np.arange(start, start + len(words)), self._places(words))
 
-    def _take_in(self, rows: IntArray, places: IntArray) -> None:
+    def _insert(self, rows: IntArray, places: IntArray) -> None:
         while len(rows):
             free = self._table[places] == _EMPTY
             self._table[places[free]] = rows[free]  # of several the last one stays
@@ -238,13 +247,14 @@ class SpelledIndex:
             mixed ^= words[:, column]
             mixed *= _ODD
             mixed ^= mixed >> np.uint64(32)
-        return (mixed & np.uint64(len(self._table) - 1)).view(np.int64)
+        mixed *= _ODD  # the highest bits depend on every byte of a text, the lowest on its first bytes alone
+        return (mixed >> np.uint64(65 - len(self._table).bit_length())).view(np.int64)
 
     def _next(self, places: IntArray) -> IntArray:
         return (places + 1) & (len(self._table) - 1)
 
 
-def _equal(left: Words, right: Words) -> npt.NDArray[np.bool_]:
+def _equal(left: Words, right: Words) -> BoolArray:
     same = np.ones(len(left), dtype=np.bool_)
     for column in range(left.shape[1]):
         same &= left[:, column] == right[:, column]
@@ -252,37 +262,27 @@ def _equal(left: Words, right: Words) -> npt.NDArray[np.bool_]:
 
 
 def padded(data: bytes) -> Bytes:
-    """Bytes in which a word can be read at every place."""
+    """Return an array in which a word can be read at every byte of the data."""
     return np.frombuffer(data + _PADDING, dtype=np.uint8)
 
 
 def words_of(data: Bytes) -> Words:
-    """Eight bytes from every place on as one number."""
+    """Return the eight bytes from every place on as one number."""
     view: Words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
     return view
 
 
-def whole_numbers(data: Bytes, starts: IntArray, ends: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Each text data[start:end] as a number, where it is how a whole number of at most 18 digits is written."""
+def _whole_numbers(data: Bytes, starts: IntArray, sizes: IntArray) -> tuple[IntArray, BoolArray]:
     numbers = np.zeros(len(starts), dtype=np.int64)
-    if len(starts) > _AT_ONCE:  # in parts: the arrays in between are larger than the texts
-        valid = np.zeros(len(starts), dtype=np.bool_)
-        for start in range(0, len(starts), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            numbers[part], valid[part] = whole_numbers(data, starts[part], ends[part])
-        return numbers, valid
-    if not len(data):
-        return numbers, np.zeros(len(starts), dtype=np.bool_)
-    last = len(data) - 1
-    negative = data[np.minimum(starts, last)] == ord("-")
-    starts = starts + negative
-    lengths = ends - starts
-    head = data[np.minimum(starts, last)]
+    negative = data[starts] == ord("-")
+    starts, lengths = starts + negative, sizes - negative
+    head = data[starts]
     valid = (lengths > 0) & (lengths <= _WHOLE_DIGITS)
     valid &= (head >= ord("1")) & (head <= ord("9")) | (head == ord("0")) & (lengths == 1) & ~negative
     if not valid.any():
         return numbers, valid
-    for place in range(int(lengths[valid].max(initial=0))):
+    last = len(data) - 1
+    for place in range(int(lengths[valid].max())):
         digit = data[np.minimum(starts + place, last)] - np.uint8(ord("0"))  # wraps: above 9 if it is none
         inside = place < lengths
         valid &= (digit <= 9) | ~inside

@@ -1,7 +1,7 @@
-"""Times as events write them, in microseconds since 1970: one text at a time, or many of the same shape at once.
+"""Readers of the time column: texts and numbers to microseconds since 1970.
 
-Legal are ISO 8601 with Z or an offset (without one only where a timezone is declared) and numbers since 1970. A fraction
-finer than a microsecond is cut off; of a number with a fraction the nearest microsecond counts.
+Legal are ISO 8601 with Z or an offset (without one only if a timezone is declared) and numbers since 1970. Digits finer
+than a microsecond are cut off; a number with a fraction is rounded to the nearest microsecond.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
-from wevent.counting.spelling import words_of
+from wevent.core.arrays import BoolArray, FloatArray, IntArray
+from wevent.counting.label_index import to_int64
+from wevent.counting.string_column import Bytes, StringColumn, words_of
 from wevent.settings.values import SECOND_US
-from wevent.streams.records.fields import Fields, Mask, int64_column
 
 UNITS = {"s": SECOND_US, "ms": 1_000, "us": 1}
 FAR_US = 4 * 10**18  # beyond any clock, within int64
@@ -34,73 +35,75 @@ _SHAPES = 8  # of one length that are tried at once, before texts are read one b
 _MONTH_STARTS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334])  # days before a month of a plain year
 
 
+RawTimes = StringColumn | npt.NDArray[Any] | Sequence[Any]
+"""A column of times: texts, whole numbers, floats, or Python values of any of these."""
+
+
 class TimeReader:
-    """Reads times under the declared settings.
+    """Reader of times.
 
     Args:
         timezone_us: the offset of times that carry none; None makes them malformed.
-        time_unit: what numbers count: s, ms or us.
+        time_unit: unit of numbers: s, ms or us.
     """
 
     def __init__(self, timezone_us: int | None, time_unit: str) -> None:
         self._timezone_us = timezone_us
-        self._time_unit = time_unit
         self._unit = UNITS[time_unit]
+        self._time_unit = time_unit
 
     def one(self, value: Any) -> int | None:
-        """One time: a text, a whole number or a float; None if it is no time."""
+        """Return the time of a text, a whole number or a float; None if it is no time."""
         if isinstance(value, str):
             return self._text(value) if len(value) <= MAX_TIME_BYTES else None
         if isinstance(value, float):
-            return _clipped(value * self._unit)
-        return max(-FAR_US, min(FAR_US, value * self._unit)) if type(value) is int else None
+            return self._float(value)
+        return self._whole(value) if type(value) is int else None
 
-    def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
-        """Times from Python values, and which of them are any."""
-        numbers = int64_column(values)
+    def read(self, raw: RawTimes) -> tuple[IntArray, BoolArray]:
+        """Return times, and which are valid."""
+        if isinstance(raw, StringColumn):
+            return self._texts(raw)
+        if isinstance(raw, np.ndarray):
+            if raw.dtype.kind == "f":
+                return self._floats(raw)
+            return self._numbers(raw), np.ones(len(raw), dtype=np.bool_)
+        numbers = to_int64(raw)
         if numbers is not None:
-            return self._scaled(numbers), np.ones(len(numbers), dtype=np.bool_)
+            return self.read(numbers)
         try:
-            texts = Fields.of(values)
+            return self.read(StringColumn.from_texts(raw))
         except TypeError:  # not all are texts
-            return _gathered([self.one(value) for value in values])
-        return self.fields(texts)
+            return _gathered([self.one(value) for value in raw])
 
-    def fields(self, fields: Fields) -> tuple[IntArray, Mask]:
-        """Times from texts, and which of them are any."""
-        times, valid = np.zeros(len(fields), dtype=np.int64), np.zeros(len(fields), dtype=np.bool_)
-        lengths = fields.lengths()
+    def lack_offset(self, raw: RawTimes, rows: IntArray) -> BoolArray:
+        """Return which of the values at some places, which are no times, would be if an offset were declared."""
+        if self._timezone_us is not None or isinstance(raw, np.ndarray):
+            return np.zeros(len(rows), dtype=np.bool_)
+        chosen = raw.where(rows) if isinstance(raw, StringColumn) else [raw[row] for row in rows.tolist()]
+        return TimeReader(0, self._time_unit).read(chosen)[1]
+
+    def _texts(self, texts: StringColumn) -> tuple[IntArray, BoolArray]:
+        times, valid = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
+        lengths = texts.sizes
         for length in np.flatnonzero(np.bincount(np.minimum(lengths, MAX_TIME_BYTES + 1))[: MAX_TIME_BYTES + 1]):
             rows = np.flatnonzero(lengths == length)
-            times[rows], valid[rows] = self._of_length(fields.where(rows), int(length))
+            if len(rows) == len(texts):
+                return self._of_length(texts, int(length))
+            times[rows], valid[rows] = self._of_length(texts.where(rows), int(length))
         return times, valid
 
-    def lack_offset(self, times: Fields | Sequence[Any], rows: IntArray) -> Mask:
-        """Which of some texts, or values, that are no times would be if an offset were declared."""
-        if self._timezone_us is not None:
-            return np.zeros(len(rows), dtype=np.bool_)
-        assumed = TimeReader(0, self._time_unit)
-        if isinstance(times, Fields):
-            return assumed.fields(times.where(rows))[1]
-        return assumed.values([times[row] for row in rows.tolist()])[1]
-
-    def _of_length(self, fields: Fields, length: int) -> tuple[IntArray, Mask]:
-        times, valid = np.zeros(len(fields), dtype=np.int64), np.zeros(len(fields), dtype=np.bool_)
-        if length == 0:
-            return times, valid
+    def _of_length(self, fields: StringColumn, length: int) -> tuple[IntArray, BoolArray]:
         numbers, valid = fields.whole_numbers()
-        times = self._scaled(numbers)
+        times = self._numbers(numbers)
         left = np.flatnonzero(~valid)
-        if not len(left):
-            return times, valid
-        data = np.frombuffer(fields.data, dtype=np.uint8)
         for _ in range(_SHAPES):
             if len(left) < 2:
                 break
             sample = fields.where(left[:1]).texts()[0]
             match = self._iso(sample)
             if match is not None:
-                found, fits = self._like(_characters(data, fields.starts[left], length), match)
+                found, fits = self._like(_characters(fields.data, fields.starts[left], length), match)
                 times[left[fits]], valid[left[fits]] = found[fits], True
                 left = left[1:][~fits[1:]]  # the first one fits, or is none
             else:
@@ -109,9 +112,22 @@ class TimeReader:
         times[left], valid[left] = _gathered([self._text(text) for text in fields.where(left).texts()])
         return times, valid
 
-    def _scaled(self, numbers: IntArray) -> IntArray:
+    def _whole(self, number: int) -> int | None:
+        return max(-FAR_US, min(FAR_US, number * self._unit))
+
+    def _numbers(self, numbers: IntArray) -> IntArray:
         farthest = FAR_US // self._unit
         return np.clip(numbers, -farthest, farthest) * self._unit
+
+    def _float(self, number: float) -> int | None:
+        time = number * self._unit
+        return round(max(-FAR_US, min(FAR_US, time))) if math.isfinite(time) else None
+
+    def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        with np.errstate(over="ignore"):
+            times = numbers * self._unit
+        valid = np.isfinite(times)
+        return np.rint(np.clip(np.where(valid, times, 0.0), -FAR_US, FAR_US)).astype(np.int64), valid
 
     def _iso(self, text: str) -> re.Match[str] | None:
         match = _ISO.fullmatch(text)
@@ -119,12 +135,12 @@ class TimeReader:
             return None
         return match
 
-    def _like(self, characters: list[Any], match: re.Match[str]) -> tuple[IntArray, Mask]:
-        """Times of the texts that have digits and other characters where the matched one has them.
+    def _like(self, characters: list[Any], match: re.Match[str]) -> tuple[IntArray, BoolArray]:
+        """Return times of the texts that have digits and other characters where the matched text has them.
 
         Args:
-            characters: for each place the character of every text, or of one if all texts have the same.
-            match: of one of them.
+            characters: for each place the character of every text, or of one text if all have the same.
+            match: match of one text.
         """
         fits = np.ones(len(characters[-1]), dtype=np.bool_)
         values = [column - np.uint8(ord("0")) for column in characters]  # wraps: above 9 if it is no digit
@@ -149,13 +165,9 @@ class TimeReader:
             return self._matched(match)
         if not _NUMBER.fullmatch(text):
             return None
-        try:
-            return max(-FAR_US, min(FAR_US, int(text) * self._unit))
-        except ValueError:
-            return _clipped(float(text) * self._unit)
+        return self._whole(int(text)) if text.lstrip("+-").isdigit() else self._float(float(text))
 
     def _matched(self, match: re.Match[str]) -> int | None:
-        """`_like` for one text."""
         hour, minute, second, offset_hour, offset_minute = (int(match[group] or 0) for group in (4, 5, 6, 10, 11))
         if hour > 23 or minute > 59 or second > 59 or offset_hour > 23 or offset_minute > 59:
             return None
@@ -174,19 +186,13 @@ class TimeReader:
         return -written if match[9] == "-" else written
 
 
-def _gathered(times: Sequence[int | None]) -> tuple[IntArray, Mask]:
+def _gathered(times: Sequence[int | None]) -> tuple[IntArray, BoolArray]:
     valid = np.array([time is not None for time in times], dtype=np.bool_)
     return np.array([time or 0 for time in times], dtype=np.int64), valid
 
 
-def _clipped(time: float) -> int | None:
-    if not math.isfinite(time):
-        return None
-    return round(max(-FAR_US, min(FAR_US, time)))
-
-
-def _characters(data: Any, starts: IntArray, length: int) -> list[Any]:
-    """For each place the character of every text; times of one minute have the same first ones."""
+def _characters(data: Bytes, starts: IntArray, length: int) -> list[Any]:
+    """Return for each place the character of every text; times of one minute have the same first ones."""
     same = 0
     while same + 8 <= min(_MINUTE, length - 1):  # the last one has to be of every text
         words = words_of(data)[starts + same]
@@ -197,7 +203,7 @@ def _characters(data: Any, starts: IntArray, length: int) -> list[Any]:
 
 
 def _number(values: list[Any], start: int, end: int) -> IntArray:
-    """The number in some columns of digits; 0 without columns."""
+    """Return the number in some columns of digits; 0 without columns."""
     number = np.zeros(1, dtype=np.int64)
     for column in values[max(start, 0) : max(end, 0)]:
         number = number * 10 + column
@@ -205,7 +211,7 @@ def _number(values: list[Any], start: int, end: int) -> IntArray:
 
 
 def _days_before(year: IntArray, month: IntArray) -> IntArray:
-    """Days from 1970 to the first of a month (13: the next January), in the Gregorian calendar."""
+    """Return the days from 1970 to the first of a month (13: the next January), in the Gregorian calendar."""
     year, month = np.where(month > 12, year + 1, year), np.where(month > 12, 1, month)
     past = year - (month <= 2)  # a leap day counts from March on
     leaps = past // 4 - past // 100 + past // 400
@@ -213,34 +219,24 @@ def _days_before(year: IntArray, month: IntArray) -> IntArray:
     return days
 
 
-class SlotReader:
-    """Reads slot numbers in place of times: the number less one."""
+class SlotReader(TimeReader):
+    """Reader of slot numbers in place of times: the number less one."""
 
-    def one(self, value: Any) -> int | None:
-        """One slot number: a text, a whole number or a float; None if it is none."""
-        if isinstance(value, str):
-            if len(value) > MAX_TIME_BYTES or not _NUMBER.fullmatch(value):
-                return None
-            value = float(value) if not value.lstrip("+-").isdigit() else int(value)
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else None
-        return max(-FAR_US, min(FAR_US, value - 1)) if type(value) is int else None
+    def __init__(self) -> None:
+        super().__init__(0, "us")
 
-    def values(self, values: Sequence[Any]) -> tuple[IntArray, Mask]:
-        """Slot numbers less one from Python values, and which of them are any."""
-        numbers = int64_column(values)
-        if numbers is not None:
-            return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1, np.ones(len(numbers), dtype=np.bool_)
-        return _gathered([self.one(value) for value in values])
+    def _iso(self, text: str) -> None:
+        return None
 
-    def fields(self, fields: Fields) -> tuple[IntArray, Mask]:
-        """Slot numbers less one from texts, and which of them are any."""
-        numbers, valid = fields.whole_numbers()
-        left = np.flatnonzero(~valid)
-        numbers = numbers - 1
-        numbers[left], valid[left] = self.values(fields.where(left).texts())
-        return numbers, valid
+    def _whole(self, number: int) -> int | None:
+        return max(-FAR_US, min(FAR_US, number - 1))
 
-    def lack_offset(self, times: Fields | Sequence[Any], rows: IntArray) -> Mask:
-        """None of them: slots have no offset."""
-        return np.zeros(len(rows), dtype=np.bool_)
+    def _numbers(self, numbers: IntArray) -> IntArray:
+        return np.clip(numbers, 1 - FAR_US, 1 + FAR_US) - 1
+
+    def _float(self, number: float) -> int | None:
+        return self._whole(int(number)) if number.is_integer() else None
+
+    def _floats(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        valid = np.isfinite(numbers) & (numbers == np.floor(numbers))
+        return np.clip(np.where(valid, numbers, 0.0), -FAR_US, FAR_US).astype(np.int64) - 1, valid

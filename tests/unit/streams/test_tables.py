@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.streams import DAY, SECOND, nonzero, plain, roster, settings
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.files.column_types import NAIVE, ZONED, column_types
+from wevent.streams.inspection import NAIVE, ZONED, column_types
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HOUR = 3600 * SECOND

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wevent.counting.cells import Cells
-from wevent.streams.records.objects import MAX_DEPTH, ObjectDecoder
-from wevent.streams.records.times import SlotReader, TimeReader
+from wevent.streams.json_lines import MAX_DEPTH, ObjectDecoder
+from wevent.streams.times import SlotReader, TimeReader
 
 NAMES = {"time": "time", "user": "user", "cell": "cell"}
 ISO = "2026-01-01T00:00:10.5Z"

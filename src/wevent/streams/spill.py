@@ -1,12 +1,11 @@
-"""Decoded events of text files, by time: in memory, or encrypted in a temporary file if there are many.
+"""Decoded events by time: in memory, or encrypted in a temporary file if there are many; of a frame in memory only.
 
 The file has no name, and its key is in memory only: nobody reads the events after the process has ended.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import io
 import os
 import secrets
 import shutil
@@ -16,15 +15,17 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from wevent.counting.lookup import TEXTS, Labels
-from wevent.counting.spelling import Spelled, padded
+from wevent.counting.label_index import TEXTS, Labels
+from wevent.counting.string_column import StringColumn
 from wevent.errors import StorageFailed, may_pass
-from wevent.streams.records.decoding import EventColumns
+from wevent.streams.decoding import EventColumns
 
 _RUN_EVENTS = 1_000_000  # in memory: about 50 MB
 _PIECE_EVENTS = 1 << 15
-_TAG_BYTES = 32
+_LEAST_BYTES = 6  # of an event in a file
 
 
 class _Piece(NamedTuple):
@@ -43,32 +44,39 @@ class Spill:
     ranges together read the file about once.
 
     Args:
-        size: expected number of bytes, to check the free space of the disk.
+        size: expected number of bytes.
+        in_memory: whether no file is written.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, *, in_memory: bool) -> None:
+        self._size, self._in_memory = size, in_memory
         self._run: list[EventColumns] = []
         self._events = 0
         self._pieces: list[_Piece] = []
         self._file: BinaryIO | None = None
         self._written = 0
-        self._key = secrets.token_bytes(32)
+        self._cipher = AESGCM(secrets.token_bytes(32))
+
+    def check_room(self) -> None:
+        """Raise `StorageFailed` for a disk that is too small for all events, by the expected size alone."""
+        if self._size < _RUN_EVENTS * _LEAST_BYTES:  # so few events stay in memory
+            return
+        try:
+            free = shutil.disk_usage(tempfile.gettempdir()).free
+        except OSError as error:
+            raise _no_room(error) from None
+        if free < self._size:
+            raise _no_room(None)
 
     def add(self, events: EventColumns) -> None:
-        """Add events.
-
-        Raises:
-            StorageFailed: if the disk has no room for the file.
-        """
-        users = Labels(events.users.keys, events.users.texts.compact())  # without the lines that they are from
-        self._run.append(events._replace(users=users))
+        """Add events; raise `StorageFailed` if the file cannot be written."""
+        self._run.append(events._replace(users=events.users.compact()))
         self._events += len(events.times)
         if self._events >= _RUN_EVENTS:
             self._write()
 
     def read(self, low_us: int, high_us: int) -> Iterator[EventColumns]:
-        """Return the events in [low, high); those with equal times in the order in which they were added."""
+        """Yield the events in [low, high); those with equal times in the order in which they were added."""
         for piece in self._pieces:
             if piece.low < high_us and piece.high >= low_us:
                 yield _within(self._load(piece), low_us, high_us)
@@ -79,22 +87,16 @@ class Spill:
         run = EventColumns.joined(self._run).by_time()
         self._run, self._events = [], 0
         try:
-            file = self._opened()
+            if self._file is None:
+                self._file = io.BytesIO() if self._in_memory else tempfile.TemporaryFile()  # noqa: SIM115
             for start in range(0, len(run.times), _PIECE_EVENTS):
                 part = run.where(slice(start, start + _PIECE_EVENTS))
-                data = self._sealed(_encode(part))
+                data = self._cipher.encrypt(_nonce(self._written), _encode(part), None)
                 self._pieces.append(_Piece(int(part.times[0]), int(part.times[-1]), self._written, len(data)))
-                self._written += file.write(data)
-            file.flush()
+                self._written += self._file.write(data)
+            self._file.flush()
         except OSError as error:
             raise _no_room(error) from None
-
-    def _opened(self) -> BinaryIO:
-        if self._file is None:
-            if shutil.disk_usage(tempfile.gettempdir()).free < self._size:
-                raise _no_room(None)
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this object
-        return self._file
 
     def _load(self, piece: _Piece) -> EventColumns:
         assert self._file is not None, "pieces are in the file"
@@ -103,24 +105,15 @@ class Spill:
             data = self._file.read(piece.length)
         except OSError as error:
             raise _no_room(error) from None
-        return _decode(self._unsealed(piece.offset, data))
+        try:
+            return _decode(self._cipher.decrypt(_nonce(piece.offset), data, None))
+        except InvalidTag:
+            raise StorageFailed("temporary files as they were written", "other bytes", "Check the disk.") from None
 
-    def _sealed(self, text: bytes) -> bytes:
-        hidden = self._masked(self._written, text)
-        return self._tag(hidden) + hidden
 
-    def _unsealed(self, offset: int, data: bytes) -> bytes:
-        if not hmac.compare_digest(self._tag(data[_TAG_BYTES:]), data[:_TAG_BYTES]):
-            raise StorageFailed("temporary files as they were written", "other bytes", "Check the disk.")
-        return self._masked(offset, data[_TAG_BYTES:])
-
-    def _masked(self, offset: int, text: bytes) -> bytes:
-        """Return the XOR with a keystream that no other piece has."""
-        stream = hashlib.shake_256(self._key + offset.to_bytes(8, "little")).digest(len(text))
-        return np.bitwise_xor(np.frombuffer(text, np.uint8), np.frombuffer(stream, np.uint8)).tobytes()
-
-    def _tag(self, hidden: bytes) -> bytes:
-        return hashlib.blake2b(hidden, key=self._key, digest_size=_TAG_BYTES).digest()
+def _nonce(offset: int) -> bytes:
+    """Return the nonce of a piece; no other piece under the same key has its offset."""
+    return offset.to_bytes(12, "little")
 
 
 def _within(events: EventColumns, low_us: int, high_us: int) -> EventColumns:
@@ -130,25 +123,26 @@ def _within(events: EventColumns, low_us: int, high_us: int) -> EventColumns:
 
 def _encode(events: EventColumns) -> bytes:
     where, used = events.users.spelled()
-    texts, keys = used.tight(), events.users.keys.copy()
-    keys[where] = TEXTS + np.arange(len(where))
+    texts, keys = used.tight(), events.users.keys
+    if len(where):
+        keys = keys.copy()
+        keys[where] = TEXTS + np.arange(len(where))
     columns = events.times, keys, events.cells.astype(np.int32), texts.sizes.astype(np.int32), texts.data
-    return msgspec.msgpack.encode([column.data for column in columns])
+    return msgspec.msgpack.encode([np.ascontiguousarray(column).data for column in columns])
 
 
 def _decode(data: bytes) -> EventColumns:
     times, keys, cells, sizes, text = msgspec.msgpack.decode(data)
-    each = np.frombuffer(sizes, np.int32).astype(np.int64)
-    texts = Spelled(padded(text), np.cumsum(each) - each, each)
+    texts = StringColumn.from_sizes(text, np.frombuffer(sizes, np.int32).astype(np.int64))
     users = Labels(np.frombuffer(keys, np.int64), texts)
     return EventColumns(np.frombuffer(times, np.int64), users, np.frombuffer(cells, np.int32).astype(np.int64))
 
 
 def _no_room(error: OSError | None) -> StorageFailed:
-    """Return the error for a folder without room; `tempfile` finds no folder where all of them are full."""
+    """Return the error for a folder without room; `tempfile` finds no folder if all of them are full."""
     passes = error is None or isinstance(error, FileNotFoundError) or may_pass(error)
     return StorageFailed(
-        "room for a temporary copy of the events in text files",
+        "room for a temporary copy of the events",
         "less" if error is None else type(error).__name__,
         "Free some space, or set TMPDIR to a folder with more.",
         path=os.environ.get("TMPDIR", "/tmp"),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wevent.counting.lookup import Labels, Lookup
-from wevent.counting.spelling import Spelled, SpelledIndex, whole_numbers
+from wevent.counting.label_index import LabelIndex, Labels
+from wevent.counting.string_column import StringColumn, StringIndex
 
 texts = st.lists(
     st.one_of(
@@ -21,18 +21,21 @@ texts = st.lists(
 
 @given(texts)
 def test_texts_come_back(given: list[str]) -> None:
-    spelled = Spelled.of(given)
+    spelled = StringColumn.from_texts(given)
     assert spelled.texts() == given
     assert spelled.where(np.arange(len(given))[::2]).compact().texts() == given[::2]
-    assert Spelled.joined([spelled, spelled.where(slice(1, 3)), Spelled.of(())]).texts() == given + given[1:3]
+    assert (
+        StringColumn.joined([spelled, spelled.where(slice(1, 3)), StringColumn.from_texts(())]).texts()
+        == given + given[1:3]
+    )
     assert [given[place] for place in spelled.order().tolist()] == sorted(given, key=str.encode)
 
 
 @given(texts, texts)
 def test_an_index_finds_what_a_dictionary_finds(known: list[str], asked: list[str]) -> None:
-    index = SpelledIndex(Spelled.of(known))
+    index = StringIndex(StringColumn.from_texts(known))
     assert index.duplicates == len(known) - len(set(known))
-    found = index.find(Spelled.of(asked + known)).tolist()
+    found = index.find(StringColumn.from_texts(asked + known)).tolist()
     assert [None if place < 0 else known[place] for place in found] == [
         text if text in known else None for text in asked + known
     ]
@@ -40,16 +43,16 @@ def test_an_index_finds_what_a_dictionary_finds(known: list[str], asked: list[st
 
 @given(texts, texts)
 def test_texts_that_stand_between_others_are_the_same_texts(before: list[str], asked: list[str]) -> None:
-    together = Spelled.of(before + asked)
-    index = SpelledIndex(Spelled.of(asked))
+    together = StringColumn.from_texts(before + asked)
+    index = StringIndex(StringColumn.from_texts(asked))
     inner = together.where(slice(len(before), None))
     assert [asked[place] for place in index.find(inner).tolist()] == asked
 
 
 def test_few_long_texts_among_many_are_found_too() -> None:
     known = [f"user-{number}" for number in range(2_000)] + ["l" * 100, "m" * 200]
-    index = SpelledIndex(Spelled.of(known))
-    assert index.find(Spelled.of([*known[::-1], "l" * 101])).tolist() == [*range(len(known))[::-1], -1]
+    index = StringIndex(StringColumn.from_texts(known))
+    assert index.find(StringColumn.from_texts([*known[::-1], "l" * 101])).tolist() == [*range(len(known))[::-1], -1]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +73,8 @@ def test_few_long_texts_among_many_are_found_too() -> None:
     ],
 )
 def test_whole_numbers(text: str, number: int | None) -> None:
-    spelled = Spelled.of(["7", text, "8"])
-    numbers, whole = whole_numbers(spelled.data, spelled.starts, spelled.starts + spelled.sizes)
+    spelled = StringColumn.from_texts(["7", text, "8"])
+    numbers, whole = spelled.whole_numbers()
     assert whole.tolist() == [True, number is not None, True]
     assert number is None or numbers[1] == number
 
@@ -85,5 +88,12 @@ def test_equal_labels_have_equal_codes(values: list[int | str | None]) -> None:
 
 
 def test_a_lookup_of_numbers_and_texts_finds_each_as_text() -> None:
-    lookup = Lookup(["7", "x", 12, "007"])
+    lookup = LabelIndex(["7", "x", 12, "007"])
     assert lookup.find(["007", 7, "12", "y", None, "x"]).tolist() == [3, 0, 2, -1, -1, 1]
+
+
+def test_labels_that_begin_alike_have_places_of_their_own() -> None:
+    """A table of few places takes them from bits that depend on every byte."""
+    labels = StringColumn.from_texts([f"zone-{number:03}" for number in range(100)])
+    index = StringIndex(labels)
+    assert len(set(index._places(labels.words(1)).tolist())) > 50

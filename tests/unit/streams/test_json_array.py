@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.streams import settings
+from wevent.streams import json_lines
 from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import PIECE_BYTES
+from wevent.streams.json_lines import element_lines
 from wevent.streams.live.batch_sorting import BatchSorter
-from wevent.streams.records import json_array
-from wevent.streams.records.json_array import element_lines
-from wevent.streams.records.splitting import PIECE_BYTES
 
 GOOD = b'{"time":"2026-01-01T00:00:01Z","user":"u","cell":1}'
 ODD = {
@@ -82,6 +82,6 @@ VALUES: Any = st.recursive(
 def test_arrays_are_read_as_json_does(values: list[Any], indent: int | None, piece: int) -> None:
     """Also where pieces end anywhere, within an escape, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_array, "_PIECE", piece)
+        patch.setattr(json_lines, "_ARRAY_PIECE", piece)
         lines = element_lines(json.dumps(values, indent=indent).encode())
     assert [json.loads(line) for line in lines.splitlines()] == values

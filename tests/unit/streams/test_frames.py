@@ -19,8 +19,8 @@ import pytest
 from tests.support.streams import DAY, MEMORY, SECOND, settings
 from wevent import InvalidEvents, InvalidInput, InvalidRequirement, InvalidRoster, Levels, Requirement, Roster
 from wevent.streams import FileSource, SlotClock
-from wevent.streams.files.frames import is_frame, load_frame
-from wevent.streams.files.requirements_file import (
+from wevent.streams.frames import is_frame, load_frame
+from wevent.streams.requirements_file import (
     Requirements,
     read_requirements,
     requirements_of_frame,

@@ -1,19 +1,35 @@
-"""Input files by name: which there are, of which format, with which columns; and the lines of text files."""
+"""Input files: globs, formats, headers; lines and events of text files."""
 
 from __future__ import annotations
 
 import glob
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import msgspec
 
 from wevent.errors import InvalidInput
-from wevent.streams.records.delimited import DELIMITERS, split_line
-from wevent.streams.records.outlines import listed_columns
-from wevent.streams.records.splitting import BYTE_ORDER_MARK, PIECE_BYTES, LineSplitter, line_ends, spoiled_lines
+from wevent.settings import StreamSettings
+from wevent.streams.decoding import (
+    BYTE_ORDER_MARK,
+    PIECE_BYTES,
+    TIME_PROBLEMS,
+    Decoded,
+    Decoder,
+    LineSplitter,
+    event_columns,
+    line_ends,
+    spoiled_lines,
+    time_reader,
+)
+from wevent.streams.delimited import DELIMITERS, DelimitedDecoder, split_line
+from wevent.streams.json_lines import ObjectDecoder
+from wevent.streams.rejections import listed_columns
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -31,10 +47,11 @@ _OTHER_DELIMITERS = {
     ",": ("commas", "name it .csv"),
 }
 
-_COMPRESSION = 8  # of text files, about
+_EXPANSION = {"parquet": 4, ".gz": 8}  # bytes of events per byte of a compressed file, about
+_SAMPLE = 200  # lines
 
 FRAME = "frame"
-"""The format of an input that is no file but a data frame, and the table that it is copied into."""
+"""The format of an input that is a data frame, and the table that it is copied into."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +59,9 @@ class InputFile:
     """One input file.
 
     Attributes:
-        path: where it is.
+        path: path of the file; of a data frame the name that users know.
         format: parquet, csv, tsv or ndjson; `FRAME` for a data frame.
-        columns: the names in its header; empty for Parquet, which knows them itself, and for NDJSON, which has none.
+        columns: the names in the header of CSV and TSV; empty for other formats.
     """
 
     path: str
@@ -52,10 +69,24 @@ class InputFile:
     columns: tuple[str, ...] = ()
 
 
-def find_files(patterns: Sequence[str]) -> list[str]:
-    """The files behind names and globs, in the order given, each once; those of one glob by name.
+class EventPiece(NamedTuple):
+    """Consecutive lines or rows of an input.
 
-    A name that exists is that file, whatever characters are in it.
+    Attributes:
+        first: number of the first one.
+        decoded: their events.
+        example: returns the value at fault, given a malformed line or row and its problem; None if there is none to show.
+    """
+
+    first: int
+    decoded: Decoded
+    example: Callable[[int, int], str | None]
+
+
+def find_files(patterns: Sequence[str]) -> list[str]:
+    """Return the files behind names and globs, in the order given, each once; those of one glob by name.
+
+    A name that exists is never read as a glob.
 
     Raises:
         InvalidInput: for a name or glob without a file.
@@ -80,9 +111,9 @@ def find_files(patterns: Sequence[str]) -> list[str]:
 
 
 def within_folders(patterns: Sequence[str]) -> list[str]:
-    """Names and globs, and for each folder the files in and below it that events can be in, as programs write many at once.
+    """Return names and globs, and for each folder the files in and below it that events can be in.
 
-    Left out is what such programs hide (names with a dot or an underscore first: `_SUCCESS`, checksums, unfinished files).
+    Names that begin with a dot or an underscore are left out: `_SUCCESS`, checksums, unfinished files.
 
     Raises:
         InvalidInput: for a folder without such files.
@@ -107,13 +138,17 @@ def within_folders(patterns: Sequence[str]) -> list[str]:
     return found
 
 
-def open_input(path: str) -> InputFile:
-    """Look at a file's ending and, of CSV and TSV, its header; a compressed file is read to its end.
+def open_input(path: str, kind: str | None = None) -> InputFile:
+    """Return a file with its format and, of CSV and TSV, its header; a compressed file is read to its end.
+
+    Args:
+        path: path of the file.
+        kind: its format; None: as its ending says.
 
     Raises:
         InvalidInput: for an unknown ending, an unreadable or damaged file, a header that is missing or none.
     """
-    kind = _kind(path)
+    kind = kind or _kind(path)
     if kind is None:
         is_settings = Path(path).suffix.lower() == ".toml"
         raise InvalidInput(
@@ -122,32 +157,30 @@ def open_input(path: str) -> InputFile:
             f"A configuration is named by --config {path}." if is_settings else "Rename or convert it.",
             path=path,
         )
-    return InputFile(path, kind) if kind == "parquet" else open_text(path, kind)
-
-
-def _kind(path: str) -> str | None:
-    """The format that a file's ending stands for."""
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    if endings and endings[-1] == ".gz":
-        endings.pop()
-    return _FORMATS.get(endings[-1] if endings else "")
-
-
-def text_bytes(file: InputFile) -> int:
-    """Return about how many bytes of text a file has."""
-    return Path(file.path).stat().st_size * (_COMPRESSION if _compressed(file.path) else 1)
-
-
-def open_text(path: str, kind: str) -> InputFile:
-    """A text file of a known format; see `open_input`."""
+    if kind == "parquet":
+        return InputFile(path, kind)
     for _ in _pieces(path):
         if not _compressed(path):
             break
     return InputFile(path, kind, _header(path, kind) if kind in DELIMITERS else ())
 
 
+def _kind(path: str) -> str | None:
+    """Return the format that a file's ending stands for."""
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if endings and endings[-1] == ".gz":
+        endings.pop()
+    return _FORMATS.get(endings[-1] if endings else "")
+
+
+def event_bytes(file: InputFile) -> int:
+    """Return about how many bytes the events of a file take, from its size alone."""
+    factor = _EXPANSION.get(".gz" if _compressed(file.path) else file.format, 1)
+    return 0 if file.format == FRAME else Path(file.path).stat().st_size * factor
+
+
 def read_lines(file: InputFile) -> Iterator[bytes]:
-    """The lines of a text file after its header, many at a time, each with its end.
+    """Yield the lines of a text file after its header, many at a time, each with its end.
 
     Raises:
         InvalidInput: if it cannot be read, or is damaged as a compressed file.
@@ -157,6 +190,26 @@ def read_lines(file: InputFile) -> Iterator[bytes]:
         first = next(lines, b"")
         yield first[first.find(b"\n") + 1 :]
     yield from lines
+
+
+def sample_lines(file: InputFile) -> list[bytes]:
+    """Return the first lines of a text file after its header."""
+    return next(read_lines(file), b"").split(b"\n")[:_SAMPLE]
+
+
+def object_fields(file: InputFile) -> dict[str, list[Any]]:
+    """Return the fields that most of the first objects of NDJSON have, with their values; no single record names one."""
+    values: dict[str, list[Any]] = {}
+    objects = 0
+    for line in sample_lines(file):
+        try:
+            row = msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        objects += 1
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: found for name, found in values.items() if 2 * len(found) > objects}
 
 
 def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) -> None:
@@ -178,13 +231,59 @@ def require_columns(path: str, present: Sequence[str], wanted: Sequence[str]) ->
 
 
 def other_delimiter(names: Sequence[str]) -> str | None:
-    """What to do about a header that is one name with another format's delimiter in it; None of any other header."""
+    """Return what to do about a header that is one name with another format's delimiter; None for any other header."""
     if len(names) != 1:
         return None
     for mark, (word, remedy) in _OTHER_DELIMITERS.items():
         if mark in names[0]:
             return f"Its fields are separated by {word}: {remedy}."
     return None
+
+
+class TextReader:
+    """Events of a CSV, TSV or NDJSON file, compressed or not.
+
+    Raises:
+        InvalidInput: if a header lacks a column.
+    """
+
+    unit = "line"
+
+    def __init__(self, file: InputFile, settings: StreamSettings) -> None:
+        self.file = file
+        self._decoder = open_decoder(file, settings)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names in the header; of NDJSON the fields that most of the first objects have."""
+        return list(self.file.columns or object_fields(self.file))
+
+    def pieces(self) -> Iterator[EventPiece]:
+        """Yield the events of all lines, in their order."""
+        first = 2 if self.file.columns else 1
+        for lines in read_lines(self.file):
+            yield EventPiece(first, self._decoder.decode(lines), partial(self._example, lines))
+            first += lines.count(b"\n")
+
+    def _example(self, lines: bytes, row: int, problem: int) -> str:
+        """Return a malformed line, or the time in it if that is malformed."""
+        line = lines.split(b"\n", row + 1)[row]
+        time = self._decoder.time_text(line) if problem in TIME_PROBLEMS else None
+        return line.decode(errors="replace") if time is None else time
+
+
+def open_decoder(file: InputFile, settings: StreamSettings) -> Decoder:
+    """Return the decoder for the lines of a text file after its header.
+
+    Raises:
+        InvalidInput: if its header lacks a column.
+    """
+    times, wanted = time_reader(settings), event_columns(settings)
+    if file.format not in DELIMITERS:
+        return ObjectDecoder(dict(zip(("time", "user", "cell"), wanted, strict=True)), settings.cells, times)
+    require_columns(file.path, file.columns, wanted)
+    delimiter = DELIMITERS[file.format]
+    return DelimitedDecoder(file.columns, wanted, delimiter=delimiter, cells=settings.cells, times=times)
 
 
 def _header(path: str, kind: str) -> tuple[str, ...]:
@@ -206,15 +305,13 @@ def _header(path: str, kind: str) -> tuple[str, ...]:
 
 def _all_lines(path: str) -> Iterator[bytes]:
     splitter = LineSplitter()
-    first = True
-    for piece in _pieces(path):
-        lines = splitter.feed(piece)
+    for number, piece in enumerate(_pieces(path)):
+        lines = splitter.feed(piece if number else piece.removeprefix(BYTE_ORDER_MARK))
         if lines:
-            yield lines.removeprefix(BYTE_ORDER_MARK) if first else lines
-            first = False
+            yield lines
     last = splitter.finish()
     if last:
-        yield last.removeprefix(BYTE_ORDER_MARK) if first else last
+        yield last
 
 
 def _pieces(path: str) -> Iterator[bytes]:

@@ -1,0 +1,254 @@
+"""Counts from files and frames: every record is decoded once, and one range of slots is in memory at a time.
+
+Of a user's events in a slot the latest counts, of equal times the later one in the input (with k > 1: the last k distinct
+cells). Declared files and columns are checked when a source is made. No record stops, delays or shapes a run: slots without
+events are empty, and a malformed line is counted and skipped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+
+from wevent.core.arrays import IntArray
+from wevent.counting.counts import NONE_REJECTED, Counts, Rejected
+from wevent.counting.roster import Roster, last_events
+from wevent.errors import InvalidEvents
+from wevent.settings import StreamSettings
+from wevent.streams.clock import SlotClock
+from wevent.streams.decoding import PROBLEMS, EventColumns, explain
+from wevent.streams.inputs import FRAME, EventPiece, InputFile, TextReader, event_bytes, find_files, open_input
+from wevent.streams.source import SlotCounts, Source
+from wevent.streams.spill import Spill
+from wevent.streams.tables import Table, TableReader, connect
+
+_RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
+_LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole
+_MOST_SLOTS = 4_096  # in one range
+_SHOWN = 3  # malformed records
+
+Reader = TableReader | TextReader
+
+
+def open_readers(settings: StreamSettings) -> list[Reader]:
+    """Open all input files, in input order, or the frame; declared columns are checked before a slot is counted.
+
+    Raises:
+        InvalidInput: for missing or damaged files, unknown formats, missing columns.
+        InvalidEvents: for columns of times without an offset if none is declared.
+    """
+    if settings.frame is not None:
+        table = Table(InputFile(settings.frame.name, FRAME), settings.frame.connection)
+        return [TableReader(table, settings)]
+    connection: duckdb.DuckDBPyConnection | None = None
+    readers: list[Reader] = []
+    for file in [open_input(path) for path in find_files(settings.inputs)]:
+        if file.format == "parquet":
+            connection = connection or connect()  # one for all files
+            readers.append(TableReader(Table(file, connection), settings))
+        else:
+            readers.append(TextReader(file, settings))
+    return readers
+
+
+class FileSource(Source):
+    """Counts of the slots 1 to `last` of a declared clock from the settings' files; errors as of `open_readers`."""
+
+    def __init__(self, settings: StreamSettings, clock: SlotClock, last: int) -> None:
+        self._readers = open_readers(settings)
+        super().__init__(settings, last, None if settings.frame is not None else len(self._readers))
+        self._clock = clock
+        self._end = last
+        self._sizes: Counter[int] | None = None  # well-formed events of each slot
+        self._malformed: list[str] = []
+        self._spill = Spill(
+            sum(event_bytes(reader.file) for reader in self._readers), in_memory=settings.frame is not None
+        )
+        self._held, self._events = (
+            range(0),
+            EventColumns.joined([]),
+        )  # a range of slots and its events, in order of time
+
+    def count(self, roster: Roster, first: int, most: int) -> Iterator[SlotCounts]:
+        for slot in self._slots(first, most):
+            if self._stopped:
+                return
+            size = self.survey()[slot]
+            counts = self._count_large(roster, slot) if size > _LARGE_SLOT else self._count(roster, slot)
+            self._uncounted.events += size
+            self._uncounted.reject(counts.reasons)
+            yield SlotCounts(slot, counts, self._position(slot))
+
+    def survey(self) -> Counter[int]:
+        """Return the number of events of each slot; all files are decoded at the first call.
+
+        Malformed records and those outside the clock are then in the totals.
+
+        Raises:
+            InvalidEvents: for a malformed record, if `strict`.
+            StorageFailed: if there is no room for a temporary file.
+        """
+        if self._sizes is None:
+            self._spill.check_room()
+            sizes = Counter[int]()
+            for reader in self._readers:
+                for piece in reader.pieces():
+                    self._note_malformed(reader, piece)
+                    sizes.update(self._keep(piece.decoded.batch))
+            self._sizes = sizes
+            if self._uncounted.malformed and self._settings.strict:
+                raise InvalidEvents(
+                    "only well-formed events (strict)",
+                    f"a malformed line: {self._malformed[0]}",
+                    "Repair the line, or leave strict out to count and skip such lines.",
+                )
+        return self._sizes
+
+    def first_malformed(self) -> list[str]:
+        return list(self._malformed)
+
+    def _keep(self, batch: EventColumns) -> dict[int, int]:
+        """Keep the events of slots 1 to the last; return the number of events of each slot."""
+        if not len(batch.times):
+            return {}
+        slots = (batch.times - self._clock.origin_us) // self._clock.length_us + 1
+        low, high = int(slots.min()), int(slots.max())
+        if low < 1 or high > self._end:
+            before, after = slots < 1, slots > self._end
+            self._uncounted.outside(int(np.count_nonzero(before)), int(np.count_nonzero(after)))
+            inside = ~(before | after)
+            slots, batch = slots[inside], batch.where(inside)
+            low = high if not len(slots) else int(slots.min())
+        self._spill.add(batch)
+        if high - low < len(slots):
+            sizes = np.bincount(slots - low)
+            numbers = np.flatnonzero(sizes)
+            return dict(zip((numbers + low).tolist(), sizes[numbers].tolist(), strict=True))
+        numbers, sizes = np.unique(slots, return_counts=True)
+        return dict(zip(numbers.tolist(), sizes.tolist(), strict=True))
+
+    def _note_malformed(self, reader: Reader, piece: EventPiece) -> None:
+        _, malformed, problems = piece.decoded
+        if not len(malformed):
+            return
+        self._uncounted.malform(np.bincount(problems, minlength=len(PROBLEMS)).tolist())
+        shown = slice(_SHOWN - len(self._malformed))
+        for row, problem in zip(malformed[shown].tolist(), problems[shown].tolist(), strict=True):
+            place = f"{reader.file.path} {reader.unit} {piece.first + row}"
+            self._malformed.append(f"{place} ({explain(problem, self._settings)})")
+
+    def _count(self, roster: Roster, slot: int) -> Counts:
+        if slot not in self._held:
+            self._events = EventColumns.joined([])  # frees the last range
+            held = self._range(slot)
+            self._events = EventColumns.joined([*self._batches(held)]).by_time()
+            self._held = held
+        bounds = [self._clock.start_of(slot), self._clock.start_of(slot + 1)]
+        _, users, cells = self._events.where(slice(*self._events.times.searchsorted(bounds)))
+        return roster.count_rows(
+            roster.find(users),
+            cells,
+            len(self._settings.cells),
+            max_cells_per_user=self._settings.max_cells_per_user,
+            unknown=users.__getitem__,
+        )
+
+    def _count_large(self, roster: Roster, slot: int) -> Counts:
+        """Count a slot that is never in memory whole."""
+        large = _LargeSlot(roster, len(self._settings.cells), self._settings.max_cells_per_user)
+        for batch in self._batches(range(slot, slot + 1)):
+            large.add(batch)
+        return large.count()
+
+    def _batches(self, slots: range) -> Iterator[EventColumns]:
+        self.survey()
+        return self._spill.read(self._clock.start_of(slots.start), self._clock.start_of(slots.stop))
+
+    def _range(self, first: int) -> range:
+        """Return as many slots from `first` on as fit in memory together."""
+        sizes = self.survey()
+        last, room = first, _RANGE_EVENTS - sizes[first]
+        while last < self._end and last - first < _MOST_SLOTS and sizes[last + 1] <= room:
+            last += 1
+            room -= sizes[last]
+        return range(first, last + 1)
+
+
+class _LargeSlot:
+    """Events of one slot that can still count: memory grows with the users, not with the events."""
+
+    def __init__(self, roster: Roster, cells: int, limit: int) -> None:
+        self._roster, self._cells, self._limit = roster, cells, limit
+        self._rejected = NONE_REJECTED
+        self._rows: list[IntArray] = [np.empty((0, 3), dtype=np.int64).T]  # times, users and cells of registered users
+        self._size = self._kept = 0
+        self._strangers = EventColumns.joined([])
+        self._scratch = np.empty(len(roster), dtype=np.int64)
+
+    def add(self, batch: EventColumns) -> None:
+        """Add events in order of time; of equal times, an event that is added later is later."""
+        users = self._roster.find(batch.users)
+        declared = batch.cells >= 0
+        counted = declared & (users >= 0)
+        self._rejected = self._rejected.plus(Rejected.of(declared, int(np.count_nonzero(counted))))
+        if self._roster.unknown_row is not None:
+            self._add_strangers(batch.where(declared & (users < 0)))
+        self._rows.append(np.stack((batch.times, users, batch.cells))[:, counted])
+        self._size += self._rows[-1].shape[1]
+        if self._size > 2 * self._kept + _RANGE_EVENTS:
+            self._reduce()
+
+    def count(self) -> Counts:
+        """Return the counts of the slot."""
+        self._reduce()
+        _, users, cells = self._rows[0]
+        unknown = self._strangers
+        counts = self._roster.count_rows(
+            np.concatenate((users, np.full(len(unknown.times), -1))),
+            np.concatenate((cells, unknown.cells)),
+            self._cells,
+            max_cells_per_user=self._limit,
+            unknown=lambda places: unknown.users[places - len(users)],
+        )
+        return Counts(counts.matrix, counts.reasons.plus(self._rejected))
+
+    def _reduce(self) -> None:
+        """Keep the last cells of each registered user."""
+        rows = np.concatenate(self._rows, axis=1)
+        if (rows[0, 1:] < rows[0, :-1]).any():
+            rows = rows[:, rows[0].argsort(kind="stable")]
+        rows = rows[:, last_events(rows[1], rows[2], self._limit, self._scratch)]
+        self._rows, self._size, self._kept = [rows], rows.shape[1], rows.shape[1]
+
+    def _add_strangers(self, events: EventColumns) -> None:
+        """Keep the last cells of each unregistered user that may count."""
+        pool = EventColumns.joined([self._strangers, events]).by_time()
+        kept = pool.where(self._roster.countable(pool.users))
+        rejected = len(pool.times) - len(kept.times) - len(events.times)  # `add` has rejected all that are new
+        self._rejected = self._rejected.plus(Rejected(unknown_user=rejected))
+        self._strangers = kept.where(last_events(kept.users.codes(), kept.cells, self._limit))
+
+
+def read_events(settings: StreamSettings, clock: SlotClock, last: int) -> EventColumns:
+    """Return all well-formed events of the slots 1 to `last`, in time order, input order among equal times.
+
+    Raises:
+        InvalidInput, InvalidEvents: as of `open_readers`.
+    """
+    low, high = clock.start_of(1), clock.start_of(last + 1)
+    parts = [piece.decoded.batch for reader in open_readers(settings) for piece in reader.pieces()]
+    events = EventColumns.joined(parts)
+    return events.where((events.times >= low) & (events.times < high)).by_time()
+
+
+def span_of(settings: StreamSettings) -> tuple[int, int] | None:
+    """Return the first and last time in the files (with a slot column: slot numbers less one); None without events.
+
+    Unsafe: for `start_auto` only. It makes the slot clock depend on the events.
+    """
+    times = (piece.decoded.batch.times for reader in open_readers(settings) for piece in reader.pieces())
+    spans = [(int(part.min()), int(part.max())) for part in times if len(part)]
+    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None

@@ -1,1 +1,0 @@
-"""Events of files, a range of slots at a time; and the operator's own small files."""

@@ -1,1 +1,0 @@
-"""One line, one record: split, decoded and checked, whatever file or pipe it came from."""

@@ -1,0 +1,325 @@
+"""Parquet files and frames through DuckDB: types of columns, queries, events.
+
+Results arrive as Arrow batches over the C interface of DuckDB, which needs no further package. A query reads a table once,
+in the order of its rows, and holds one batch at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from wevent.core.arrays import BoolArray
+from wevent.core.limits import MAX_LABEL_BYTES
+from wevent.counting.label_index import NO_LABEL, Labels
+from wevent.counting.string_column import StringColumn, padded
+from wevent.errors import InvalidEvents, InvalidInput
+from wevent.settings import StreamSettings
+from wevent.streams.decoding import TIME_PROBLEMS, assemble, event_columns, time_reader
+from wevent.streams.inputs import FRAME, EventPiece, InputFile, require_columns
+from wevent.streams.times import MAX_TIME_BYTES, UNITS, TimeReader
+
+ZONED, NAIVE, WHOLE, NUMBER, TEXT, NOTHING = (
+    "times with an offset",
+    "times without an offset",
+    "whole numbers",
+    "numbers",
+    "text",
+    "nothing",
+)
+"""Kinds of columns, in words."""
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_FLOATS = ("FLOAT", "DOUBLE")
+_TYPES = {
+    **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), ZONED),
+    **dict.fromkeys(("TIMESTAMP", "DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), NAIVE),
+    **dict.fromkeys((*_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT"), WHOLE),
+    **dict.fromkeys((*_FLOATS, "DECIMAL"), NUMBER),
+    **dict.fromkeys(("VARCHAR", "ENUM", "BOOLEAN", "UUID"), TEXT),
+}
+
+
+def kind_of(type_name: str) -> str | None:
+    """Return the kind of a column of some type of DuckDB; None for a type without plain values, such as lists."""
+    return _TYPES.get(type_name) or (None if type_name.endswith("]") else _TYPES.get(type_name.partition("(")[0]))
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a private DuckDB that keeps the order of rows and never writes to disk."""
+    connection = duckdb.connect(":memory:")
+    for setting in ("TimeZone = 'UTC'", "temp_directory = ''", "preserve_insertion_order = true"):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def quoted(name: str) -> str:
+    """Return an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def file_list(paths: Iterable[str]) -> str:
+    """Return files for a table function; each path is meant literally, not as a glob."""
+    return "[" + ", ".join(literal(glob.escape(path)) for path in paths) + "]"
+
+
+class TableColumn(NamedTuple):
+    """Values of one column in some rows.
+
+    Attributes:
+        values: whole numbers, floats or texts.
+        present: which are not NULL; the others are of any value, texts are empty.
+    """
+
+    values: npt.NDArray[Any] | StringColumn
+    present: BoolArray
+
+
+class Table:
+    """A Parquet file, or a frame that was copied into a private DuckDB, whose connection is given.
+
+    Attributes:
+        types: DuckDB's name for the type of each column.
+    """
+
+    def __init__(self, file: InputFile, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+        self.file = file
+        self._connection = connection or connect()
+        self._scan = (
+            FRAME if file.format == FRAME else f"read_parquet({file_list([file.path])}, hive_partitioning = false)"
+        )
+        with self._readable():
+            described = self._connection.execute(f"DESCRIBE SELECT * FROM {self._scan}").fetchall()
+        self.types: dict[str, str] = {row[0]: row[1] for row in described}
+
+    def select(self, expressions: Sequence[str]) -> Iterator[list[TableColumn]]:
+        """Yield columns of type BIGINT, DOUBLE or VARCHAR, some thousand rows at a time.
+
+        Raises:
+            InvalidInput: if the file cannot be read.
+        """
+        names = ", ".join(f"{expression} AS c{place}" for place, expression in enumerate(expressions))
+        with self._readable():
+            relation = self._connection.sql(f"SELECT {names} FROM {self._scan}")
+            kinds = [str(kind) for kind in relation.types]
+            for batch in _arrow_batches(relation.__arrow_c_stream__()):
+                yield [_read_column(child.contents, kind) for child, kind in zip(batch, kinds, strict=True)]
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            raise InvalidInput(
+                "a readable input file",
+                f"an error while reading {self.file.path!r} ({type(error).__name__})",
+                "Check that it is not cut off or still being written.",
+                path=self.file.path,
+            ) from None
+
+
+class TableReader:
+    """Events of a Parquet file or a frame.
+
+    Raises:
+        InvalidInput: for missing columns, and types that are no time, id or label.
+        InvalidEvents: for times without an offset if none is declared.
+    """
+
+    unit = "row"
+
+    def __init__(self, table: Table, settings: StreamSettings) -> None:
+        self.file, self.columns = table.file, list(table.types)
+        self._table, self._cells = table, settings.cells
+        self._times = time_reader(settings)
+        time, user, cell = event_columns(settings)
+        require_columns(self.file.path, self.columns, (time, user, cell))
+        types = [self._require_values(name, as_time=name == time) for name in (time, user, cell)]
+        if settings.timezone_us is None and kind_of(types[0]) == NAIVE and not settings.slot_column:
+            raise InvalidEvents(
+                "times in UTC or with an offset, such as 2026-01-01T00:00:00Z",
+                f"times without one in column {time!r} of {self.file.path!r}",
+                "If they are UTC, declare timezone = 'UTC'; local times repeat an hour when summer time ends: "
+                "write their offset.",
+                path=self.file.path,
+            )
+        read = partial(_number, unit=UNITS[settings.time_unit])
+        if kind_of(types[0]) in (ZONED, NAIVE) and not settings.slot_column:
+            self._times, read = TimeReader(0, "us"), partial(_micros, offset=settings.timezone_us or 0)
+        labels = [_label(quoted(name), kind) for name, kind in zip((user, cell), types[1:], strict=True)]
+        self.expressions = [read(quoted(time), types[0]), *labels]
+
+    def pieces(self) -> Iterator[EventPiece]:
+        """Yield the events of all rows, in their order."""
+        first = 1
+        for times, users, cells in self._table.select(self.expressions):
+            rows = np.arange(len(times.present))
+            decoded = assemble(
+                rows,
+                times.values,
+                _read_labels(users),
+                _read_labels(cells),
+                broken=rows[:0],
+                times=self._times,
+                cells=self._cells,
+                has_time=times.present,
+            )
+            yield EventPiece(first, decoded, partial(_example, times))
+            first += len(rows)
+
+    def _require_values(self, name: str, *, as_time: bool) -> str:
+        """Return the type of a column.
+
+        Raises:
+            InvalidInput: if it has no values that can be times, or ids and labels.
+        """
+        found = self._table.types[name]
+        kind = kind_of(found)
+        refused = (None,) if as_time else (None, ZONED, NAIVE)
+        if kind in refused or (as_time and found in ("BOOLEAN", "UUID")):
+            raise InvalidInput(
+                f"a column {name!r} of " + ("times" if as_time else "ids or labels: numbers or text"),
+                f"{self.file.path!r}, where it has the type {found[:40]}",
+                "Convert the column, or name another one.",
+                path=self.file.path,
+                column=name,
+            )
+        return found
+
+
+def _example(times: TableColumn, row: int, problem: int) -> str | None:
+    """Return the value of a malformed time."""
+    if problem not in TIME_PROBLEMS:
+        return None
+    values, present = times
+    if isinstance(values, StringColumn):
+        return values.where(slice(row, row + 1)).texts()[0]
+    return str(values[row]) if present[row] else ""
+
+
+def _read_labels(column: TableColumn) -> Labels:
+    values, present = column
+    if isinstance(values, StringColumn):
+        return Labels.from_fields(values)
+    labels = Labels.of(values)
+    return labels if present.all() else Labels(np.where(present, labels.keys, NO_LABEL), labels.texts)
+
+
+def _label(column: str, type_name: str) -> str:
+    """Return an id or label as BIGINT or VARCHAR; NULL for a value that is none, as in text files."""
+    if type_name in _INTEGERS:
+        return f"CAST({column} AS BIGINT)"
+    if type_name in _FLOATS:  # of a frame column with gaps
+        whole = f"NOT isnan({column}) AND {column} = floor({column}) AND abs({column}) < 9e15"
+        return f"CASE WHEN {whole} THEN TRY_CAST({column} AS BIGINT) END"
+    return _short_text(column, MAX_LABEL_BYTES)
+
+
+def _number(column: str, type_name: str, *, unit: int) -> str:
+    """Return a time that is a number or a text as BIGINT, DOUBLE or VARCHAR; NULL for a decimal beyond 10¹⁸ µs."""
+    if type_name in _INTEGERS:
+        return f"CAST({column} AS BIGINT)"
+    if kind_of(type_name) == NUMBER:
+        number = f"CAST({column} AS DOUBLE)"
+        return number if type_name in _FLOATS else f"CASE WHEN abs({number}) * {unit} < 1e18 THEN {number} END"
+    return _short_text(column, MAX_TIME_BYTES)
+
+
+def _short_text(column: str, limit: int) -> str:
+    text = f"CAST({column} AS VARCHAR)"
+    return f"CASE WHEN strlen({text}) <= {limit} THEN {text} END"
+
+
+def _micros(column: str, type_name: str, *, offset: int) -> str:
+    """Return a time in µs, cut off; DuckDB's own casts round, possibly into the next slot. NULL if it is infinite."""
+    is_zoned = kind_of(type_name) == ZONED
+    if type_name.endswith("_NS"):
+        nanos = f"epoch_ns({column})"
+        micros = f"{nanos} // 1000 - CASE WHEN {nanos} % 1000 < 0 THEN 1 ELSE 0 END"
+        return micros if is_zoned else f"CASE WHEN isfinite({column}) THEN {micros} - {offset} END"
+    if is_zoned:
+        return f"CASE WHEN isfinite({column}) THEN epoch_us({column}) END"
+    time = f"TRY_CAST({column} AS TIMESTAMP)"
+    return f"CASE WHEN isfinite({time}) THEN TRY_CAST(CAST(epoch_us({time}) AS HUGEINT) - {offset} AS BIGINT) END"
+
+
+class _Array(ctypes.Structure):
+    """`ArrowArray` of the Arrow C data interface."""
+
+
+class _Stream(ctypes.Structure):
+    """`ArrowArrayStream` of the Arrow C stream interface."""
+
+
+_Array._fields_ = [
+    *((name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
+    ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))),
+    ("private_data", ctypes.c_void_p),
+]
+_Stream._fields_ = [
+    ("get_schema", ctypes.c_void_p),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(_Stream))),
+    ("release", ctypes.c_void_p),
+    ("private_data", ctypes.c_void_p),
+]
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _arrow_batches(capsule: Any) -> Iterator[list[Any]]:
+    """Yield the columns of each batch of a stream; they live until the next one is taken.
+
+    Raises:
+        duckdb.Error: if the query fails.
+    """
+    stream = ctypes.cast(_capsule_pointer(capsule, b"arrow_array_stream"), ctypes.POINTER(_Stream))
+    while True:
+        batch = _Array()
+        if stream.contents.get_next(stream, batch):
+            raise duckdb.Error(stream.contents.get_last_error(stream))
+        if not batch.release:
+            return
+        try:
+            if batch.length:
+                yield batch.children[: batch.n_children]
+        finally:
+            batch.release(batch)
+
+
+def _read_column(array: Any, type_name: str) -> TableColumn:
+    """Return a copy of a column."""
+    length, offset = array.length, array.offset
+    present = np.ones(length, dtype=np.bool_)
+    if array.null_count and array.buffers[0]:
+        bits = np.frombuffer(ctypes.string_at(array.buffers[0], (offset + length + 7) // 8), dtype=np.uint8)
+        present = np.unpackbits(bits, bitorder="little")[offset : offset + length].astype(np.bool_)
+    if type_name != "VARCHAR":
+        kind = np.float64 if type_name == "DOUBLE" else np.int64
+        return TableColumn(_copied(array.buffers[1], kind, offset, length), present)
+    ends = _copied(array.buffers[1], np.int32, offset, length + 1).astype(np.int64)
+    data = ctypes.string_at(array.buffers[2], int(ends[-1])) if length else b""
+    sizes = np.where(present, ends[1:] - ends[:-1], 0)
+    return TableColumn(StringColumn(padded(data), ends[:-1], sizes), present)
+
+
+def _copied(address: int, kind: Any, first: int, length: int) -> Any:
+    size = np.dtype(kind).itemsize
+    return np.frombuffer(ctypes.string_at(address + first * size, length * size) if length else b"", dtype=kind)
