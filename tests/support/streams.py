@@ -8,10 +8,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from wevent.streams.files import file_source, spill
 
 from wevent import Cells, Roster
 from wevent.settings import StreamSettings
+from wevent.streams import file_source, spill
 from wevent.streams.source import SlotCounts, Source
 
 SECOND = 1_000_000

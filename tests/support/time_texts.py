@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 from wevent.settings import StreamSettings
+from wevent.streams.decoding import NO_OFFSET
 from wevent.streams.file_source import open_readers
 
 MADE = 6_000

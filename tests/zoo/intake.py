@@ -6,12 +6,11 @@ import re
 from typing import Any
 
 from wevent.journal.tables.sealed import PendingKeys
-from wevent.streams.records import delimited
 
 from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.publishing.loop import Publication
 from wevent.settings import StreamSettings
-from wevent.streams import LineSource
+from wevent.streams import LineSource, delimited
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 

@@ -9,6 +9,7 @@ from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, pla
 from wevent.errors import InvalidEvents, InvalidInput
 from wevent.settings.values import format_time
 from wevent.streams import LineSource, SlotClock, declared_clock
+from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.times import TimeReader
 
