@@ -143,9 +143,9 @@ MUTANTS = [
     ),
     Mutant(
         "restore: a backup's registry takes changes",
-        "journal/tables/table_registry.py",
-        "        if copied:\n",
-        "        if False:\n",
+        "journal/user_registry.py",
+        "            if copied:\n",
+        "            if False:\n",
         ("tests/property/test_whole_life.py",),
     ),
     Mutant(
@@ -227,8 +227,8 @@ MUTANTS = [
     ),
     Mutant(
         "restore: rows that were dropped elsewhere are kept",
-        "journal/tables/table_registry.py",
-        "        if work.drop_expired(slot, most):\n",
+        "journal/user_registry.py",
+        "        if self._drop_expired(slot, classes, most, checksum):\n",
         "        if False:\n",
         MEMBERSHIPS,
     ),
@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         "transitions: an earlier choice is read one slot too short",
-        "journal/tables/table_registry.py",
+        "journal/user_registry.py",
         'last IS NOT NULL AND last + "window" > ?',
         'last IS NOT NULL AND last + "window" - 1 > ?',
         CONTRACT,
@@ -1196,7 +1196,7 @@ MUTANTS = [
     Mutant(
         "audit: the registry need not add up",
         "auditing/memberships.py",
-        "    if digest != journal.stored:\n",
+        "    if checksum != journal.stored:\n",
         "    if False:\n",
         MEMBERSHIPS,
     ),

@@ -62,7 +62,7 @@ class Boundary:
         if current is not None and current.key == change.key:
             return [row._replace(level=change.level) if row is current else row for row in history]
         # an erased id may register again
-        rows = [row._replace(user=change.user) for row in end_current(history, self._slot)]
+        rows = [Membership(change.user, *row[1:]) for row in end_current(history, self._slot)]
         if not history:  # the id was unknown, so it may have been counted as unregistered
             rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]
         before = next((row for row in rows if row.key == change.key and row.last == self._slot - 1 and row.first), None)
@@ -78,7 +78,7 @@ class Boundary:
 
 def end_current(history: History, slot: int) -> list[Membership]:
     """Return the rows after the current membership ended before a slot. One that never began leaves no trace."""
-    ended = (row._replace(last=slot - 1) if row.last is None else row for row in history)
+    ended = (Membership(*row[:5], slot - 1) if row.last is None else row for row in history)
     return [row for row in ended if row.last is not None and row.last >= row.first]
 
 

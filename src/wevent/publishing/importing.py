@@ -14,10 +14,10 @@ import numpy as np
 
 from wevent.core.requirements import Levels
 from wevent.errors import InvalidInput, InvalidMembership
-from wevent.journal.contract import Journal, Registry
+from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, Terms, levels_to_plain
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences, erased_id
+from wevent.people.membership import Change, Changes, Enrolment, check_declared, differences
 from wevent.publishing.configuration import Settings
 from wevent.publishing.preview import Preview, preview, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
@@ -241,7 +241,8 @@ def import_changes(
     joining = sum(change.user not in current for change in changes)
     if not allow_removals and not journal.is_new and journal.head().pinned is not None:
         _refuse_many_leaving(leaving, len(current))
-    requested = 0 if journal.is_new else _joined_by_request(journal.registry, changes)
+    by_request = frozenset() if journal.is_new else journal.registry.joined_by_request()
+    requested = sum(change.action == "remove" and change.user in by_request for change in changes)
     changing = len(changes) - leaving - joining
     unchanged = len(everybody) - joining - changing
     return changes, Difference(joining, changing, leaving, requested, unchanged=unchanged, notes=notes)
@@ -257,14 +258,6 @@ def _enrolment(wanted: Requirements, terms: Terms) -> Enrolment:
     for key in sorted(wanted.keys.distinct):
         check_declared(key, terms.declared)
     return Enrolment(wanted.users, wanted.keys, wanted.words)
-
-
-def _joined_by_request(registry: Registry, changes: Iterable[Change]) -> int:
-    """How many of those who leave had joined by request."""
-    requested, salt = registry.joined_by_request(), registry.salt
-    if not requested:
-        return 0
-    return sum(change.action == "remove" and erased_id(change.user, salt) in requested for change in changes)
 
 
 def _refuse_many_leaving(leaving: int, registered: int) -> None:

@@ -16,7 +16,7 @@ from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace
 from wevent.people.classes import Key
-from wevent.people.membership import Change, check_id, erased_id
+from wevent.people.membership import Change, check_id
 from wevent.people.membership_history import Membership
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked, DueThrough, InForce
@@ -129,7 +129,7 @@ def export_of(journal: Journal, user: str) -> UserExport:
     """
     check_id(user)
     view = view_user(journal, user)
-    by_request = erased_id(user, journal.registry.salt) in journal.registry.joined_by_request()
+    by_request = user in journal.registry.joined_by_request()
     if not view.memberships and not view.queued and not by_request:
         raise NotRegistered("somebody about whom something is held", "nobody", "Nothing is held under this id.")
     slot_us = journal.head().epoch.terms.slot_length_us

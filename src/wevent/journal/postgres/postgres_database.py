@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
@@ -16,8 +15,7 @@ from wevent.journal.postgres.lease import Lease
 from wevent.journal.postgres.postgres_session import READ_ONLY, Session, portable
 from wevent.journal.postgres.server_errors import damaged_tables
 from wevent.journal.postgres.write_transactions import WriteTransactions
-from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
-from wevent.journal.tables.fingerprint import ROW_TEXT
+from wevent.journal.tables.database import UNREADABLE, FoundRows, Result
 
 FORMAT = 1
 """The format of journals in PostgreSQL: the tables are those of journal files of this format."""
@@ -25,16 +23,17 @@ FORMAT = 1
 _AT_ONCE = 1 << 16
 _LARGEST = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
 _LONG_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout TO '10min'"
-_TEXTS = f"SELECT convert_to({ROW_TEXT} \"user\", 'UTF8') FROM members"
-_COLUMNS = (
-    "SELECT string_agg(convert_to(\"user\", 'UTF8'), '\\x00'::bytea),"
-    " string_agg(\"window\" || ' ' || nano, ' '), max(\"user\") FROM"
-    ' (SELECT "user", "window", nano FROM members WHERE last IS NULL AND "user" > %s'
-    f' ORDER BY "user" LIMIT {_AT_ONCE}) AS next'
-)
+_COLUMNS = f"""
+SELECT string_agg(convert_to("user", 'UTF8'), '\\x00'::bytea),
+  string_agg(convert_to(coalesce(level, ''), 'UTF8'), '\\x00'::bytea),
+  string_agg("window"::text, ' '), string_agg(nano::text, ' '), string_agg(first::text, ' '),
+  string_agg(coalesce(last, -1)::text, ' ')
+FROM (
+  SELECT * FROM members WHERE ("user", first, "window", nano) > (%s, %s, %s, %s)
+  ORDER BY "user", first, "window", nano LIMIT {_AT_ONCE}
+) AS next
+"""
 _COPY = 'COPY members ("user", "window", nano, level, first, last) FROM STDIN'
-_NONE = "\\N"
-_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 class PostgresDatabase:
@@ -146,26 +145,16 @@ class PostgresDatabase:
         """See `Dialect.among`."""
         return self._run(f'{select} WHERE "user" = ANY(%s)', (list(users),))
 
-    def member_texts(self) -> Iterator[list[bytes]]:
-        """See `Dialect.member_texts`."""
-        assert self._inside is not None, "many rows are read in one view"
-        with self.session.translating(), self.session.connection.cursor("texts") as cursor:
-            cursor.execute(_TEXTS)
-            while part := cursor.fetchmany(_AT_ONCE):
-                yield [text for (text,) in part]
-
-    def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
+    def member_columns(self, after: Sequence[Any]) -> tuple[bytes, bytes, list[str]] | None:
         """See `Dialect.member_columns`."""
-        ((names, numbers, last),) = self._run(_COLUMNS, (after,)).fetchall()
-        return (b"", "", None) if last is None else (names, numbers, last)
+        ((users, levels, *numbers),) = self._run(_COLUMNS, after).fetchall()
+        return None if users is None else (users, levels, numbers)
 
-    def enrol(self, users: list[str], each: list[int], kinds: list[Kind], slot: int) -> None:
-        """See `Dialect.enrol`: copied in one stream."""
-        ends = [f"\t{window}\t{nano}\t{_word(level)}\t{slot}\t{_NONE}\n" for window, nano, level in kinds]
-        names = (user.translate(_ESCAPED) for user in users)
-        lines = "".join(map(operator.add, names, map(ends.__getitem__, each)))
+    def add_members(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """See `Dialect.add_members`: copied in one stream."""
         with self.session.translating(), self.session.connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write(lines)
+            for row in rows:
+                copy.write_row(row)
 
     def _run(self, query: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         given = tuple(values) or None
@@ -180,7 +169,3 @@ class PostgresDatabase:
             yield
         finally:
             self._inside = None
-
-
-def _word(level: str | None) -> str:
-    return _NONE if level is None else level.translate(_ESCAPED)

@@ -56,9 +56,7 @@ CREATE TABLE head (
   pending BLOB NOT NULL
 );
 CREATE TABLE states (slot INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE changes (
-  id INTEGER PRIMARY KEY, action TEXT NOT NULL, user TEXT NOT NULL, window INTEGER, nano INTEGER, level TEXT
-);
+CREATE TABLE changes (id INTEGER PRIMARY KEY, number INTEGER NOT NULL, data BLOB NOT NULL);
 """
     + _REGISTRY
 )

@@ -29,7 +29,7 @@ class WaitingEpoch(NamedTuple):
         epoch: the epoch.
         coming: what comes with it.
         imported: the file that was imported last when it was planned.
-        before: how many of the queued changes were asked for before it; None: all.
+        before: last request that was queued before it; None: all were.
     """
 
     epoch: Epoch

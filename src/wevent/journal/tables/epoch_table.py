@@ -8,8 +8,8 @@ from wevent.journal.coming import Coming, changes_to_queue
 from wevent.journal.tables.database import Database, only_row
 from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
-from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, class_history, decode_terms, encode_terms
+from wevent.journal.user_registry import UserRegistry
 from wevent.people.membership import Change, Enrolment, check_ids
 
 
@@ -22,7 +22,7 @@ class EpochTable:
         registry: who is told what comes with an epoch.
     """
 
-    def __init__(self, database: Database, facts: Facts, registry: TableRegistry) -> None:
+    def __init__(self, database: Database, facts: Facts, registry: UserRegistry) -> None:
         self._database, self._facts, self._registry = database, facts, registry
         self._read: dict[int, Epoch] = {}
         self._planned: tuple[Epoch, Coming] | None = None
@@ -41,7 +41,7 @@ class EpochTable:
         Args:
             coming: the epoch.
             first: its first slot.
-            asked: how many of the queued changes were asked for before it; None: all.
+            asked: last request that was queued before it; None: all were.
 
         Raises:
             InvalidMembership: for an id that nobody can have.
@@ -52,7 +52,7 @@ class EpochTable:
         (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
         self._planned = Epoch(stored + 1, first, coming.terms), coming
         self._imported = self._facts.get("imported")
-        self._registry.hold_back(self._registry.pending() if asked is None else asked)
+        self._registry.held_after = self._registry.last_request() if asked is None else asked
 
     def store_planned(self) -> None:
         """Store the epoch that waits for its first slot, if one does; inside the transaction of that slot."""
@@ -72,17 +72,17 @@ class EpochTable:
         """The epoch that waits for its first slot, if one does, with all that it waits with."""
         if self._planned is None:
             return None
-        return WaitingEpoch(*self._planned, self._imported, self._registry.held_from)
+        return WaitingEpoch(*self._planned, self._imported, self._registry.held_after)
 
     def plan_again(self, planned: WaitingEpoch) -> None:
         """Let an epoch wait as it waited before another writer died."""
         self._planned, self._imported = (planned.epoch, planned.coming), planned.imported
-        self._registry.hold_back(planned.before)
+        self._registry.held_after = planned.before
 
     def committed(self) -> None:
         """What `store_planned` stored is there to stay."""
         self._planned = None
-        self._registry.hold_back(None)
+        self._registry.held_after = None
 
     @property
     def waits(self) -> bool:
@@ -129,6 +129,7 @@ class EpochTable:
             changes = () if enrolled else changes
         if len(changes):
             self._registry.ask(changes)
+        self._facts["together"] = int(self._registry.pending() > 0)
         if coming.imported is not None:
             self._facts["imported"] = coming.imported
             self._facts["changes lost"] = 0

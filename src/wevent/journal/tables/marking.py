@@ -10,8 +10,8 @@ from wevent.journal.tables.epoch_table import EpochTable
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.mark_file import MarkFile
 from wevent.journal.tables.side_mark import Mark
-from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import hash_versions
+from wevent.journal.user_registry import UserRegistry
 
 _NOTE, _NOTE_AT = 4096, 1 << 14  # of the side file: behind the keys
 
@@ -44,7 +44,7 @@ class Marking:
         facts: what it knows of itself.
     """
 
-    def __init__(self, outside: Outside, epochs: EpochTable, registry: TableRegistry, facts: Facts) -> None:
+    def __init__(self, outside: Outside, epochs: EpochTable, registry: UserRegistry, facts: Facts) -> None:
         self._outside, self._epochs, self._registry, self._facts = outside, epochs, registry, facts
         self._lasting: dict[str, Any] = {}  # what a mark says beside slot and link; the same for many slots
 

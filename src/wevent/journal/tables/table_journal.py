@@ -24,8 +24,8 @@ from wevent.journal.tables.sealed import PendingKeys
 from wevent.journal.tables.shelf import Shelf
 from wevent.journal.tables.slot_table import SlotTable
 from wevent.journal.tables.standing import Standing
-from wevent.journal.tables.table_registry import IMPORTED, TableRegistry
 from wevent.journal.terms import Epoch, Terms
+from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import Restore
 from wevent.people.membership import Changes
 
@@ -45,7 +45,7 @@ class TableJournal(ABC):
         self._database, self._outside, self._started_over = database, outside, started_over
         self._keys = PendingKeys(self._read_side, self._write_side)
         self._facts = Facts(database)
-        self.registry = TableRegistry(database, partial(witness_revision, outside))
+        self.registry = UserRegistry(database, partial(witness_revision, outside))
         self._epochs = EpochTable(database, self._facts, self.registry)
         self._shelf = Shelf(database)
         self._slots = SlotTable(database, self._shelf)
@@ -228,7 +228,8 @@ class TableJournal(ABC):
 
     def _note_imported(self, digest: bytes) -> None:
         self._facts["imported"] = digest
-        self._facts["changes lost"] = IMPORTED if self._facts.number("changes lost") else 0
+        if self.changes_lost:
+            self._facts["changes lost"], self._facts["together"] = 0, 1
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
@@ -281,7 +282,7 @@ class TableJournal(ABC):
     @property
     def changes_lost(self) -> bool:
         """See `Marks.changes_lost`."""
-        return self._facts.number("changes lost") == 1
+        return bool(self._facts.number("changes lost"))
 
     def accept_lost_changes(self) -> None:
         """See `Marks.accept_lost_changes`."""
