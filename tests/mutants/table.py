@@ -277,13 +277,13 @@ MUTANTS = [
     Mutant(
         "unregistered users: an erased id is one",
         "people/membership.py",
-        "return self._erased and erased_id(name, self._salt) in self._ids",
-        "return False",
+        "excluded |= [erased_id(name, self._salt) in self._ids for name in names]",
+        "pass",
         MEMBERSHIPS,
     ),
     Mutant(
         "unregistered users: a joiner was none",
-        "people/membership_history.py",
+        "people/membership.py",
         "rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]",
         "rows = []",
         RULES,
@@ -648,8 +648,8 @@ MUTANTS = [
     Mutant(
         "requirements: a dry run stores what it shows",
         "publishing/importing.py",
-        "    if not dry_run:\n        journal.registry.ask(changes, epoch.number)\n",
-        "    if True:\n        journal.registry.ask(changes, epoch.number)\n",
+        "    elif not dry_run:\n        journal.registry.ask(changes, epoch.number)\n",
+        "    else:\n        journal.registry.ask(changes, epoch.number)\n",
         ("tests/unit/cli/test_levels.py",),
     ),
     Mutant(

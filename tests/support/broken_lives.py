@@ -7,8 +7,7 @@ from typing import Any
 from wevent.core.arrays import IntArray
 from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import ClassHistory, Key
-from wevent.people.membership import KeyColumn
-from wevent.people.membership_history import Boundary
+from wevent.people.membership import Boundary, KeyColumn
 from wevent.people.rosters import Rosters
 
 _find_corners, _begin_boundary = Rosters._find_corners, Boundary.__init__

@@ -15,8 +15,17 @@ from wevent.counting.spelling import Spelled
 from wevent.errors import StaleJournal
 from wevent.journal.contents import Revision
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import Change, KeyColumn, check_epoch, check_id, erased_id
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    KeyColumn,
+    Membership,
+    check_epoch,
+    check_id,
+    drop_expired,
+    erased_id,
+    find_current,
+)
 from wevent.people.rosters import MemberColumns, TailColumns
 
 _UNCHANGED = Revision(0, "")

@@ -22,8 +22,7 @@ from wevent.journal.contents import Batch, Head, Hook, Loaded, Marked, Revision,
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import Change, Changes
-from wevent.people.membership_history import History, Membership
+from wevent.people.membership import Change, Changes, History, Membership
 from wevent.people.rosters import MemberColumns, TailColumns
 
 

@@ -20,8 +20,18 @@ from wevent.journal.contents import Revision
 from wevent.journal.tables.database import ALL, Database, maybe_row, only_row
 from wevent.journal.tables.facts import UPSERT, Facts
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import ERASED, Change, Enrolment, KeyColumn, check_epoch, check_ids, erased_id
-from wevent.people.membership_history import Boundary, History, Membership
+from wevent.people.membership import (
+    ERASED,
+    Boundary,
+    Change,
+    Enrolment,
+    History,
+    KeyColumn,
+    Membership,
+    check_epoch,
+    check_id,
+    erased_id,
+)
 from wevent.people.rosters import MemberColumns, TailColumns
 
 _PORTION = 1 << 15  # changes or rows that are at hand at once
@@ -173,7 +183,8 @@ class UserRegistry:
 
     def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         wishes = list(changes)
-        check_ids([change.user for change in wishes])
+        for change in wishes:
+            check_id(change.user)
         portions = [  # encoded before the transaction: a publisher waits for its end
             (min(_PORTION, len(wishes) - start), msgspec.msgpack.encode(wishes[start : start + _PORTION]))
             for start in range(0, len(wishes), _PORTION)
@@ -317,16 +328,15 @@ class UserRegistry:
         (known,) = only_row(self._database, "SELECT EXISTS (SELECT 1 FROM members)")
         if known or self.pending() or classes.unregistered_before(slot):
             return False
-        checksum, distinct = Checksum(self.salt, self._facts.data("registry")), everybody.keys.distinct
-        for users, codes, levels in everybody.sorted_portions():
-            check_ids(users)
-            each = zip(users, codes, levels, strict=True)
-            rows = [Membership(user, *distinct[code], level, slot, None) for user, code, level in each]
+        checksum = Checksum(self.salt, self._facts.data("registry"))
+        for changes in everybody.portions(everybody.users.order()):
+            for change in changes:
+                check_id(change.user)
+            rows = [Membership(change.user, *(change.key or (0, 0)), change.level, slot, None) for change in changes]
             self._database.add_members(rows)
             checksum.add_rows(rows)
         self._facts["registry"] = checksum.value()
-        if isinstance(everybody.users, Spelled):  # reading millions of rows back would take as long as storing them
-            self._loaded = checksum.value(), MemberColumns(everybody.users, everybody.keys)
+        self._loaded = checksum.value(), MemberColumns(everybody.users, everybody.keys)  # reading back takes as long
         self.advance()
         self._in_force = None
         return True

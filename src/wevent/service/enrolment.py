@@ -16,8 +16,7 @@ from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace
 from wevent.people.classes import Key
-from wevent.people.membership import Change, check_id
-from wevent.people.membership_history import Membership
+from wevent.people.membership import Change, Membership, check_id
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
@@ -78,9 +77,9 @@ def choose(
 
 
 def leave(place: JournalPlace, user: str, *, erased: bool, due_through: DueThrough) -> LeaveResult:
-    """Let somebody leave, and erase the id if that is wished; raises as `registrations.leave`."""
+    """Let somebody leave, and erase the id if that is wished; raises as `registrations.remove`."""
     try:
-        force = registrations.leave(place, user, erased=erased, due_through=due_through)
+        force = (registrations.erase if erased else registrations.remove)(place, user, due_through=due_through)
     except NotRegistered as error:  # its remedy is a command
         raise NotRegistered(error.expected, error.received, _NOBODY) from None
     assert force.slot is not None

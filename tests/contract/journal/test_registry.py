@@ -18,8 +18,7 @@ from wevent.errors import InvalidMembership, StorageFailed
 from wevent.journal import Batch, Registry
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_corner
-from wevent.people.membership import Change, Enrolment, KeyColumn, erased_id
-from wevent.people.membership_history import Membership, drop_expired, find_in_force
+from wevent.people.membership import Change, Enrolment, KeyColumn, Membership, drop_expired, erased_id, find_in_force
 from wevent.publishing.members import MemberView
 from wevent.publishing.preview import preview
 

@@ -24,8 +24,7 @@ from wevent.people.classes import (
     find_counting_class,
     find_unregistered_class,
 )
-from wevent.people.membership import Change, erased_id
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current, find_in_force
+from wevent.people.membership import Boundary, Change, Membership, drop_expired, erased_id, find_current, find_in_force
 
 SALT = b"s" * 32
 LOOSE, STRICT = (2, 900), (6, 300)

@@ -195,17 +195,19 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
         again = registrations.choose(path, "u2", Asked("4", "1"))  # on top of what is queued
         assert again.earlier_until == 6 + 3  # what never began is not in force
         assert registrations.choose(path, "u2", Asked("3", "0.4"), dry_run=True).earlier_until is None  # undone
-        left = registrations.leave(path, "ann")
+        left = registrations.remove(path, "ann", due_through=lambda: 0)
         assert left.person is not None
         assert left.person.memberships == ()  # she never counted
-        erased = registrations.leave(path, "u0", erased=True)
+        erased = registrations.erase(path, "u0", due_through=lambda: 0)
         assert erased.person is not None
         assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 4 - 1]
         assert [change.action for change in journal.registry.queued()] == ["set", "set", "set", "remove", "erase"]
         assert len(journal.registry.joined_by_request()) == 0  # ann left again
         with pytest.raises(NotRegistered):
-            registrations.leave(path, "ann")
-        assert registrations.leave(path, "u0", erased=True, dry_run=True).slot == 7  # erasing again is no mistake
+            registrations.remove(path, "ann", due_through=lambda: 0)
+        assert (
+            registrations.erase(path, "u0", dry_run=True, due_through=lambda: 0).slot == 7
+        )  # erasing again is no mistake
         assert journal.registry.apply(7, class_history(journal.epochs())) == 5
     now = held(path)
     assert now["u2"] == (CLASSES[0], 7, None)
@@ -214,7 +216,7 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
 
 def test_a_dry_run_of_a_service_stores_nothing(path: Path) -> None:
     registrations.choose(path, "ann", LARGE, dry_run=True)
-    registrations.leave(path, "u0", dry_run=True)
+    registrations.remove(path, "u0", dry_run=True, due_through=lambda: 0)
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
 

@@ -10,7 +10,7 @@ from wevent.journal.tables.draft import WaitingEpoch
 from wevent.journal.tables.facts import Facts
 from wevent.journal.terms import Epoch, class_history, decode_terms, encode_terms
 from wevent.journal.user_registry import UserRegistry
-from wevent.people.membership import Change, Enrolment, check_ids
+from wevent.people.membership import Change, Enrolment, check_id
 
 
 class EpochTable:
@@ -46,9 +46,8 @@ class EpochTable:
         Raises:
             InvalidMembership: for an id that nobody can have.
         """
-        check_ids(
-            [change.user for change in coming.changes]
-        )  # now: what fails with the first slot fails after its draw
+        for change in coming.changes:  # now: what fails with the first slot fails after its draw
+            check_id(change.user)
         (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
         self._planned = Epoch(stored + 1, first, coming.terms), coming
         self._imported = self._facts.get("imported")

@@ -175,7 +175,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: ClassHistory, data: 
 @examples(8)
 @given(seed=st.integers(0, 2**32), gaps=st.lists(st.integers(1, 30), min_size=2, max_size=6))
 def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: ClassHistory, seed: int, gaps: list[int]) -> None:
-    """Whatever SQL does for speed: the rows are those of `wevent.people.membership_history`, applied one by one to lists."""
+    """Whatever SQL does for speed: the rows are those of `wevent.people.membership`, applied one by one to lists."""
     with (
         tempfile.TemporaryDirectory() as folder,
         SqliteJournal(Path(folder) / "run.journal", write=True) as journal,
