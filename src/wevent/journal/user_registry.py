@@ -95,7 +95,8 @@ class UserRegistry:
         stored = self._facts.data("registry")
         if self._loaded is not None and self._loaded[0] == stored:
             return
-        checksum, users, keys, after = Checksum(self.salt), [], [], _START
+        checksum, after = Checksum(self.salt), _START
+        users, codes, keys = list[Spelled](), list[npt.NDArray[np.int32]](), dict[Key, int]()
         for restore in self.restores():
             checksum.add_restore(restore)
         while (found := self._database.member_columns(after)) is not None:
@@ -104,13 +105,16 @@ class UserRegistry:
             checksum.add(names, levels, numbers)
             held = numbers[3] < 0
             users.append(names if held.all() else names.where(held))
-            keys.append(numbers[:2, held])
+            part = KeyColumn.of_columns(*numbers[:2, held])
+            codes.append(
+                np.array([keys.setdefault(key, len(keys)) for key in part.distinct], dtype=np.int32)[part.codes]
+            )
             window, nano, first, _ = numbers[:, -1].tolist()
             after = names.where(slice(-1, None)).texts()[0], first, window, nano
         if checksum.value() != stored:
             raise self._database.damaged()
-        windows, nanos = np.concatenate([np.empty((2, 0), dtype=np.int64), *keys], axis=1)
-        self._loaded = stored, MemberColumns(Spelled.joined(users), KeyColumn.of_columns(windows, nanos))
+        column = KeyColumn(list(keys), np.concatenate([np.empty(0, dtype=np.int32), *codes]))
+        self._loaded = stored, MemberColumns(Spelled.joined(users), column)
 
     def tails(self, slot: int) -> TailColumns:
         query = 'SELECT "user", "window", nano, last FROM members WHERE last IS NOT NULL AND last + "window" > ?'
