@@ -634,8 +634,8 @@ MUTANTS = [
     Mutant(
         "requirements: a cut file removes people",
         "publishing/importing.py",
-        "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
-        "    if False:\n",
+        "leaving * _MOST_LEAVING > len(current)",
+        "False",
         REMOVALS,
     ),
     Mutant(

@@ -110,7 +110,9 @@ class UserRegistry:
                 np.array([keys.setdefault(key, len(keys)) for key in part.distinct], dtype=np.int32)[part.codes]
             )
             window, nano, first, _ = numbers[:, -1].tolist()
-            after = names.where(slice(-1, None)).texts()[0], first, window, nano
+            before, after = after, (names.where(slice(-1, None)).texts()[0], first, window, nano)
+            if after <= before:  # a damaged key: the same rows would be read again
+                raise self._database.damaged()
         if checksum.value() != stored:
             raise self._database.damaged()
         column = KeyColumn(list(keys), np.concatenate([np.empty(0, dtype=np.int32), *codes]))

@@ -22,8 +22,7 @@ from wevent.publishing.configuration import Settings
 from wevent.publishing.preview import Preview, preview, strictest_sentences
 from wevent.streams.files.requirements_file import Requirements, read_requirements
 
-MOST_LEAVING = 10
-"""One in so many registered users may leave with a requirements file without --allow-removals."""
+_MOST_LEAVING = 10  # one in so many registered users may leave with a requirements file without --allow-removals
 
 
 class RequirementsFile(NamedTuple):
@@ -52,9 +51,7 @@ class RequirementsFile(NamedTuple):
         path = self.path
         if not path.is_file():
             raise InvalidInput("a file", f"{str(path)!r}, which is not there", "Check the path.", path=str(path))
-        table = msgspec.json.encode(levels_to_plain(self.levels), order="sorted")
-        if self.columns:
-            table += msgspec.json.encode(dict(self.columns), order="sorted")
+        table = msgspec.json.encode((levels_to_plain(self.levels), dict(self.columns)), order="sorted")
         try:
             with path.open("rb") as opened:
                 return hashlib.sha256(table + hashlib.file_digest(opened, "sha256").digest()).digest()
@@ -196,7 +193,11 @@ def import_changes(
     allow_removals: bool,
     partial: bool = False,
 ) -> tuple[Changes, Difference]:
-    """Return the changes from the registry, after requested ones, to a file. None if the file was imported already."""
+    """Return the changes from the registry, after requested ones, to a file. None if the file was imported already.
+
+    Raises:
+        InvalidMembership: for a requirement that nobody may hold, or if so many leave that the file may have been cut.
+    """
     if not partial and is_imported(journal, wanted, terms.length_us):
         return [], Difference()
     for key in sorted(wanted.keys.distinct):
@@ -213,30 +214,15 @@ def import_changes(
         current = {user: held for user, held in current.items() if user in requested}
     changes = differences(current, requested)
     removed = {change.user for change in changes if change.action == "remove"}
-    if not allow_removals and not journal.is_new and journal.head().pinned is not None:
-        _refuse_many_leaving(len(removed), len(current))
-    joining = sum(change.user not in current for change in changes)
-    changing = len(changes) - len(removed) - joining
-    by_request = frozenset() if journal.is_new else journal.registry.joined_by_request()
-    return changes, Difference(
-        joining,
-        changing,
-        len(removed),
-        len(removed & by_request),
-        unchanged=len(everybody) - joining - changing,
-        notes=notes,
-    )
-
-
-def _refuse_many_leaving(leaving: int, registered: int) -> None:
-    """Refuse a file that may have been cut: at least two users, and more than one in ten, are not in it.
-
-    Raises:
-        InvalidMembership: for such a file.
-    """
-    if leaving >= 2 and leaving * MOST_LEAVING > registered:
+    leaving, is_pinned = len(removed), not journal.is_new and journal.head().pinned is not None
+    if is_pinned and not allow_removals and leaving >= 2 and leaving * _MOST_LEAVING > len(current):
         raise InvalidMembership(
-            f"a requirements file with at least nine in ten of the {registered} who are registered",
+            f"a requirements file with at least nine in ten of the {len(current)} who are registered",
             f"one in which {leaving} of them are missing",
             "Nothing was changed. Was the file cut? If they do leave, say --allow-removals.",
         )
+    joining = sum(change.user not in current for change in changes)
+    changing = len(changes) - leaving - joining
+    by_request = frozenset() if journal.is_new else journal.registry.joined_by_request()
+    unchanged = len(everybody) - joining - changing
+    return changes, Difference(joining, changing, leaving, len(removed & by_request), unchanged=unchanged, notes=notes)

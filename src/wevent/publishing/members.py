@@ -18,10 +18,7 @@ _CHANGES_PER_MINUTE = 1 << 13
 
 
 def limit_changes(terms: Terms) -> int:
-    """Return how many changes of the registry a boundary of live slots applies: a release must not wait long for them.
-
-    The number is a function of the slot length alone. Each minute of a longer slot counts.
-    """
+    """Return how many changes of the registry a boundary of live slots applies, from the slot length alone."""
     return _CHANGES_PER_MINUTE * max(1, terms.length_us // (60 * SECOND_US))
 
 

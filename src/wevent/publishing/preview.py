@@ -76,8 +76,7 @@ class Preview(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect in plain types."""
-        alone = [{"window": window, "epsilon": nano / NANO} for window, nano in self.alone]
-        return {**self._asdict(), "alone": alone}
+        return {**self._asdict(), "alone": [{"window": key[0], "epsilon": key[1] / NANO} for key in self.alone]}
 
 
 def _users(count: int, one: str, many: str) -> str:
@@ -166,7 +165,7 @@ def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]
 
     Args:
         options: of the stream.
-        sizes: how many users hold each requirement, 0 for one that is only declared.
+        sizes: number of users that hold each declared requirement.
     """
     shared = find_mechanism(options.mechanism).shared_budget
     if not sizes or not (shared or options.unbiased):

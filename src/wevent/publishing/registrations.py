@@ -1,8 +1,7 @@
 """Changes of the registry by request, of one user or a whole file, also while a publisher runs.
 
-Any process queues a change. The writer applies it at a slot boundary: the publisher before its next slot, or this module at
-once if nobody publishes. So it takes effect exactly between two slots (spec 10). A service, whose own publisher has the
-journal, only queues (`choose`, `leave`, `import_file`).
+Any process queues a change. The writer applies it at a slot boundary (spec 10): the publisher before its next slot, or this
+module at once if nobody publishes. A service, whose own publisher has the journal, only queues.
 """
 
 from __future__ import annotations
@@ -199,9 +198,10 @@ def _set(
         holds = journal.registry.holds(user)
         if known and not holds:
             raise NotRegistered("a registered user", "one who is not", "Use `add` for new users.")
-        if holds and known is False:
-            problem = "a user who is not registered yet", "one who is"
-            raise InvalidMembership(*problem, "Use `set` to change a requirement.")
+        if known is False and holds:
+            raise InvalidMembership(
+                "a user who is not registered yet", "one who is", "Use `set` to change a requirement."
+            )
         wish = Change("set", user, key, level)
         force = _ask(journal, wish, epoch.number, by_request=not holds, dry_run=dry_run, due_through=due_through)
     force = force._replace(notes=windows.notes)
