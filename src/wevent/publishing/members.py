@@ -65,8 +65,7 @@ class MemberView:
 
         Args:
             slot: the slot.
-            most: maximum number of changes, and of rows that are dropped, None without one. The others wait for the next
-                boundary.
+            most: maximum number of changes, and of rows that are dropped. The others wait for the next boundary.
         """
         standing, rosters = self._standing, self._rosters
         self._standing = self._rosters = None  # after a failure the next call reads the registry again
