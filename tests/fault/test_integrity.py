@@ -286,7 +286,7 @@ def test_a_registry_that_does_not_add_up_is_not_listed(used: Path, command: tupl
 
 
 def test_a_layout_that_is_not_ours(used: Path) -> None:
-    change(used, "ALTER TABLE changes RENAME COLUMN nano TO nbno")
+    change(used, "ALTER TABLE members RENAME COLUMN nano TO nbno")
     assert_damaged(call(used, "status", "run.journal"))
 
 

@@ -20,7 +20,7 @@ from tests.support.transitions.lives import ALL_CHANCES, MECHANISMS, Life
 from tests.support.transitions.mutants import MUTANTS, disabled
 from tests.support.transitions.scripted import SCENARIOS, ScriptedLife
 from tests.support.transitions.systems import FileSystem
-from wevent.journal.tables import registry_work
+from wevent.journal import user_registry
 
 LIVES = int(os.environ.get("WEVENT_TRANSITION_LIVES", "60"))
 IN_FILES = max(4, LIVES // 100)
@@ -67,9 +67,9 @@ def _live(seed: int) -> tuple[Span, Counter[str]]:
 def test_a_journal_in_a_file_spends_the_same_and_verifies(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parts in memory, which run many lives, draw what a real journal draws; also where many users change at once."""
+    """The parts in memory, which run many lives, draw what a real journal draws; also where a boundary has many portions."""
     if seed % 2:
-        monkeypatch.setattr(registry_work, "_MANY", 1)
+        monkeypatch.setattr(user_registry, "_PORTION", 1)
     chances = ALL_CHANCES[seed % len(ALL_CHANCES)]
     in_memory, in_file = Life(seed, chances=chances), Life(seed, lambda noise: FileSystem(noise, tmp_path), chances)
     assert in_file.live().ratio <= 1

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from wevent.core.arrays import IntArray
-from wevent.journal.tables.table_registry import TableRegistry
+from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import ClassHistory, Key
-from wevent.people.membership import KeyColumn
-from wevent.people.membership_history import Boundary
+from wevent.people.membership import Boundary, KeyColumn
 from wevent.people.rosters import Rosters
 
 _find_corners, _begin_boundary = Rosters._find_corners, Boundary.__init__
@@ -32,7 +31,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "a restore leaves nothing in doubt": (ClassHistory, "doubted", lambda self, slot: frozenset()),
     "a joiner was not unregistered": (Boundary, "__init__", _begin_without_notes),
     "unregistered users change class at once": (ClassHistory, "unregistered_class", _take_the_new_class),
-    "a known id is unregistered": (TableRegistry, "former_ids", lambda self: []),
+    "a known id is unregistered": (UserRegistry, "former_ids", lambda self: []),
 }
 """One of the product's rules each, disabled: where it is, its name, what stands there instead."""
 

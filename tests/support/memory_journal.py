@@ -209,6 +209,7 @@ class MemoryJournal:
         self._stored.epochs += (epoch,)
         self.note_unsafe(coming.unsafe)
         self.registry.ask(coming.changes)
+        self._stored.registry.together = bool(self._stored.registry.queue)
         if coming.imported is not None:
             self._stored.imported, self._stored.changes_lost = coming.imported, False
             self.registry.file_imported(since)

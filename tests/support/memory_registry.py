@@ -15,8 +15,17 @@ from wevent.counting.string_column import StringColumn
 from wevent.errors import StaleJournal
 from wevent.journal.contents import Revision
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import Change, KeyColumn, check_epoch, check_id, erased_id
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    KeyColumn,
+    Membership,
+    check_epoch,
+    check_id,
+    drop_expired,
+    erased_id,
+    find_current,
+)
 from wevent.people.rosters import MemberColumns, TailColumns
 
 _UNCHANGED = Revision(0, "")
@@ -33,8 +42,8 @@ class StoredRegistry:
         restores: in slot order.
         copied: whether it is that of a backup.
         revision: state of the registry.
-        by_request: the digests of people who joined by request.
-        together: whether all queued changes take effect at once: the registry was imported again after a restore.
+        by_request: users who joined by request.
+        together: whether all queued changes take effect at once.
     """
 
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -66,7 +75,7 @@ class MemoryRegistry:
     ) -> None:
         self._epochs = epochs
         self._stored, self._transaction, self._witness = stored, transaction, witness
-        self.before: int | None = None  # queued changes asked for before the epoch that waits for its first slot
+        self.before: int | None = None  # queued changes that may be applied before the first slot of the next epoch
 
     @property
     def salt(self) -> bytes:
@@ -115,7 +124,7 @@ class MemoryRegistry:
     def file_imported(self, since: Iterable[Change]) -> None:
         """Whoever is registered is in a file now, but for those who asked since. Inside a transaction."""
         stored = self._stored()
-        stored.by_request &= {erased_id(change.user, stored.salt) for change in since if change.action == "set"}
+        stored.by_request &= {change.user for change in since if change.action == "set"}
 
     def ask(self, changes: Iterable[Change], epoch: int | None = None, *, by_request: bool = False) -> int:
         wishes = tuple(changes)
@@ -127,10 +136,9 @@ class MemoryRegistry:
         with self._transaction():
             stored = self._stored()
             stored.queue += wishes
-            digests = {change.user: erased_id(change.user, stored.salt) for change in wishes}
-            stored.by_request -= {digests[change.user] for change in wishes if change.action != "set"}
+            stored.by_request -= {change.user for change in wishes if change.action != "set"}
             if by_request:
-                stored.by_request |= {digests[change.user] for change in wishes if change.action == "set"}
+                stored.by_request |= {change.user for change in wishes if change.action == "set"}
         return len(wishes)
 
     def pending(self) -> int:
@@ -139,16 +147,20 @@ class MemoryRegistry:
     def queued(self) -> list[Change]:
         return list(self._stored().queue)
 
+    def last_request(self) -> int:
+        return len(self._stored().queue)
+
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
         with self._transaction():
             stored = self._stored()
+            most = None if stored.together else most
             room = len(list(self._rows())) if most is None else most
             for user, rows in list(stored.histories.items()):
                 dropped = [row for row in rows if row not in drop_expired(rows, classes, slot)][:room]
                 self._keep({user}, [row for row in rows if row not in dropped])
                 room -= len(dropped)
-            limits = [limit for limit in (None if stored.together else most, self.before) if limit is not None]
-            stored.together &= bool(limits)
+            limits = [limit for limit in (most, self.before) if limit is not None]
+            stored.together &= self.before is not None
             number = min([len(stored.queue), *limits])
             boundary, changed = Boundary(classes, slot, stored.salt), False
             for change in stored.queue[:number]:

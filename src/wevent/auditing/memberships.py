@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
+import struct
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import islice, pairwise
+from operator import ne
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +33,11 @@ Path = tuple[tuple[int, int, int, int], ...]
 State = tuple[frozenset[Key], Key | None]
 """Requirements in force for a user, and the one that the user holds. None: a known id that is no member."""
 
+_Words = npt.NDArray[np.uint64]
 _EVER = 1 << 62
+_ERASED = "erased:"
+_PORTION = 1 << 15
+_PATH_KEY = secrets.randbits(64) | 1  # nobody can choose paths that collide
 _FORMER: State = frozenset(), None
 
 
@@ -84,7 +90,7 @@ class JournalRows(NamedTuple):
 
     Attributes:
         rows: rows of users. Rows of one id are adjacent, and erased ids come first.
-        stored: digest of the registry.
+        stored: checksum of the registry.
         complete_from: slot at whose boundary rows were last dropped: no row that is in force from there on is missing.
     """
 
@@ -100,8 +106,8 @@ class JournalRows(NamedTuple):
 
 def check_memberships(journal: JournalRows, add: Add) -> None:
     """Report everything that the rules forbid: `add(slot, problem, **facts)`."""
-    paths, digest = _read_paths(journal)
-    if digest != journal.stored:
+    paths, checksum = _read_paths(journal)
+    if checksum != journal.stored:
         add(journal.committed, "the registry does not add up: a membership is not what was stored")
     rules = _Rules(journal.versions, journal.restores)
     for restore in journal.restores:
@@ -197,33 +203,86 @@ class _Rules(NamedTuple):
 
 
 def _read_paths(journal: JournalRows) -> tuple[Counter[Path], bytes]:
-    """Return how many users have which path, and the digest of all rows. An id and its digest are one user."""
-    digests, keyed = bytearray(), hashlib.blake2b(key=journal.salt[:64], digest_size=32)
-
-    def digest(text: str) -> None:
-        one = keyed.copy()
-        one.update(text.encode())
-        digests.extend(one.digest())
-
+    """Return how many users have which path, and the checksum of all rows. An id and its digest are one user."""
+    total = 0
     for slot, silent_through, doubted in journal.restores:
-        digest(f"restore,{slot},{silent_through},{doubted}")
+        text = f"{slot},{silent_through},{doubted}".encode()
+        total += int.from_bytes(hashlib.blake2b(text, key=journal.salt, digest_size=8).digest(), "little")
     paths: Counter[Path] = Counter()
-    erased: dict[str, list[tuple[int, int, int, int]]] = {}
-    for user, rows in groupby(journal.rows, key=itemgetter(0)):
-        path = []
-        for _, window, nano, level, first, last in rows:
-            words = "-1," if level is None else f"{len(level)},{level}"
-            digest(f"{window},{nano},{first},{-1 if last is None else last},{words}{user}")
-            path.append((window, nano, first, _EVER if last is None else last))
-        if user.startswith("erased:"):
-            erased[user] = path
-            continue
-        if erased:
-            name = hashlib.blake2b(user.encode(), key=journal.salt[:64], digest_size=20).hexdigest()
-            path += erased.pop(f"erased:{name}", [])
-        paths[tuple(sorted(path))] += 1
-    paths.update(tuple(sorted(path)) for path in erased.values())
-    return paths, np.frombuffer(digests, dtype="<u8").reshape(-1, 4).sum(axis=0, dtype="<u8").tobytes()
+    erased: dict[str, Path] = {}
+    for rows in _read_portions(journal.rows):
+        users, windows, nanos, levels, firsts, lasts = zip(*rows, strict=True)
+        ends = [-1 if last is None else last for last in lasts]
+        numbers = np.array([windows, nanos, firsts, ends]).astype(np.uint64)
+        total += int(_hash_rows(users, numbers, levels, journal.salt).sum(dtype=np.uint64))
+        starts = np.flatnonzero(np.array([True, *map(ne, users, users[1:])]))
+        spans = list(pairwise([*starts.tolist(), len(rows)]))
+        is_apart = np.zeros(len(starts), dtype=np.bool_)
+        if erased or users[0].startswith(_ERASED):
+            for place, (start, end) in enumerate(spans):
+                user, path = users[start], _to_path(rows[start:end])
+                digest = hashlib.blake2b(user.encode(), key=journal.salt[:64], digest_size=20).hexdigest()
+                if user.startswith(_ERASED):
+                    erased[user] = path
+                elif _ERASED + digest in erased:
+                    paths[tuple(sorted(path + erased.pop(_ERASED + digest)))] += 1
+                else:
+                    continue
+                is_apart[place] = True
+        alike = np.add.reduceat(_mix(_weigh(numbers, _PATH_KEY), _PATH_KEY), starts)[~is_apart]
+        _, found, counts = np.unique(alike, return_index=True, return_counts=True)
+        for place, number in zip(np.flatnonzero(~is_apart)[found].tolist(), counts.tolist(), strict=True):
+            paths[_to_path(rows[slice(*spans[place])])] += number
+    paths.update(erased.values())
+    return paths, (total % (1 << 64)).to_bytes(8, "little")
+
+
+def _read_portions(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield some thousands of rows at a time, all rows of a user together."""
+    reading, portion = iter(rows), list[Row]()
+    while more := list(islice(reading, _PORTION)):
+        portion += more
+        end = next((place for place in range(len(portion), 0, -1) if portion[place - 1][0] != portion[-1][0]), 0)
+        if end:
+            yield portion[:end]
+        portion = portion[end:]
+    if portion:
+        yield portion
+
+
+def _to_path(rows: Iterable[Row]) -> Path:
+    return tuple(
+        sorted((window, nano, first, _EVER if last is None else last) for _, window, nano, _, first, last in rows)
+    )
+
+
+def _hash_rows(users: Sequence[str], numbers: _Words, levels: Sequence[str | None], salt: bytes) -> _Words:
+    """Return the hash of every row, as documented in docs/reference/journal-format.md."""
+    user_key, level_key, number_key, key = (word | 1 for word in struct.unpack("<4Q", salt[:32]))
+    hashes = _weigh(_to_words(users), user_key) + _weigh(numbers, number_key)
+    if any(levels):
+        hashes += _weigh(_to_words([level or "" for level in levels]), level_key)
+    return _mix(hashes, key)
+
+
+def _to_words(texts: Sequence[str]) -> _Words:
+    """Return texts as UTF-8 in words of eight bytes, a row per word, with zeros behind the end of a text."""
+    encoded = [text.encode() for text in texts]
+    count = -(-max(map(len, encoded)) // 8)
+    return np.array(encoded, dtype=f"S{8 * max(1, count)}").view("<u8").reshape(len(texts), -1).T
+
+
+def _weigh(words: _Words, key: int) -> _Words:
+    """Add up the hashes of the words of each row: word i is hashed with key to the power of i + 1."""
+    total = np.zeros(words.shape[1], dtype=np.uint64)
+    for number, column in enumerate(words, start=1):
+        total += _mix(column, pow(key, number, 1 << 64))
+    return total
+
+
+def _mix(words: _Words, key: int) -> _Words:
+    product = words * np.uint64(key)
+    return (product ^ (product >> np.uint64(32))) * np.uint64(key)
 
 
 def _known_from(path: Path) -> int:

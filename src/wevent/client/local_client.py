@@ -11,7 +11,7 @@ from wevent.core.budget import NANO
 from wevent.core.requirements import Requirement
 from wevent.errors import InvalidReports
 from wevent.people.classes import Key, find_corner, find_counting_class, is_at_least_as_strict
-from wevent.people.membership_history import Membership, end_current, find_in_force
+from wevent.people.membership import Membership, end_current, find_in_force
 from wevent.publisher.local_model import randomize_nano
 
 

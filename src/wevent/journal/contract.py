@@ -23,8 +23,7 @@ from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, Terms
 from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import Change, Changes
-from wevent.people.membership_history import History, Membership
+from wevent.people.membership import Change, Changes, History, Membership
 from wevent.people.rosters import MemberColumns, TailColumns
 
 
@@ -125,7 +124,7 @@ class Registry(Protocol):
         """
 
     def joined_by_request(self) -> frozenset[str]:
-        """The digests (`erased_id`) of people who joined by request since a requirements file was imported, and stayed."""
+        """Return the users who joined by request since a requirements file was imported, and did not ask to leave."""
 
     def pending(self) -> int:
         """How many changes are queued."""
@@ -133,8 +132,15 @@ class Registry(Protocol):
     def queued(self) -> list[Change]:
         """The queued changes, in order."""
 
+    def last_request(self) -> int:
+        """Return the number of the request that was queued last, 0 if none waits."""
+
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
-        """Apply the first `most` queued changes at the boundary before `slot`, and drop as many rows that are not kept."""
+        """Apply the first `most` queued changes at the boundary before `slot`, and drop as many rows that are not kept.
+
+        All of them are applied where they belong together: they came with an epoch, or with a registry that was imported
+        again after a restore.
+        """
 
     def next_expiry(self, classes: ClassHistory) -> int | None:
         """Return the first slot in which some row is no longer kept, None without such rows."""
@@ -180,7 +186,7 @@ class Epochs(Protocol):
             unsafe: what weakens the promise.
             changes: what the registry is to be told with it.
             imported: the digest of the requirements file that the changes come from.
-            asked: how many queued changes the changes of an epoch take into account, the earliest; None: all there are.
+            asked: last request (`Registry.last_request`) that the changes of an epoch take into account; None: the last one.
         """
 
     def epochs(self) -> list[Epoch]:

@@ -17,8 +17,8 @@ from wevent.journal.record import Record
 from wevent.journal.slots import SlotLog, Transaction
 from wevent.journal.tables.database import Database, only_row, stored_bytes
 from wevent.journal.tables.facts import Facts
-from wevent.journal.tables.table_registry import IMPORTED, TableRegistry
 from wevent.journal.terms import Epoch, Terms, hash_versions
+from wevent.journal.user_registry import UserRegistry
 from wevent.journal.versions import NewVersion, PendingVersion, VersionTable
 from wevent.journal.witness import WitnessFile, WitnessRecord
 from wevent.people.classes import Restore
@@ -92,7 +92,7 @@ class SqlJournal:
         self._storage, self._database, self._witness = storage, storage.database, storage.witness
         self._started_over = started_over
         self._facts = Facts(self._database)
-        self.registry = TableRegistry(self._database, self._record_revision)
+        self.registry = UserRegistry(self._database, self._record_revision)
         self._epochs = VersionTable(self._database, self._facts, self.registry)
         self._slots = SlotLog(self._database, self._epochs.named)
         self._end: tuple[int, bytes] | None = None  # last slot stored by this writer, and its chain hash
@@ -361,7 +361,8 @@ class SqlJournal:
 
     def _note_imported(self, digest: bytes) -> None:
         self._facts["imported"] = digest
-        self._facts["changes lost"] = IMPORTED if self._facts.number("changes lost") else 0
+        if self.changes_lost:
+            self._facts["changes lost"], self._facts["together"] = 0, 1
         self.registry.file_imported(())
 
     def note_unsafe(self, unsafe: tuple[str, ...]) -> None:
@@ -429,7 +430,7 @@ class SqlJournal:
 
     @property
     def changes_lost(self) -> bool:
-        return self._facts.number("changes lost") == 1
+        return bool(self._facts.number("changes lost"))
 
     def accept_lost_changes(self) -> None:
         self._database.write(lambda: self._facts.__setitem__("changes lost", 0))

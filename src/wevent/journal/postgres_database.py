@@ -11,7 +11,6 @@ that finds it stored commits too, so that synchronous standbys have the transact
 
 from __future__ import annotations
 
-import operator
 import os
 import secrets
 import stat
@@ -36,8 +35,7 @@ from wevent.journal.connection import (
 )
 from wevent.journal.lease import Lease, current_writer, lock_key, read_holder
 from wevent.journal.place import PostgresPlace
-from wevent.journal.tables.database import UNREADABLE, FoundRows, Kind, Result
-from wevent.journal.tables.fingerprint import ROW_TEXT
+from wevent.journal.tables.database import UNREADABLE, FoundRows, Result
 
 FORMAT = 1
 """Format of journals in PostgreSQL. The tables are those of journal files of this format."""
@@ -58,16 +56,17 @@ _LONG_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in
 
 _AT_ONCE = 1 << 16
 _LARGEST = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
-_TEXTS = f"SELECT convert_to({ROW_TEXT} \"user\", 'UTF8') FROM members"
-_COLUMNS = (
-    "SELECT string_agg(convert_to(\"user\", 'UTF8'), '\\x00'::bytea),"
-    " string_agg(\"window\" || ' ' || nano, ' '), max(\"user\") FROM"
-    ' (SELECT "user", "window", nano FROM members WHERE last IS NULL AND "user" > %s'
-    f' ORDER BY "user" LIMIT {_AT_ONCE}) AS next'
-)
+_COLUMNS = f"""
+SELECT string_agg(convert_to("user", 'UTF8'), '\\x00'::bytea),
+  string_agg(convert_to(coalesce(level, ''), 'UTF8'), '\\x00'::bytea),
+  string_agg("window"::text, ' '), string_agg(nano::text, ' '), string_agg(first::text, ' '),
+  string_agg(coalesce(last, -1)::text, ' ')
+FROM (
+  SELECT * FROM members WHERE ("user", first, "window", nano) > (%s, %s, %s, %s)
+  ORDER BY "user", first, "window", nano LIMIT {_AT_ONCE}
+) AS next
+"""
 _COPY = 'COPY members ("user", "window", nano, level, first, last) FROM STDIN'
-_NONE = "\\N"
-_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 _RIGHTS = """
 SELECT to_regclass('head') IS NOT NULL, schema IS NOT NULL,
@@ -222,24 +221,15 @@ class PostgresDatabase:
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
         return self._run(f'{select} WHERE "user" = ANY(%s)', (list(users),))
 
-    def member_texts(self) -> Iterator[list[bytes]]:
-        assert self._inside is not None, "many rows are read in one view"
-        with self.session.translating(), self.session.connection.cursor("texts") as cursor:
-            cursor.execute(_TEXTS)
-            while part := cursor.fetchmany(_AT_ONCE):
-                yield [text for (text,) in part]
+    def member_columns(self, after: Sequence[Any]) -> tuple[bytes, bytes, list[str]] | None:
+        ((users, levels, *numbers),) = self._run(_COLUMNS, after).fetchall()
+        return None if users is None else (users, levels, numbers)
 
-    def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
-        ((names, numbers, last),) = self._run(_COLUMNS, (after,)).fetchall()
-        return (b"", "", None) if last is None else (names, numbers, last)
-
-    def enrol(self, users: list[str], each: list[int], kinds: list[Kind], slot: int) -> None:
+    def add_members(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Store members by one COPY."""
-        ends = [f"\t{window}\t{nano}\t{_word(level)}\t{slot}\t{_NONE}\n" for window, nano, level in kinds]
-        names = (user.translate(_ESCAPED) for user in users)
-        lines = "".join(map(operator.add, names, map(ends.__getitem__, each)))
         with self.session.translating(), self.session.connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write(lines)
+            for row in rows:
+                copy.write_row(row)
 
     def _run(self, query: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         given = tuple(values) or None
@@ -363,7 +353,3 @@ def tell_commit(connection: Connection, schema: str) -> None:
 def _portable(query: str) -> str:
     """Return a query with `?` for values as PostgreSQL takes it. No query has either sign in a text."""
     return query.replace("?", "%s")
-
-
-def _word(level: str | None) -> str:
-    return _NONE if level is None else level.translate(_ESCAPED)

@@ -39,9 +39,7 @@ CREATE TABLE head (
   anchor BLOB NOT NULL,
   copied INTEGER NOT NULL
 );
-CREATE TABLE changes (
-  id INTEGER PRIMARY KEY, action TEXT NOT NULL, user TEXT NOT NULL, window INTEGER, nano INTEGER, level TEXT
-);
+CREATE TABLE changes (id INTEGER PRIMARY KEY, number INTEGER NOT NULL, data BLOB NOT NULL);
 """
     + _REGISTRY
 )

@@ -12,10 +12,10 @@ from wevent.core.requirements import Levels
 from wevent.errors import InvalidMembership, InvalidRequirement
 from wevent.journal.tables.database import Database, only_row
 from wevent.journal.tables.facts import Facts
-from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, Terms, class_history, decode_terms, encode_terms
+from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import Key
-from wevent.people.membership import Change, Changes, Enrolment, check_declared, check_ids
+from wevent.people.membership import Change, Changes, Enrolment, check_declared, check_id
 
 _log = logging.getLogger("wevent.journal.versions")
 
@@ -36,7 +36,7 @@ class PendingVersion(NamedTuple):
         epoch: the version.
         new: what comes with it.
         imported_before: the requirements file that was imported last when it began.
-        asked: number of queued changes that its own changes take into account; None: all.
+        asked: last request that its own changes take into account; None: the last one.
     """
 
     epoch: Epoch
@@ -70,7 +70,7 @@ class VersionTable:
         registry: who is told what comes with an epoch.
     """
 
-    def __init__(self, database: Database, facts: Facts, registry: TableRegistry) -> None:
+    def __init__(self, database: Database, facts: Facts, registry: UserRegistry) -> None:
         self._database, self._facts, self._registry = database, facts, registry
         self._read: dict[int, Epoch] = {}
         self._pending: PendingVersion | None = None
@@ -88,14 +88,15 @@ class VersionTable:
         Args:
             new: the epoch.
             first: its first slot.
-            asked: how many of the queued changes were asked for before it; None: all.
+            asked: last request that its changes take into account; None: the last one.
 
         Raises:
             InvalidMembership: for an id that nobody can have.
         """
-        check_ids([change.user for change in new.changes])  # now: what fails with the first slot fails after its draw
+        for change in new.changes:  # now: what fails with the first slot fails after its draw
+            check_id(change.user)
         (stored,) = only_row(self._database, "SELECT count(*) FROM epochs")
-        asked = self._registry.pending() if asked is None else asked
+        asked = self._registry.last_request() if asked is None else asked
         self.restore_pending(
             PendingVersion(Epoch(stored + 1, first, new.terms), new, self._facts.get("imported"), asked)
         )
@@ -119,17 +120,17 @@ class VersionTable:
         """The version that waits for its first slot."""
         if self._pending is None:
             return None
-        return self._pending._replace(asked=self._registry.held_from)
+        return self._pending._replace(asked=self._registry.held_after)
 
     def restore_pending(self, pending: PendingVersion) -> None:
         """Let a version wait, as it waited before another writer died."""
         self._pending = pending
-        self._registry.hold_back(pending.asked)
+        self._registry.held_after = pending.asked
 
     def committed(self) -> None:
         """What `store_pending` stored is there to stay."""
         self._pending = None
-        self._registry.hold_back(None)
+        self._registry.held_after = None
 
     @property
     def waits(self) -> bool:
@@ -176,6 +177,7 @@ class VersionTable:
             changes = () if enrolled else changes
         if len(changes):
             self._registry.ask(changes)
+        self._facts["together"] = int(self._registry.pending() > 0)
         if new.imported is not None:
             self._facts["imported"] = new.imported
             self._facts["changes lost"] = 0

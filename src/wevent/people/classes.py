@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cmp_to_key
+from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -37,11 +37,8 @@ def find_counting_class(in_force: Iterable[Key], live: Iterable[Key]) -> Key:
     include their corner, which always qualifies.
     """
     corner = find_corner(in_force)
-    return max((key for key in live if is_at_least_as_strict(key, corner)), key=cmp_to_key(_compare_looseness))
-
-
-def _compare_looseness(one: Key, other: Key) -> int:
-    return one[1] * other[0] - other[1] * one[0] or one[1] - other[1] or other[0] - one[0]
+    fitting = (key for key in live if is_at_least_as_strict(key, corner))
+    return max(fitting, key=lambda key: (Fraction(key[1], key[0]), key[1], -key[0]))
 
 
 def find_unregistered_class(declared: Iterable[Key], unknown_users: int, neighbours: str) -> Key | None:

@@ -1,8 +1,12 @@
-"""Changes that users may ask for, and columns of many users. Pure (spec 10)."""
+"""Requested changes, the rows of requirements that a user held, and columns of many users (spec 10, 15.1). Pure.
+
+Every registry stores these rows. A row that ended is kept while its requirement is in force.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,17 +15,17 @@ import numpy.typing as npt
 
 from wevent.core.arrays import BoolArray, IntArray
 from wevent.core.budget import NANO
-from wevent.core.limits import MAX_LABEL_BYTES
+from wevent.core.limits import MAX_LABEL_BYTES, MAX_WINDOW
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
-from wevent.people.classes import Key
+from wevent.people.classes import ClassHistory, Key
 
 ERASED = "erased:"
 """Prefix of the digests of erased ids. No user may register such an id."""
 
-_NOT_IN_IDS = "\0\n\r"
+_ID = re.compile(f"(?!{ERASED})[^\0\n\r\ud800-\udfff]+")
 _AT_ONCE = 1 << 14
-Portion = tuple[list[str], list[int], Sequence[str | None]]
+_WINDOW_BITS = MAX_WINDOW.bit_length()  # with at most 50 · 10⁹ nano-epsilons both fit in 64 bits
 
 
 class Change(NamedTuple):
@@ -75,10 +79,9 @@ class KeyColumn(Sequence[Key]):
     @classmethod
     def of_columns(cls, windows: IntArray, nanos: IntArray) -> KeyColumn:
         """Return the column of these windows and nano-epsilons."""
-        sizes, size_codes = find_used(windows)
-        both, codes = np.unique(nanos * len(sizes) + size_codes, return_inverse=True)  # at most 50 · 10⁹ nano-epsilons
-        places, found = both % max(len(sizes), 1), both // max(len(sizes), 1)
-        return cls(list(zip(sizes[places].tolist(), found.tolist(), strict=True)), codes)
+        both, codes = np.unique(nanos << _WINDOW_BITS | windows, return_inverse=True)
+        distinct = zip((both & (1 << _WINDOW_BITS) - 1).tolist(), (both >> _WINDOW_BITS).tolist(), strict=True)
+        return cls(list(distinct), codes)
 
     def sizes(self) -> dict[Key, int]:
         """Return the number of users that hold each requirement."""
@@ -96,8 +99,7 @@ class KeyColumn(Sequence[Key]):
         return self.distinct[self.codes[place]]
 
     def __iter__(self) -> Iterator[Key]:
-        for start in range(0, len(self), _AT_ONCE):
-            yield from map(self.distinct.__getitem__, self.codes[start : start + _AT_ONCE].tolist())
+        return map(self.distinct.__getitem__, self.codes)
 
 
 class Enrolment:
@@ -112,43 +114,122 @@ class Enrolment:
     def __init__(
         self, users: npt.NDArray[np.int64] | StringColumn, keys: KeyColumn, words: Sequence[str | None] | None = None
     ) -> None:
-        self.users, self.keys, self.words = users, keys, words
+        self.users = (
+            users if isinstance(users, StringColumn) else StringColumn.from_texts(list(map(str, users.tolist())))
+        )
+        self.keys, self.words = keys, words
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __iter__(self) -> Iterator[Change]:
-        for users, codes, words in self.portions(np.arange(len(self))):
-            for user, code, level in zip(users, codes, words, strict=True):
-                yield Change("set", user, self.keys.distinct[code], level)
+        return (change for portion in self.portions(np.arange(len(self))) for change in portion)
 
-    def sorted_portions(self) -> Iterator[Portion]:
-        """Yield users, places of their keys, and levels, in about the order of ids, some thousands at a time."""
-        return self.portions(self.users.order() if isinstance(self.users, StringColumn) else _text_order(self.users))
-
-    def portions(self, order: IntArray) -> Iterator[Portion]:
-        """Yield the same in another order."""
+    def portions(self, order: IntArray) -> Iterator[list[Change]]:
+        """Yield the changes in an order, some thousands at a time."""
         for start in range(0, len(self), _AT_ONCE):
             rows = order[start : start + _AT_ONCE]
-            users = self.users.where(rows).compact() if isinstance(self.users, StringColumn) else self.users[rows]
             words = [None] * len(rows) if self.words is None else [self.words[row] for row in rows.tolist()]
-            yield list(map(str, users.tolist())), self.keys.codes[rows].tolist(), words
+            columns = (
+                self.users.where(rows).compact().texts(),
+                map(self.keys.distinct.__getitem__, self.keys.codes[rows]),
+                words,
+            )
+            yield [Change("set", user, key, level) for user, key, level in zip(*columns, strict=True)]
 
 
 Changes = Sequence[Change] | Enrolment
 """Requested changes, one by one or as columns."""
 
 
-def _text_order(numbers: npt.NDArray[np.int64]) -> IntArray:
-    """Return the order of whole numbers by their texts, signs aside."""
-    sizes = np.abs(numbers)
-    digits = np.searchsorted(10 ** np.arange(1, 19), sizes, side="right") + 1
-    return np.lexsort((digits, sizes * 10 ** (18 - digits)))
-
-
 def erased_id(user: str, salt: bytes) -> str:
     """Return the keyed digest under which the rows of an erased id are kept."""
     return ERASED + hashlib.blake2b(user.encode(), key=salt[:64], digest_size=20).hexdigest()
+
+
+class Membership(NamedTuple):
+    """A requirement that a user holds or held.
+
+    Attributes:
+        user: the id, or the digest of an erased one.
+        window, nano: the requirement.
+        level: the level it was chosen by, None for numbers.
+        first: first slot. 0: the id was unknown through `last` and may have been counted as an unregistered user.
+        last: last slot, None while it is held.
+    """
+
+    user: str
+    window: int
+    nano: int
+    level: str | None
+    first: int
+    last: int | None
+
+    @property
+    def key(self) -> Key:
+        """The requirement."""
+        return self.window, self.nano
+
+
+History = Sequence[Membership]
+"""Every row of one user, under the id and under the digest of it."""
+
+
+class Boundary:
+    """A slot boundary at which changes take effect.
+
+    Args:
+        classes: classes of the journal.
+        slot: first slot after the boundary.
+        salt: key of the digests of ids.
+    """
+
+    def __init__(self, classes: ClassHistory, slot: int, salt: bytes) -> None:
+        self._slot, self._salt = slot, salt
+        self._unregistered = classes.unregistered_before(slot)
+
+    def apply(self, history: History, change: Change) -> list[Membership]:
+        """Return the rows of a user after a change."""
+        if change.action != "set" or change.key is None:
+            rows = end_current(history, self._slot)
+            return [self._erase(row) for row in rows] if change.action == "erase" else rows
+        current = find_current(history)
+        if current is not None and current.key == change.key:
+            return [row._replace(level=change.level) if row is current else row for row in history]
+        # an erased id may register again
+        rows = [Membership(change.user, *row[1:]) for row in end_current(history, self._slot)]
+        if not history:  # the id was unknown, so it may have been counted as unregistered
+            rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]
+        before = next((row for row in rows if row.key == change.key and row.last == self._slot - 1 and row.first), None)
+        if before is not None:  # undone at the same boundary: one continuous membership
+            rows.remove(before)
+            return [*rows, before._replace(level=change.level, last=None)]
+        return [*rows, Membership(change.user, *change.key, change.level, self._slot, None)]
+
+    def _erase(self, row: Membership) -> Membership:
+        name = row.user if row.user.startswith(ERASED) else erased_id(row.user, self._salt)
+        return row._replace(user=name, level=None)
+
+
+def end_current(history: History, slot: int) -> list[Membership]:
+    """Return the rows after the current membership ended before a slot. One that never began leaves no trace."""
+    ended = (Membership(*row[:5], slot - 1) if row.last is None else row for row in history)
+    return [row for row in ended if row.last is not None and row.last >= row.first]
+
+
+def find_current(history: History) -> Membership | None:
+    """Return the requirement that a user holds, None for a user who left."""
+    return next((row for row in history if row.last is None), None)
+
+
+def find_in_force(history: History, slot: int) -> set[Key]:
+    """Return the requirements in force for a user in a slot, as far as the user's own rows go."""
+    return {row.key for row in history if row.first <= slot and (row.last is None or slot < row.last + row.window)}
+
+
+def drop_expired(history: Iterable[Membership], classes: ClassHistory, slot: int) -> list[Membership]:
+    """Return the rows that are still kept in a slot."""
+    return [row for row in history if row.last is None or classes.kept_through(row.window, row.last) >= slot]
 
 
 class KnownIds:
@@ -171,51 +252,30 @@ class KnownIds:
 
     def excludes(self, names: list[str]) -> BoolArray:
         """Return for each id that is not on the roster whether it may not be counted as unregistered."""
-        return np.array([self._excludes(name) for name in names], dtype=np.bool_)
-
-    def _excludes(self, name: str) -> bool:
-        if name in self._ids or name.startswith(ERASED):
-            return True
-        return self._erased and erased_id(name, self._salt) in self._ids
+        excluded = np.array([name in self._ids or name.startswith(ERASED) for name in names], dtype=np.bool_)
+        if self._erased:
+            excluded |= [erased_id(name, self._salt) in self._ids for name in names]
+        return excluded
 
 
 def check_id(user: str) -> None:
-    """Refuse an id that no user can be registered under.
+    """Refuse an id that no event or no requirements file can have, or that looks like an erased one.
 
     Raises:
-        InvalidMembership: for an empty id, one that looks like an erased one, one that is no text, one with a NUL or of too
-            many bytes, which no event has, or one with a line break, which no requirements file can hold.
+        InvalidMembership: for such an id.
     """
-    try:
-        user.encode()
-    except UnicodeEncodeError:
-        raise InvalidMembership(
-            "an id in UTF-8", "other bytes", "Write it in UTF-8, as events and requirements have it."
-        ) from None
-    if any(sign in user for sign in _NOT_IN_IDS):
-        raise InvalidMembership("an id without NULs and line breaks", "one with such a character", "Choose another id.")
-    size = len(user.encode())
-    if size > MAX_LABEL_BYTES:
-        raise InvalidMembership(
-            f"an id of at most {MAX_LABEL_BYTES} bytes, without NULs",
-            f"one of {size} bytes",
-            "No event can have such an id: use a shorter one.",
-        )
-    if not user or user.startswith(ERASED):
-        raise InvalidMembership(
-            f"an id that is not empty and does not begin with {ERASED!r}",
-            "an empty one" if not user else "one that does",
-            "Erased users are kept under such names for a while: choose another id.",
-        )
-
-
-def check_ids(users: list[str]) -> None:
-    """Refuse ids as `check_id` does."""
-    together = "".join(users)
-    is_plain = together.isascii() and max(map(len, users), default=0) <= MAX_LABEL_BYTES
-    if not is_plain or "" in users or any(sign in together for sign in (*_NOT_IN_IDS, ERASED)):
-        for user in users:
-            check_id(user)
+    size = len(user.encode(errors="surrogatepass"))
+    if size <= MAX_LABEL_BYTES and _ID.fullmatch(user):
+        return
+    received = (
+        "an empty one" if not user else "one that does" if user.startswith(ERASED) else "one with such a character"
+    )
+    raise InvalidMembership(
+        f"an id of at most {MAX_LABEL_BYTES} bytes in UTF-8 that is not empty, has no NULs or line breaks and does not begin "
+        f"with {ERASED!r}",
+        f"one of {size} bytes" if size > MAX_LABEL_BYTES else received,
+        "Choose another id.",
+    )
 
 
 def check_epoch(checked: int | None, stored: int) -> None:

@@ -214,15 +214,8 @@ class Publication:
         return max(0, batch if last is None else min(batch, last - slot + 1))
 
     def _portion(self) -> int | None:
-        """Return how many changes of the registry the next slot boundary may apply, None for all.
-
-        What comes with an epoch takes effect together: it is queued with the epoch's first slot (first terms: before it), so
-        the boundary after that slot applies everything.
-        """
-        together = self._epoch.first if self._epoch.number == 1 else self._epoch.first + 1
-        if self.publisher.slot <= together or self._source.closed_through() is None:
-            return None
-        return limit_changes(self._epoch.terms)
+        """Return how many changes of the registry the next slot boundary may apply, None for all."""
+        return None if self._source.closed_through() is None else limit_changes(self._epoch.terms)
 
     def _read(self) -> Iterator[SlotCounts]:
         """1. Read: counted slots, with the roster of the next slot; none of them crosses a change of the roster."""

@@ -18,10 +18,7 @@ _CHANGES_PER_MINUTE = 1 << 13
 
 
 def limit_changes(terms: Terms) -> int:
-    """Return how many changes of the registry a boundary of live slots applies: a release must not wait long for them.
-
-    The number is a function of the slot length alone. Each minute of a longer slot counts.
-    """
+    """Return how many changes of the registry a boundary of live slots applies, from the slot length alone."""
     return _CHANGES_PER_MINUTE * max(1, terms.length_us // (60 * SECOND_US))
 
 
@@ -68,35 +65,26 @@ class MemberView:
 
         Args:
             slot: the slot.
-            most: maximum number of changes, and of rows that are dropped. The others wait for the next boundary. None: no
-                limit.
+            most: maximum number of changes, and of rows that are dropped. The others wait for the next boundary.
         """
         standing, rosters = self._standing, self._rosters
         self._standing = self._rosters = None  # after a failure the next call reads the registry again
         changed = self._registry.pending() > 0
         if changed or slot >= self._expiry:
             changed = self._registry.apply(slot, self._classes, most) > 0 or changed
-            self._expiry = self._find_expiry(slot)
+            first = self._registry.next_expiry(self._classes) or _FAR
+            # soon after rows may be dropped, and not in every slot; the next slot if this boundary left some
+            self._expiry = slot + 1 if first <= slot else max(first, slot + 1 + self._classes.max_window // 8)
             if self._limit and self._expiry > slot + 1:  # ids whose rows were dropped may be counted as unregistered
                 rosters = None
-        if changed:
-            _log.info("changes of the registry take effect in slot %d", slot)
         if changed or rosters is None:
             rosters, standing = self._read(slot), None
+        if changed:
+            _log.info("changes of the registry take effect in slot %d", slot)
         if standing is None or slot >= self._until:
             standing = self._build(rosters, slot)
         self._standing, self._rosters = standing, rosters
         return standing._replace(slots=min(self._until, self._expiry) - slot)
-
-    def _find_expiry(self, slot: int) -> int:
-        """Return the slot in which rows are dropped next: soon after they may be, and not in every slot.
-
-        The next slot, if this boundary left some to be dropped.
-        """
-        first = self._registry.next_expiry(self._classes)
-        if first is None:
-            return _FAR
-        return slot + 1 if first <= slot else max(first, slot + 1 + self._classes.max_window // 8)
 
     def _read(self, slot: int) -> Rosters:
         known = KnownIds(self._registry.former_ids(), self._registry.salt) if self._limit else KnownIds()

@@ -17,8 +17,16 @@ from wevent.core.settings import Options
 from wevent.journal.contract import Journal
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key, find_counting_class
-from wevent.people.membership import Change, Changes, Enrolment
-from wevent.people.membership_history import Boundary, History, drop_expired, find_current, find_in_force
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    Changes,
+    Enrolment,
+    History,
+    drop_expired,
+    find_current,
+    find_in_force,
+)
 from wevent.publisher.catalogue import find_mechanism
 
 _SHOWN = 3  # classes of one in a sentence
@@ -68,8 +76,7 @@ class Preview(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect in plain types."""
-        alone = [{"window": window, "epsilon": nano / NANO} for window, nano in self.alone]
-        return {**self._asdict(), "alone": alone}
+        return {**self._asdict(), "alone": [{"window": key[0], "epsilon": key[1] / NANO} for key in self.alone]}
 
 
 def _users(count: int, one: str, many: str) -> str:
@@ -101,14 +108,6 @@ def preview(
     return found if found.until is None else found._replace(until_time=known[-1].terms.slot_span(found.until)[0])
 
 
-class _Effect(NamedTuple):
-    before: Key | None
-    after: Key | None
-    counted: Key | None  # class that counts the user, None if it is the one they chose
-    until: int
-    returning: bool
-
-
 def preview_changes(
     classes: ClassHistory,
     slot: int,
@@ -116,52 +115,46 @@ def preview_changes(
     sizes: Mapping[Key, int],
     requests: Iterable[tuple[History, Sequence[Change]]],
 ) -> Preview:
-    """Return the effect of changes on users with these rows.
+    """Return the effect of changes that are active from a slot on.
 
     Args:
         classes: classes of the journal.
-        slot: first slot in which the changes are active.
+        slot: the slot.
         salt: key of the digests of ids.
         sizes: number of users that hold each requirement before.
         requests: rows of every user who changes, and the changes in order.
     """
     boundary, doubted, live = Boundary(classes, slot, salt), classes.doubted(slot), classes.live(slot)
     doubt_ends = max((restore.slot + key[0] for restore in classes.restores for key in restore.doubted), default=0)
-    known: dict[Any, _Effect] = {}
+    alike: dict[Any, tuple[History, Sequence[Change]]] = {}  # one user of all whose rows and changes are the same
+    users = Counter[Any]()
+    for history, changes in requests:
+        kind = tuple(row[1:] for row in history), tuple((change.action, change.key) for change in changes)
+        alike.setdefault(kind, (history, changes))
+        users[kind] += 1
     held, moved, touched = Counter(sizes), Counter[Key](), set[Key]()
     in_transition = until = returning = 0
-
-    def find_effect(history: History, changes: Sequence[Change]) -> _Effect:
+    for kind, (history, changes) in alike.items():
         rows: History = drop_expired(history, classes, slot)
         before, was_known = find_current(rows), any(row.first for row in rows)
         for change in changes:
             rows = boundary.apply(rows, change)
         after = find_current(rows)
+        if (before and before.key) == (after and after.key):
+            continue
+        for row, sign in ((before, -1), (after, 1)):
+            if row is not None:
+                touched.add(row.key)
+                held[row.key] += sign * users[kind]
         if after is None:
-            return _Effect(before and before.key, None, None, 0, returning=False)
+            continue
+        returning += users[kind] * (before is None and was_known)
         begin = max(slot, after.first)  # a publisher may have applied a queued change for a later slot meanwhile
         counted = find_counting_class([*find_in_force(rows, begin), *doubted], live)
-        ends = [row.last + row.window for row in rows if row.last is not None]
-        ends += [doubt_ends] if doubted else []
-        moved_to, end = (None, 0) if counted == after.key else (counted, max(ends))
-        return _Effect(before and before.key, after.key, moved_to, end, returning=before is None and was_known)
-
-    for history, changes in requests:
-        alike = tuple(row[1:] for row in history), tuple((change.action, change.key) for change in changes)
-        if alike not in known:
-            known[alike] = find_effect(history, changes)
-        effect = known[alike]
-        if effect.before == effect.after:
-            continue
-        for key, sign in ((effect.before, -1), (effect.after, 1)):
-            if key is not None:
-                touched.add(key)
-                held[key] += sign
-        returning += effect.returning
-        if effect.counted is not None:
-            in_transition += 1
-            moved[effect.counted] += 1
-        until = max(until, effect.until)
+        if counted != after.key:
+            in_transition += users[kind]
+            moved[counted] += users[kind]
+            until = max(until, doubt_ends, *(row.last + row.window for row in rows if row.last is not None))
     moved.pop(classes.version_at(slot).unregistered or (0, 0), None)  # more than one user is counted there
     alone = {key for key in touched if held[key] == 1} | {key for key in moved if held[key] + moved[key] == 1}
     return Preview(held.total(), in_transition, until if in_transition else None, returning, tuple(sorted(alone)))
@@ -172,7 +165,7 @@ def strictest_sentences(options: Options, sizes: Mapping[Key, int]) -> list[str]
 
     Args:
         options: of the stream.
-        sizes: how many users hold each requirement, 0 for one that is only declared.
+        sizes: number of users that hold each declared requirement.
     """
     shared = find_mechanism(options.mechanism).shared_budget
     if not sizes or not (shared or options.unbiased):

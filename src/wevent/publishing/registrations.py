@@ -1,8 +1,7 @@
-"""Who is registered with which requirement, changed by request: one person or a whole file; works while somebody publishes.
+"""Changes of the registry by request, of one user or a whole file, also while a publisher runs.
 
-A change is queued by anyone, and put in force at a slot boundary by the writer: by the publisher before its next slot, or
-here at once if nobody publishes. So it takes effect exactly between two slots (spec 10). A service, whose own publisher has
-the journal, only queues (`choose`, `leave`, `import_file`).
+Any process queues a change. The writer applies it at a slot boundary (spec 10): the publisher before its next slot, or this
+module at once if nobody publishes. A service, whose own publisher has the journal, only queues.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from wevent.core.requirements import Levels, Requirement
 from wevent.errors import InvalidMembership, JournalLocked, NotRegistered
-from wevent.journal import Journal, JournalPlace, Registry, Terms, open_journal
+from wevent.journal import Journal, JournalPlace, Terms, open_journal
 from wevent.journal.contents import Head
 from wevent.journal.terms import class_history
 from wevent.people.classes import Key
@@ -27,13 +26,13 @@ from wevent.publishing.views import UserView, view_user
 from wevent.settings.values import WindowReader
 
 DueThrough = Callable[[], int]
-"""Returns the last slot whose release is due, out or not: a publisher that catches up puts no change in force before."""
+"""Returns the last slot whose release is due, out or not: a publisher that catches up applies no change before."""
 
-_LONG_QUEUE = 10_000  # changes: what is asked beside them is not looked at together with all of them
+_LONG_QUEUE = 10_000  # changes: a request beside them is not previewed together with all of them
 
 
 class Asked(NamedTuple):
-    """A requirement as people state it: a level, a word for each of window and privacy, or a window with an epsilon.
+    """Requirement as users state it: a level, a word for each of window and privacy, or a window with an epsilon.
 
     A window with an epsilon is a number of slots or a duration.
     """
@@ -45,30 +44,28 @@ class Asked(NamedTuple):
 
     @property
     def given(self) -> list[str]:
-        """What of it is stated, by name."""
+        """Names of the parts that are stated."""
         return [name for name, value in self._asdict().items() if value is not None]
 
     @property
     def is_one_way(self) -> bool:
-        """Whether it states a requirement in one of the three ways, and nothing beside it."""
+        """Whether it states a requirement in one of the three ways and nothing else."""
         return set(self.given) in ({"level"}, {"window", "privacy"}, {"window", "epsilon"})
 
 
 class InForce(NamedTuple):
-    """From when on a change is in force.
+    """Slot from which on a change is active, and its effect.
 
     Attributes:
         slot: the slot; None: the publisher's next one.
-        user: of whom a requirement was set, None otherwise.
         earlier_until: first slot in which no earlier choice of the user is in force any more; None without one.
         preview: effect of the change if it is active from the next slot on; None if it was not computed.
-        notes: what was made of the wish and is not obvious.
-        person: what will be held about the person then; None if that was not asked.
-        terms: settings of the stream, None if that was not asked.
+        notes: remarks on the request.
+        person: data of the user then; None if unknown.
+        terms: settings of the stream; None if unknown.
     """
 
     slot: int | None
-    user: str | None = None
     earlier_until: int | None = None
     preview: Preview | None = None
     notes: tuple[str, ...] = ()
@@ -77,99 +74,62 @@ class InForce(NamedTuple):
 
 
 def register(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
-    """Register somebody new.
-
-    Args:
-        place: the journal.
-        user: the id.
-        asked: the requirement.
-        dry_run: only say what that means; nothing is stored.
+    """Register a new user, at once if nobody publishes. With `dry_run` only return the effect.
 
     Raises:
-        InvalidMembership: if they are registered already, or may not hold such a requirement.
+        InvalidMembership: if the user is registered already or may not choose the requirement.
         StaleJournal: if the journal is a backup, or behind what was released.
     """
     return _set(place, user, asked, known=False, dry_run=dry_run)
 
 
 def change(place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False) -> InForce:
-    """Change somebody's requirement; as `register`, for those who are registered."""
+    """Change the requirement of a registered user. Returns and raises as `register`."""
     return _set(place, user, asked, known=True, dry_run=dry_run)
-
-
-def remove(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
-    """Let a user leave; the id is kept while the requirement is in force. Returns and raises as `register`."""
-    return _leave(place, Change("remove", user), dry_run=dry_run)
-
-
-def erase(place: JournalPlace, user: str, *, dry_run: bool = False) -> InForce:
-    """Let a user leave and erase the id; a keyed digest of it is kept while the requirement is in force."""
-    return _leave(place, Change("erase", user), dry_run=dry_run)
 
 
 def choose(
     place: JournalPlace, user: str, asked: Asked, *, dry_run: bool = False, due_through: DueThrough = lambda: 0
 ) -> InForce:
-    """Queue what somebody asks for, new or known; the publisher puts it in force.
+    """Queue a requirement of a new or registered user for the publisher. Raises as `register`.
 
-    The answer's slot is the first boundary at which a publisher that keeps up will look for changes: the roster of the slot
-    that is open is made already. Raises as `register`.
+    The slot of the answer is the first boundary at which a publisher that keeps up applies changes: the roster of the open
+    slot is made already.
     """
-    check_id(user)
-    with _changeable(place) as journal:
-        holds = journal.registry.holds(user)
-        wish, epoch, notes = _wish(journal, user, asked)
-        before = _before(journal, wish)
-        if not dry_run:
-            journal.registry.ask([wish], epoch, by_request=not holds)
-        return _left_to_publisher(journal, wish, before, due_through)._replace(notes=notes)
+    return _set(place, user, asked, dry_run=dry_run, due_through=due_through)
 
 
-def leave(
-    place: JournalPlace,
-    user: str,
-    *,
-    erased: bool = False,
-    dry_run: bool = False,
-    due_through: DueThrough = lambda: 0,
-) -> InForce:
-    """Queue that somebody leaves, as `remove` or as `erase`; the publisher puts it in force. Returns as `choose`."""
-    leaving = Change("erase" if erased else "remove", user)
-    with _leaving(place, leaving) as journal:
-        before = _before(journal, leaving)
-        if not dry_run:
-            journal.registry.ask([leaving])
-        return _left_to_publisher(journal, leaving, before, due_through)
+def remove(place: JournalPlace, user: str, *, dry_run: bool = False, due_through: DueThrough | None = None) -> InForce:
+    """Let a user leave; the id is kept while the requirement is in force.
+
+    Returns and raises as `register`; with `due_through` only queues and returns as `choose`.
+    """
+    return _leave(place, Change("remove", user), dry_run, due_through)
+
+
+def erase(place: JournalPlace, user: str, *, dry_run: bool = False, due_through: DueThrough | None = None) -> InForce:
+    """As `remove`, and erase the id; a keyed digest of it is kept while the requirement is in force."""
+    return _leave(place, Change("erase", user), dry_run, due_through)
 
 
 def import_file(
-    place: JournalPlace,
-    file: Path,
-    *,
-    allow_removals: bool = False,
-    columns: Mapping[str, str] | None = None,
-    dry_run: bool = False,
-    partial: bool = False,
+    place: JournalPlace, file: Path, *, columns: Mapping[str, str] | None = None, **options: bool
 ) -> Difference:
-    """Queue what makes the registry say what a requirements file says; `put_in_force` follows, or a publisher does it.
+    """Queue the changes that make the registry equal to a requirements file; `put_in_force` or a publisher applies them.
 
     Args:
         place: the journal.
         file: the requirements file.
-        allow_removals: whether many may leave at once.
-        columns: what the file's columns are called, where they have names of their own.
-        dry_run: only say what that means; nothing is stored.
-        partial: whether the file has some people only: who is not in it stays as they are.
+        columns: names of the file's columns where they differ.
+        **options: as of `import_users`.
 
     Raises:
-        InvalidInput: if the file cannot be read, or changes while it is.
-        InvalidMembership: for a requirement that nobody may hold, or if too many would leave.
-        StaleJournal: if the journal is a backup, or behind what was released.
+        WeventError: as of `read_unchanged`, `import_users` and `register`.
     """
     with _changeable(place) as journal:
         terms = journal.head().epoch.terms
         wanted = read_unchanged(RequirementsFile(file, terms.level_table, terms.slot_length_us, columns or {}))
-        return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
+        return import_users(journal, wanted, **options)
 
 
 def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
@@ -194,12 +154,12 @@ def put_in_force(place: JournalPlace, user: str | None = None) -> InForce:
         slot = journal.head().next_slot
         journal.registry.apply(slot, class_history(journal.epochs(), journal.registry.restores()))
         journal.update_witness()
-        return InForce(slot, user, None if user is None else view_user(journal, user).earlier_until(slot))
-    return InForce(None, user)
+        return InForce(slot, None if user is None else view_user(journal, user).earlier_until(slot))
+    return InForce(None)
 
 
 def next_boundary(place: JournalPlace) -> InForce:
-    """From when on a change would be in force that is asked for now."""
+    """Return the slot from which on a change would be active that is requested now."""
     with _changeable(place) as journal:
         return InForce(None if journal.writer() is not None else journal.head().next_slot)
 
@@ -223,82 +183,73 @@ def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
     )
 
 
-def _set(place: JournalPlace, user: str, asked: Asked, *, known: bool, dry_run: bool) -> InForce:
+def _set(
+    place: JournalPlace,
+    user: str,
+    asked: Asked,
+    *,
+    known: bool | None = None,
+    dry_run: bool,
+    due_through: DueThrough | None = None,
+) -> InForce:
+    """Request a requirement; `known`: whether the user must be registered already, or must not."""
     check_id(user)
     with _changeable(place) as journal:
-        wish, epoch, notes = _wish(journal, user, asked)
-        _check_known(journal.registry, user, known=known)
-        expected = _expect(journal, wish, notes)
-        if dry_run:
-            return expected
-        journal.registry.ask([wish], epoch, by_request=not known)
+        epoch = journal.head().epoch
+        windows = WindowReader(epoch.terms.slot_length_us)
+        key, level = _requirement(epoch.terms, asked, windows)
+        check_declared(key, epoch.terms.declared)
+        holds = journal.registry.holds(user)
+        if known and not holds:
+            raise NotRegistered("a registered user", "one who is not", "Use `add` for new users.")
+        if known is False and holds:
+            raise InvalidMembership(
+                "a user who is not registered yet", "one who is", "Use `set` to change a requirement."
+            )
+        wish = Change("set", user, key, level)
+        force = _ask(journal, wish, epoch.number, by_request=not holds, dry_run=dry_run, due_through=due_through)
+    force = force._replace(notes=windows.notes)
+    if dry_run or due_through is not None:
+        return force
     done = put_in_force(place, user)
-    return expected._replace(slot=done.slot, earlier_until=done.earlier_until)
+    return force._replace(slot=done.slot, earlier_until=done.earlier_until)
 
 
-def _wish(journal: Journal, user: str, asked: Asked) -> tuple[Change, int, tuple[str, ...]]:
-    """What somebody asks for, if the terms allow it; the epoch it was checked against; what was made of it."""
-    epoch = journal.head().epoch
-    windows = WindowReader(epoch.terms.slot_length_us)
-    key, level = _requirement(epoch.terms, asked, windows)
-    check_declared(key, epoch.terms.declared)
-    return Change("set", user, key, level), epoch.number, windows.notes
-
-
-def _leave(place: JournalPlace, leaving: Change, *, dry_run: bool) -> InForce:
-    with _leaving(place, leaving) as journal:
-        expected = _expect(journal, leaving)
-        if dry_run:
-            return expected
-        journal.registry.ask([leaving])
-    return put_in_force(place)._replace(preview=expected.preview)
-
-
-@contextmanager
-def _leaving(place: JournalPlace, leaving: Change) -> Iterator[Journal]:
-    """A journal that somebody may leave: they are registered, or had left and are to be erased."""
+def _leave(place: JournalPlace, leaving: Change, dry_run: bool, due_through: DueThrough | None) -> InForce:
+    """Request that a registered user leaves, or that the id of a user who left is erased."""
     check_id(leaving.user)
     with _changeable(place) as journal:
-        if leaving.action != "erase" or not journal.registry.remembers(leaving.user):
-            _check_known(journal.registry, leaving.user, known=True, remedy=_NOBODY_TO_LEAVE)
-        yield journal
+        registry = journal.registry
+        if not registry.holds(leaving.user) and not (leaving.action == "erase" and registry.remembers(leaving.user)):
+            remedy = "Check the id, letter by letter: `list` shows everybody."
+            raise NotRegistered("a registered user", "one who is not", remedy)
+        force = _ask(journal, leaving, dry_run=dry_run, due_through=due_through)._replace(earlier_until=None)
+    return force if dry_run or due_through is not None else force._replace(slot=put_in_force(place).slot)
 
 
-def _before(journal: Journal, wish: Change) -> tuple[UserView, Preview | None]:
-    """What is held about a person before a wish is queued, and what the wish means for others, if that is soon known."""
-    is_short = journal.registry.pending() <= _LONG_QUEUE
-    return view_user(journal, wish.user), preview(journal, [wish]) if is_short else None
-
-
-def _left_to_publisher(
-    journal: Journal, wish: Change, before: tuple[UserView, Preview | None], due_through: DueThrough
+def _ask(
+    journal: Journal,
+    wish: Change,
+    epoch: int | None = None,
+    *,
+    by_request: bool = False,
+    dry_run: bool,
+    due_through: DueThrough | None,
 ) -> InForce:
-    """What a wish means, with all that the person asked for before it, when a publisher puts it in force.
-
-    The boundary is that of the slot after the one that is open now, which is looked at after the wish was queued: slots may
-    have been committed while it was.
-    """
-    view, effect = before
-    head = journal.head()
-    slot = boundary_ahead(journal, head, due_through())
+    """Queue a change, unless it is a dry run, and return its effect together with earlier requests of the user."""
+    view = view_user(journal, wish.user)
+    is_short = due_through is None or journal.registry.pending() <= _LONG_QUEUE
+    effect = preview(journal, [wish]) if is_short else None
+    if not dry_run:
+        journal.registry.ask([wish], epoch, by_request=by_request)
+    head = journal.head()  # slots may have been committed while the change was queued
+    slot = head.next_slot if due_through is None else boundary_ahead(journal, head, due_through())
     person = view.after([wish], slot, journal.registry.salt)
-    earlier = person.earlier_until(slot)
-    return InForce(slot, wish.user, earlier, effect, (), person, head.epoch.terms)
-
-
-def _expect(journal: Journal, wish: Change, notes: tuple[str, ...] = ()) -> InForce:
-    """What a wish means if it takes effect at the next slot."""
-    slot = journal.head().next_slot
-    effect = preview(journal, [wish])
-    if wish.action != "set":
-        return InForce(slot, None, None, effect, notes)
-    after = view_user(journal, wish.user).after([wish], slot, journal.registry.salt)
-    terms = journal.head().epoch.terms
-    return InForce(slot, wish.user, after.earlier_until(slot), effect, notes, after, terms)
+    return InForce(slot, person.earlier_until(slot), effect, (), person, head.epoch.terms)
 
 
 def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key, str | None]:
-    """The requirement that is asked for, and the words it comes from."""
+    """Return the requirement that is stated, and the words it comes from."""
     table = terms.level_table or Levels.default()
     if not asked.is_one_way:
         raise InvalidMembership(
@@ -307,20 +258,7 @@ def _requirement(terms: Terms, asked: Asked, windows: WindowReader) -> tuple[Key
             "Give one of these; `wevent levels` shows the words.",
         )
     if asked.level is not None:
-        requirement, words = table.choose(asked.level), asked.level
-    elif asked.privacy is not None:
-        requirement, words = table.requirement(asked.privacy, str(asked.window)), f"{asked.privacy}/{asked.window}"
-    else:
-        return Requirement(windows.read(asked.window), asked.epsilon).key, None
-    return requirement.key, words
-
-
-_NOBODY_TO_LEAVE = "Check the id, letter by letter: `list` shows everybody."
-
-
-def _check_known(registry: Registry, user: str, *, known: bool, remedy: str | None = None) -> None:
-    if registry.holds(user) == known:
-        return
-    if known:
-        raise NotRegistered("a registered user", "one who is not", remedy or "Use `add` for new users.")
-    raise InvalidMembership("a user who is not registered yet", "one who is", "Use `set` to change a requirement.")
+        return table.choose(asked.level).key, asked.level
+    if asked.privacy is not None:
+        return table.requirement(asked.privacy, str(asked.window)).key, f"{asked.privacy}/{asked.window}"
+    return Requirement(windows.read(asked.window), asked.epsilon).key, None

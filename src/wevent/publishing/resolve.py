@@ -169,7 +169,7 @@ def begin(
         if not dry_run:
             journal.note_unsafe(unsafe)
         return done
-    queued = 0 if journal.is_new else journal.registry.pending()  # before anything is read: a later request stands
+    queued = 0 if journal.is_new else journal.registry.last_request()  # before anything is read: a later request stands
     changes, done = _version_changes(journal, terms, wanted, allow_removals=allow_removals)
     if not dry_run:
         journal.begin(terms, unsafe, changes, None if wanted is None else wanted.digest, queued)

@@ -16,8 +16,7 @@ from wevent.journal.contract import Journal
 from wevent.journal.rebuild import follow_ledger, rebuild_ledger
 from wevent.journal.terms import Epoch, class_history
 from wevent.people.classes import ClassHistory, Key
-from wevent.people.membership import Change
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
+from wevent.people.membership import Boundary, Change, Membership, drop_expired, find_current
 from wevent.publishing.importing import RequirementsFile
 from wevent.schemas import BudgetRow, BudgetTable, LevelTable, OfferedLevel
 from wevent.settings import Settings

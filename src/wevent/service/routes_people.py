@@ -21,8 +21,7 @@ from wevent.core.budget import NANO
 from wevent.errors import InvalidMembership, NotRegistered, WeventError
 from wevent.journal import Journal, JournalPlace, Terms
 from wevent.people.classes import Key
-from wevent.people.membership import Change, check_id, erased_id
-from wevent.people.membership_history import Membership
+from wevent.people.membership import Change, Membership, check_id
 from wevent.publishing import registrations
 from wevent.publishing.registrations import Asked, DueThrough, InForce
 from wevent.publishing.views import view_user
@@ -221,9 +220,9 @@ def _choice(terms: Terms, held: Membership, first: int, earlier_until: int | Non
 
 
 def _leave(place: JournalPlace, user: str, due_through: DueThrough, *, erased: bool) -> LeaveResult:
-    """Queue that a user leaves. Raises as `registrations.leave`."""
+    """Queue that a user leaves. Raises as `registrations.remove`."""
     try:
-        force = registrations.leave(place, user, erased=erased, due_through=due_through)
+        force = (registrations.erase if erased else registrations.remove)(place, user, due_through=due_through)
     except NotRegistered as error:  # its remedy is a command
         raise NotRegistered(error.expected, error.received, _CHECK_ID) from None
     assert force.slot is not None
@@ -245,7 +244,7 @@ def _export(journal: Journal, user: str) -> UserExport:
     """
     check_id(user)
     view = view_user(journal, user)
-    by_request = erased_id(user, journal.registry.salt) in journal.registry.joined_by_request()
+    by_request = user in journal.registry.joined_by_request()
     if not view.memberships and not view.queued and not by_request:
         raise NotRegistered("a user with stored data", "another one", "Nothing is stored under this id.")
     terms = journal.head().epoch.terms

@@ -17,7 +17,7 @@ from tests.support.broken_lives import BROKEN
 from tests.support.memory_journal import MemoryJournal
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
-from wevent.people import membership_history
+from wevent.people import membership
 from wevent.publishing import staleness
 
 _charge_elsewhere = staleness._charge_elsewhere
@@ -63,7 +63,7 @@ Patch = tuple[Any, str, Any]
 BROKEN_RULES: dict[str, Patch] = {
     **{name: BROKEN[name] for name in _OF_LIVES},
     "who leaves is forgotten": (
-        *(membership_history, "end_current"),
+        *(membership, "end_current"),
         lambda history, slot: [row for row in history if row.last is not None],
     ),
     "slots released elsewhere cost nothing": (staleness, "_charge_elsewhere", _costs_nothing),

@@ -27,8 +27,7 @@ from wevent.journal.rebuild import new_publisher
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, hash_versions
 from wevent.people.classes import ClassHistory, Restore
-from wevent.people.membership import Change, KeyColumn
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current
+from wevent.people.membership import Boundary, Change, KeyColumn, Membership, drop_expired, find_current
 from wevent.people.rosters import MemberColumns, TailColumns
 from wevent.publisher.publisher import Publisher
 from wevent.publishing.loop import Publication, Running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -23,8 +24,7 @@ from wevent.people.classes import (
     find_counting_class,
     find_unregistered_class,
 )
-from wevent.people.membership import Change, erased_id
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current, find_in_force
+from wevent.people.membership import Boundary, Change, Membership, drop_expired, erased_id, find_current, find_in_force
 
 SALT = b"s" * 32
 LOOSE, STRICT = (2, 900), (6, 300)
@@ -53,15 +53,30 @@ def version(first: int, *declared: Key, limit: int = 0) -> Version:
 
 
 def digest(rows: list[Row], restores: list[RestoreRow]) -> bytes:
-    lanes = [0] * 4
-    texts = [f"restore,{one.slot},{one.silent_through},{one.doubted}" for one in restores]
+    total = 0
+    for one in restores:
+        text = f"{one.slot},{one.silent_through},{one.doubted}".encode()
+        total += int.from_bytes(hashlib.blake2b(text, key=SALT, digest_size=8).digest(), "little")
+    user_key, level_key, number_key, key = (word | 1 for word in struct.unpack("<4Q", SALT))
     for user, window, nano, level, first, last in rows:
-        words = "-1," if level is None else f"{len(level)},{level}"
-        texts.append(f"{window},{nano},{first},{-1 if last is None else last},{words}{user}")
-    for text in texts:
-        found = hashlib.blake2b(text.encode(), key=SALT, digest_size=32).digest()
-        lanes = [(one + int.from_bytes(found[8 * at : 8 * at + 8], "little")) % 2**64 for at, one in enumerate(lanes)]
-    return b"".join(lane.to_bytes(8, "little") for lane in lanes)
+        numbers = [window, nano, first, -1 if last is None else last]
+        row = weigh(words(user), user_key) + weigh(words(level or ""), level_key) + weigh(numbers, number_key)
+        total += mix(row, key)
+    return (total % 2**64).to_bytes(8, "little")
+
+
+def words(text: str) -> list[int]:
+    data = text.encode()
+    return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
+
+def weigh(numbers: list[int], key: int) -> int:
+    return sum(mix(number, key**power) for power, number in enumerate(numbers, start=1))
+
+
+def mix(number: int, key: int) -> int:
+    product = number * key % 2**64
+    return (product ^ product >> 32) * key % 2**64
 
 
 def span(first: int, last: int, sizes: Mapping[Key, Any], unregistered: tuple[Key, int, int] | None = None) -> Span:

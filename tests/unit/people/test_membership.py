@@ -11,7 +11,6 @@ from wevent.people.membership import (
     KnownIds,
     check_declared,
     check_id,
-    check_ids,
     differences,
     erased_id,
     id_column,
@@ -66,8 +65,6 @@ def test_known_ids_are_not_counted_as_unregistered() -> None:
 def test_an_id_that_no_event_can_have_is_refused(user: str) -> None:
     with pytest.raises(InvalidMembership, match="at most 256 bytes"):
         check_id(user)
-    with pytest.raises(InvalidMembership, match="at most 256 bytes"):
-        check_ids(["ann", user])
 
 
 @pytest.mark.parametrize("user", ["a\nb", "a\r", "\n"])
@@ -75,5 +72,3 @@ def test_an_id_with_a_line_break_is_refused(user: str) -> None:
     """No requirements file could hold it, so the registry could not be imported again."""
     with pytest.raises(InvalidMembership, match="line breaks"):
         check_id(user)
-    with pytest.raises(InvalidMembership, match="line breaks"):
-        check_ids(["ann", user])

@@ -14,8 +14,16 @@ from wevent.core.requirements import Population
 from wevent.counting.roster import Roster
 from wevent.counting.string_column import StringColumn
 from wevent.people.classes import ClassHistory, Key, Restore, find_corner, find_counting_class
-from wevent.people.membership import Change, KeyColumn, KnownIds, erased_id
-from wevent.people.membership_history import Boundary, Membership, find_current, find_in_force
+from wevent.people.membership import (
+    Boundary,
+    Change,
+    KeyColumn,
+    KnownIds,
+    Membership,
+    erased_id,
+    find_current,
+    find_in_force,
+)
 from wevent.people.rosters import MemberColumns, Rosters, TailColumns
 
 A, B, C = (4, 10**9), (8, 6 * 10**8), (3, 4 * 10**8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +167,19 @@ def test_a_copy_takes_no_change(path: Path, tmp_path: Path) -> None:
     assert "ann" not in held(copy)
 
 
-def test_a_file_is_known_by_the_digest_that_earlier_versions_wrote(tmp_path: Path) -> None:
-    users = tmp_path / "users.csv"
+def test_a_file_is_known_by_its_content_its_levels_and_its_columns(tmp_path: Path) -> None:
+    users, other = tmp_path / "users.csv", tmp_path / "other.csv"
     users.write_text("user,privacy,window\nann,High,Small\n")
+    other.write_text("user,privacy,window\nbob,High,Small\n")
     levels = wevent.Levels({"High": "0.1"}, {"Small": 4})
-    table = b'{"privacy":{"High":"0.1"},"window":{"Small":4}}'
-    content = hashlib.sha256(users.read_bytes()).digest()
-    assert RequirementsFile(users, levels).digest() == hashlib.sha256(table + content).digest()
-    assert RequirementsFile(users).digest() == hashlib.sha256(b"null" + content).digest()
-    renamed = RequirementsFile(users, levels, columns={"user": "id"})
-    assert renamed.digest() != RequirementsFile(users, levels).digest()
+    digest = RequirementsFile(users, levels).digest()
+    assert RequirementsFile(users, wevent.Levels({"High": "0.1"}, {"Small": 4})).digest() == digest
+    others = (
+        RequirementsFile(users),
+        RequirementsFile(other, levels),
+        RequirementsFile(users, levels, columns={"user": "id"}),
+    )
+    assert digest not in {file.digest() for file in others}
 
 
 # As a service asks, whose publisher has the journal
@@ -195,17 +197,19 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
         again = registrations.choose(path, "u2", Asked("4", "1"))  # on top of what is queued
         assert again.earlier_until == 6 + 3  # what never began is not in force
         assert registrations.choose(path, "u2", Asked("3", "0.4"), dry_run=True).earlier_until is None  # undone
-        left = registrations.leave(path, "ann")
+        left = registrations.remove(path, "ann", due_through=lambda: 0)
         assert left.person is not None
         assert left.person.memberships == ()  # she never counted
-        erased = registrations.leave(path, "u0", erased=True)
+        erased = registrations.erase(path, "u0", due_through=lambda: 0)
         assert erased.person is not None
         assert [erased.person.kept_until(row) for row in erased.person.past] == [6 + 4 - 1]
         assert [change.action for change in journal.registry.queued()] == ["set", "set", "set", "remove", "erase"]
         assert len(journal.registry.joined_by_request()) == 0  # ann left again
         with pytest.raises(NotRegistered):
-            registrations.leave(path, "ann")
-        assert registrations.leave(path, "u0", erased=True, dry_run=True).slot == 7  # erasing again is no mistake
+            registrations.remove(path, "ann", due_through=lambda: 0)
+        assert (
+            registrations.erase(path, "u0", dry_run=True, due_through=lambda: 0).slot == 7
+        )  # erasing again is no mistake
         assert journal.registry.apply(7, class_history(journal.epochs())) == 5
     now = held(path)
     assert now["u2"] == (CLASSES[0], 7, None)
@@ -214,7 +218,7 @@ def test_a_service_only_queues_and_says_what_its_publisher_will_make_of_it(path:
 
 def test_a_dry_run_of_a_service_stores_nothing(path: Path) -> None:
     registrations.choose(path, "ann", LARGE, dry_run=True)
-    registrations.leave(path, "u0", dry_run=True)
+    registrations.remove(path, "u0", dry_run=True, due_through=lambda: 0)
     with open_journal(path) as journal:
         assert journal.registry.queued() == []
 

@@ -9,7 +9,6 @@ import uuid
 
 from wevent.journal.tables.database import Database
 from wevent.journal.tables.facts import Facts
-from wevent.journal.tables.fingerprint import Fingerprint
 
 
 def begin_rows(database: Database) -> None:
@@ -25,4 +24,5 @@ def begin_rows(database: Database) -> None:
     facts["revision"] = 0
     facts["registry chain"] = bytes(32).hex()
     facts["changes lost"] = 0
-    facts["registry"] = Fingerprint(facts.data("salt")).value()
+    facts["together"] = 0
+    facts["registry"] = bytes(8)

@@ -13,9 +13,6 @@ import msgspec
 from wevent.errors import InvalidJournal
 
 Result = TypeVar("Result")
-Kind = tuple[int, int, str | None]
-"""What people hold who are alike: window, nano-epsilons, and the words it came from."""
-
 ALL = (1 << 63) - 1
 """What a LIMIT that limits nothing says."""
 
@@ -48,18 +45,17 @@ class Dialect(Protocol):
         """A value of the table `facts` as it is stored; what is read is taken apart by `Facts`."""
 
     def among(self, select: str, users: Sequence[str]) -> FoundRows:
-        """The rows of a query of `members` whose id is one of these."""
+        """A query of `members`, or its deletion, for the rows whose id is one of these."""
 
-    def member_texts(self) -> Iterator[list[bytes]]:
-        """`wevent.journal.tables.fingerprint.row_text` of every membership, many at a time."""
+    def member_columns(self, after: Sequence[Any]) -> tuple[bytes, bytes, list[str]] | None:
+        """The next rows of `members` behind a key (user, first, window, nano), in this order; None behind the last one.
 
-    def member_columns(self, after: str) -> tuple[bytes, str, str | None]:
-        """The next members after an id: ids between NULs; window and nano-epsilons of each between blanks;
-        and the last of the ids, None if there is no member any more.
+        Ids between NULs; levels between NULs (none: an empty one); and between blanks each of window, nano-epsilons, first,
+        and last (−1: held).
         """
 
-    def enrol(self, users: list[str], each: list[int], kinds: list[Kind], slot: int) -> None:
-        """Store members: their ids, which of some kinds each is of, and from which slot they count. In a transaction."""
+    def add_members(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of `members`. In a transaction."""
 
 
 class Database(Dialect, Protocol):

@@ -18,8 +18,8 @@ from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidMembership
 from wevent.journal import SqliteJournal, Terms
 from wevent.journal.sqlite_connection import transaction
-from wevent.journal.tables.table_registry import TableRegistry
 from wevent.journal.terms import Epoch, class_history
+from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import ClassHistory, Restore
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.people.rosters import MemberColumns, TailColumns
@@ -161,7 +161,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: ClassHistory, data: 
             journal.begin(TERMS)
             journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (bytes(32),))
             chance = np.random.default_rng(seed)
-            registry = TableRegistry(journal._database, lambda revision: None)
+            registry = UserRegistry(journal._database, lambda revision: None)
             with transaction(journal._database.connection):  # syncing after each takes most of the time
                 for slot in slots:
                     registry.ask(_wishes(chance, 150, 200))
@@ -175,7 +175,7 @@ def test_many_changes_are_what_they_are_one_at_a_time(rule: ClassHistory, data: 
 @examples(8)
 @given(seed=st.integers(0, 2**32), gaps=st.lists(st.integers(1, 30), min_size=2, max_size=6))
 def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: ClassHistory, seed: int, gaps: list[int]) -> None:
-    """Whatever SQL does for speed: the rows are those of `wevent.people.membership_history`, applied one by one to lists."""
+    """Whatever SQL does for speed: the rows are those of `wevent.people.membership`, applied one by one to lists."""
     with (
         tempfile.TemporaryDirectory() as folder,
         SqliteJournal(Path(folder) / "run.journal", write=True) as journal,
@@ -184,7 +184,7 @@ def test_many_changes_are_what_the_plain_rule_makes_of_them(rule: ClassHistory, 
         plain.begin(TERMS)
         journal.begin(TERMS)
         journal._database.execute("UPDATE facts SET value = ? WHERE name = 'salt'", (plain.registry.salt,))
-        fast = TableRegistry(journal._database, lambda revision: None)
+        fast = UserRegistry(journal._database, lambda revision: None)
         chance = np.random.default_rng(seed)
         for slot in np.cumsum(gaps).tolist():
             wishes = _wishes(chance, 150, 200)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
+from wevent.errors import InvalidJournal
 from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change
@@ -130,3 +131,21 @@ def test_one_who_asks_does_not_make_the_publisher_wait_for_all_who_did(
     monkeypatch.setattr(journal.registry, "joined_by_request", everybody)
     journal.registry.ask([Change("set", "new", SMALL)], by_request=True)
     journal.registry.ask([Change("remove", "u2")])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "user = CAST(user AS BLOB) WHERE user = 'u8'",
+        "user = 'v' || char(0) WHERE user = 'u3'",
+        "level = 'High/Small' WHERE user = 'u3'",
+        "last = 7 WHERE user = 'u3'",
+        "nano = (SELECT sum(nano) FROM members) - nano WHERE user IN ('u0', 'u1')",
+    ],
+)
+def test_damaged_rows_do_not_add_up(journal: SqliteJournal, damage: str) -> None:
+    advance(journal, 1)
+    journal.registry.check()
+    journal._database.execute(f"UPDATE members SET {damage}")
+    with pytest.raises(InvalidJournal):
+        SqliteJournal(journal.path).registry.check()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.unit.people.test_classes import Chosen, history
 from wevent.people.classes import ClassHistory, Key, Restore
-from wevent.people.membership import Change, erased_id
-from wevent.people.membership_history import Boundary, Membership, drop_expired, find_current, find_in_force
+from wevent.people.membership import Boundary, Change, Membership, drop_expired, erased_id, find_current, find_in_force
 
 A, B = (4, 10**9), (8, 6 * 10**8)
 U = (8, 3 * 10**8)
