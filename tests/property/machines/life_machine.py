@@ -30,7 +30,9 @@ OTHERS: tuple[Key, ...] = ((4, 8 * 10**8), (5, 5 * 10**9), (9, 10**9))
 """Requirements that a later version may declare; the last one has the widest window."""
 USERS = ("ann", "bob", "7", "eve")
 MECHANISMS = ("pbd", "pba", "pbu", "uniform", "sample", "pft")
-STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
+STEPS = (
+    "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",
+)  # fmt: skip
 
 mechanisms = st.sampled_from(MECHANISMS)
 limits = st.sampled_from((0, 2))
@@ -179,10 +181,10 @@ class LifeMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.copies)
     @rule(age=st.integers(0, 2), fate=fates, reimport=st.booleans(), sure=st.booleans())
     def lose_the_journal(self, age: int, fate: str, reimport: bool, sure: bool) -> None:
-        """An older copy takes its place, with or without its side file; the operator says what went out, and goes on."""
+        """An older copy takes its place, with or without its witness; the operator says what went out, and goes on."""
         made, is_backup = self.copies[-1 - min(age, len(self.copies) - 1)]
         if not is_backup and fate == "rolled back":
-            return  # bare files of the journal and its side together cannot be told from the journal (docs: backups)
+            return  # bare files of the journal and its witness together cannot be told from the journal (docs: backups)
         before, versions = self.store.copy(backup=False), self._versions()
         self.store.put_back(made, fate)
         same = sure and self._versions() == versions  # the operator states what is true, or nothing
@@ -221,7 +223,7 @@ class LifeMachine(RuleBasedStateMachine):
                 known = error.facts["released"]
                 if known is None or known < through or (known == through and not stated.same_settings):
                     return self._is_current(journal)
-                through = known  # the side file has a slot that was stored and never went out, or other settings
+                through = known  # the witness has a slot that was drawn and never went out, or other settings
                 stated = replace(stated, widest_window=self.widest, same_settings=False)
                 settle_stale(journal, replace(stated, released_through=through))
         for slot in range(self.world.witness.last + 1, through + 1):
