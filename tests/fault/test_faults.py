@@ -382,7 +382,7 @@ class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_the_open_transaction_is_finished(self, path: Path, number: signal.Signals) -> None:
         def at(step: str) -> None:
-            if step == "charges stored":
+            if step == "slots stored":
                 os.kill(os.getpid(), number)
 
         summary = publish(path, 100, batch=3, at=at)

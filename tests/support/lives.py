@@ -35,7 +35,9 @@ WIDER: Key = (40, 10**9)
 NEW: tuple[Key, ...] = ((25, 10**8), (7, 8 * 10**8), (11, 5 * 10**9), WIDER)
 """Requirements that a later version may declare."""
 MECHANISMS = ("pbu", "pft", "uniform", "pba", "sample", "pbd", "pft")
-STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
+STEPS = (
+    "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",
+)  # fmt: skip
 ENDINGS = ("", "-wal", "-shm", ".witness")
 
 

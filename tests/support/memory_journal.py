@@ -119,6 +119,8 @@ class MemoryJournal:
         return Head(stored.committed, stored.emitted, stored.position, link, epoch, copied, stored.first, stored.unsafe)
 
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
+        if batch.records:
+            at("written ahead")  # as it were: a transaction that comes to nothing leaves no trace in memory
         with self._transaction():
             self._append(batch, at)
         if batch.records:

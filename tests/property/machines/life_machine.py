@@ -30,7 +30,9 @@ OTHERS: tuple[Key, ...] = ((4, 8 * 10**8), (5, 5 * 10**9), (9, 10**9))
 """Requirements that a later version may declare; the last one has the widest window."""
 USERS = ("ann", "bob", "7", "eve")
 MECHANISMS = ("pbd", "pba", "pbu", "uniform", "sample", "pft")
-STEPS = ("stepped", "began", "charges stored", "releases stored", "position stored", "committed", "marked", "emitted")
+STEPS = (
+    "stepped", "written ahead", "began", "slots stored", "version stored", "position stored", "committed", "emitted",
+)  # fmt: skip
 
 mechanisms = st.sampled_from(MECHANISMS)
 limits = st.sampled_from((0, 2))

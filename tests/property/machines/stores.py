@@ -6,12 +6,13 @@ import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.support.memory_journal import NOTHING_MARKED, MemoryJournal, Place
+from tests.support.memory_journal import MemoryJournal, Place
 from wevent.journal import Journal, SqliteJournal
+from wevent.journal.witness import WitnessRecord
 from wevent.verification import audit_journal
 
 FATES = ("kept", "lost", "rolled back")
-"""What becomes of the side file when an older copy is put in place of the journal."""
+"""What becomes of the witness when an older copy is put in place of the journal."""
 
 
 class Store(Protocol):
@@ -87,16 +88,16 @@ class MemoryStore:
         assert self._place.stored is not None
         stored = self._place.stored.copied()
         if backup:
-            stored.registry.copied, stored.pending = True, b""
-        return Place(stored, self._place.mark)
+            stored.registry.copied = True
+        return Place(stored, self._place.record)
 
     def put_back(self, made: Place, fate: str) -> None:
         assert made.stored is not None
         self._place.stored = made.stored.copied()
         if fate == "lost":
-            self._place.mark = NOTHING_MARKED
+            self._place.record = WitnessRecord()
         elif fate == "rolled back":
-            self._place.mark = made.mark
+            self._place.record = made.record
 
     def violations(self) -> list[Any]:
         return []
