@@ -1100,8 +1100,8 @@ MUTANTS = [
     Mutant(
         "witness: a draw is sent before its record is durable",
         "journal/witness.py",
-        "        if force:\n            self._sync()\n\n    def write_ahead",
-        "        if not force:\n            self._sync()\n\n    def write_ahead",
+        "        self._write(**known)\n        self._sync()\n",
+        "        self._write(**known)\n",
         (*WITNESS, *OUTSIDE),
     ),
     Mutant(
