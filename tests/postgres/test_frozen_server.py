@@ -20,11 +20,11 @@ from tests.postgres.journal_parts import asked, begun, check_once, place_at, pub
 from tests.postgres.replica_services import Load, Replicas
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.postgres_server import PostgresServer, _children
-from wevent.verification import audit_journal
 from wevent.errors import JournalLocked
 from wevent.journal import share_journal
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.publishing import shutdown
+from wevent.verification import audit_journal
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,8 @@ def test_a_transaction_whose_server_process_stands_still_is_stored_once(tmp_path
             second = beside.submit(take_over, place, lambda place: None)
             wait_for(lambda: all(map(is_told_to_end, processes)), "the end of its lease")
             assert not second.done()
-            journal._storage._lease._closing.set()  # on a busy machine it would have its lease again before the other one looks
+            # on a busy machine it would have its lease again before the other one looks
+            journal._storage._lease._closing.set()
         with second.result(PATIENCE_S) as other:
             assert other.head().committed == 3, "stored, or written down and stored by this one"
             with suppress(JournalLocked):

@@ -90,7 +90,7 @@ def test_every_writer_has_a_larger_number(tmp_path: Path) -> None:
     lease.close()
 
 
-@pytest.mark.parametrize("step", ["stepped", "began", "position stored"])
+@pytest.mark.parametrize("step", ["stepped", "began"])
 def test_a_paused_writer_loses(tmp_path: Path, step: str) -> None:
     place, out = place_at(tmp_path), tmp_path / "o.ndjson"
     with begun(place) as journal:
@@ -106,15 +106,17 @@ def test_a_paused_writer_loses(tmp_path: Path, step: str) -> None:
         assert [file.name for file in (tmp_path / "side").iterdir()] == [f"{place.schema}.3.witness"]
 
 
-def test_what_a_paused_writer_had_committed_is_not_drawn_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["position stored", "committed"])
+def test_what_a_paused_writer_had_sent_or_committed_is_not_drawn_again(tmp_path: Path, step: str) -> None:
+    """The draw is that of its slot: the next writer stores it, and the paused one finds it in the output already."""
     place, out = place_at(tmp_path), tmp_path / "o.ndjson"
     with begun(place) as journal:
         publish(journal, out, 2)
-    with paused(place, out, "committed") as process, take_over(place) as journal:
+    with paused(place, out, step) as process, take_over(place) as journal:
         assert journal.head().committed == 3
         publish(journal, out, 4)
         os.kill(process.pid, signal.SIGCONT)
-        assert "JournalLocked" in process.communicate(timeout=PATIENCE_S)[0]
+        assert process.communicate(timeout=PATIENCE_S)[0].startswith(("JournalLocked ", "InvalidOutput "))
         check_once(journal, place, out, 4)
 
 
@@ -241,7 +243,7 @@ def test_a_writer_that_was_replaced_learns_what_became_of_its_commit(tmp_path: P
         journal.commit(drawn, at)  # it stands
         turn.join()
         with pytest.raises(JournalLocked):
-            journal.mark()  # and nothing more goes out from here
+            journal.update_witness()  # and nothing more is stored from here
         kept = [record.digest(bytes(32)) for record in others[0].releases(3)][:2]
         assert kept == [record.digest(bytes(32)) for record in drawn.records]
         assert others[0].head().committed == 6

@@ -203,7 +203,7 @@ def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[Pos
         assert database.execute("SELECT fence FROM writer, lease").fetchone() == (fence,)
     with PostgresJournal(place, write=True) as again:
         assert not again.is_new
-        assert again._lease.fence == fence + 1
+        assert again._storage._lease.fence == fence + 1
 
 
 def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) -> None:

@@ -22,7 +22,18 @@ from tests.support.postgres_server import shared_url
 
 KILLS = int(os.environ.get("WEVENT_REPLICA_KILLS", "5"))
 RESULT = os.environ.get("WEVENT_REPLICA_RESULT")
-STEPS = ("committed", "written ahead", "stored", "position stored", "read", "destroyed", "locked", "due", "closed", "dropped")
+STEPS = (
+    "committed",
+    "written ahead",
+    "stored",
+    "position stored",
+    "read",
+    "destroyed",
+    "locked",
+    "due",
+    "closed",
+    "dropped",
+)
 STEPS += ("began", "stepped", "slots stored", "emitted", "version stored")
 STEPS_OF_INTAKE = ("stored", "locked")
 

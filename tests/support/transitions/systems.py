@@ -39,6 +39,7 @@ from wevent.verification import audit_journal
 
 CELLS = 2
 _SALT = bytes(32)
+_NOTHING = WitnessRecord()
 _FIRST = Revision(0, "")
 _NAME = "run.journal"
 _WITNESS = "run.journal.witness"
@@ -175,7 +176,7 @@ class PlainBackup:
     versions: tuple[Epoch, ...]
     publisher: bytes
     slot: int
-    witness: WitnessRecord = WitnessRecord()
+    witness: WitnessRecord = _NOTHING
     identity: str = "memory"
     name: str = "memory"
     witness_name: str = "memory"
