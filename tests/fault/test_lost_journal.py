@@ -345,7 +345,7 @@ class TestLibrary:
 
     def test_a_side_file_whose_text_is_none_any_more(self, used: Path) -> None:
         side = used / "run.journal.witness"
-        side.write_bytes(re.sub(rb'("host":").', rb"\1\xe1", side.read_bytes()))  # in both copies
+        side.write_bytes(re.sub(rb'(?<="host":").', b"\xe1", side.read_bytes()))  # in both copies
         assert not read_witness(side).is_readable
         assert publish(used, 22).code == 2, "nobody can tell whether it is the journal or a copy"
         assert publish(used, 22, "--released-through", "20").code == 0
