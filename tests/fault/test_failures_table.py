@@ -110,9 +110,9 @@ def loop(name: str) -> Callable[[Path], object]:
 
 NEWER = "PRAGMA user_version = 99"
 SEEDED = execute("""UPDATE facts SET value = '["seeded noise"]' WHERE name = 'unsafe'""")
+FLIP = "UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"
 BAD_BACKUP = all_of(remove("run.journal"), execute(FLIP, "backup.journal"))
 COPY = execute("UPDATE head SET copied = 1")
-FLIP = "UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"
 FLIPPED = execute(FLIP)
 MOVED = execute("UPDATE members SET nano = nano + 4000000 WHERE user = '7'")
 USERS = ("users", "run.journal")
