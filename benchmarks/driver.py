@@ -63,7 +63,6 @@ def drive(mechanism: str, classes: int, cells: int, slots: int) -> dict[str, Any
             stepped = time.perf_counter()
             last = of_release(release, publisher.measured, epoch, group, last)
             journal.commit(Batch([last], {"slot": slot + 1}, None, slot))
-            journal.mark()
             committed = time.perf_counter()
             line = ndjson_line(last)
             (fresh if release.fresh else other).append(stepped - begun)

@@ -17,7 +17,7 @@ from tests.fault.campaign.power import SCENARIOS, cut_power, rebuild
 from tests.fault.campaign.recording import Effect, Recording, record, state_after
 from tests.fault.campaign.stream import publish, write_stream
 from tests.fault.campaign.witness import Witness
-from tests.fault.campaign.wrong import charges_apart, emit_before_commit, late_mark, unchecked_output
+from tests.fault.campaign.wrong import charges_apart, emit_before_commit, late_witness, unchecked_output
 from tests.fault.killing import Broken
 
 NUMBER = int(os.environ.get("WEVENT_FAULTS", "16"))
@@ -82,13 +82,13 @@ class TestItCanFail:
         with pytest.raises(Broken):
             kill("live", 900, 7, folder, every=2, variant=charges_apart)
 
-    def test_cutting_the_power_catches_a_commit_that_is_not_synced(self, folder: Path) -> None:
+    def test_cutting_the_power_catches_a_draw_that_is_synced_nowhere(self, folder: Path) -> None:
         with pytest.raises(Broken):
             cut_power(60, SEED, folder, names=("live",), variant="no sync")
 
-    def test_damage_catches_a_mark_that_is_not_written_with_every_slot(self, folder: Path) -> None:
+    def test_damage_catches_a_witness_that_is_not_written_with_every_slot(self, folder: Path) -> None:
         with pytest.raises(Broken, match="different bytes"):
-            strike("log", 60, SEED, folder, outs=("-",), each=6, variant=late_mark)
+            strike("log", 60, SEED, folder, outs=("-",), each=6, variant=late_witness)
 
     def test_damage_catches_an_output_that_is_repaired_without_a_check(self, folder: Path) -> None:
         with pytest.raises(Broken, match="output: "):

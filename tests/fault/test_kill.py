@@ -74,7 +74,7 @@ def test_emitting_before_the_commit_is_caught(tmp_path: Path) -> None:
         for attempt in range(5):  # two draws may agree by chance
             folder = tmp_path / str(attempt)
             folder.mkdir()
-            kill_and_finish(Rounds(folder, publication=EmitsBeforeCommit, stream=True), "began")
+            kill_and_finish(Rounds(folder, publication=EmitsBeforeCommit, stream=True), "emitted")
 
     with pytest.raises(Broken, match="different bytes"):
         attempts()
@@ -82,7 +82,7 @@ def test_emitting_before_the_commit_is_caught(tmp_path: Path) -> None:
 
 def test_an_output_ahead_of_its_journal_stops_the_next_run(tmp_path: Path) -> None:
     rounds = Rounds(tmp_path, publication=EmitsBeforeCommit)
-    rounds.killed_at("began", 3, 10)
+    rounds.killed_at("emitted", 3, 10)
     with pytest.raises(Broken, match="failed by itself"):
         rounds.finish(12)
 

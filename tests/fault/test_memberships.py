@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.support.stored_slots import read_blob, read_entry
 from wevent.cli import main
 from wevent.journal.terms import class_history
 
@@ -108,10 +109,13 @@ class Stream:
     def sizes(self) -> dict[int, dict[Key, int]]:
         """n_g of every slot, as the journal has them."""
         database = apsw.Connection("run.journal")
-        query = "SELECT slot, data FROM slots JOIN populations ON population = id ORDER BY slot"
-        rows: list[Any] = database.execute(query).fetchall()
+        slots: list[Any] = database.execute("SELECT slot FROM slots ORDER BY slot").fetchall()
         database.close()
-        return {slot: {(row[0], row[1]): row[2] for row in json.loads(data)["classes"]} for slot, data in rows}
+        path, found = Path("run.journal"), {}
+        for (slot,) in slots:
+            rows = json.loads(read_blob(path, read_entry(path, slot)["population"]))["classes"]
+            found[slot] = {(row[0], row[1]): row[2] for row in rows}
+        return found
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ ORDER = ("tests/unit/core/test_order.py",)
 AUDITED_ROWS = ("tests/unit/auditing/test_memberships.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
 LOST = ("tests/fault/test_lost_journal.py",)
-LEFT = ("tests/fault/test_leftovers.py", "tests/unit/journal/tables/test_sealed.py")
 GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
 TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
@@ -25,20 +24,23 @@ SERVED = ("tests/service/test_service_kills.py",)
 TIMING = ("tests/service/test_service_timing.py",)
 LEADING = ("tests/postgres/test_lease.py", "tests/postgres/test_attack_lease.py")
 CONNECTIONS = ("tests/postgres/test_lost_connections.py",)
-OUTSIDE = ("tests/postgres/test_outside.py",)
+OUTSIDE = ("tests/postgres/test_witness_folder.py",)
 SERVER = ("tests/postgres/test_broken_server.py",)
 DATABASE = ("tests/postgres/test_postgres_journal.py",)
 EVENTS = ("tests/postgres/test_event_store.py",)
 KEYS = ("tests/postgres/test_event_store_keys.py",)
 FROZEN = ("tests/postgres/test_replicas_standstill.py",)
 REPLICAS = ("tests/postgres/test_replicas.py",)
-NEWS = ("tests/postgres/test_commit_news.py",)
-SHOWN = ("tests/postgres/test_shown_slots.py",)
-DRAFTS = ("tests/postgres/test_drafts.py",)
+AHEAD = ("tests/postgres/test_write_ahead.py",)
+WITNESS = ("tests/unit/journal/test_witness.py",)
+KILLS = ("tests/fault/test_kill.py",)
 PATIENCE = ("tests/postgres/test_patience.py",)
 BEGUN = ("tests/postgres/test_begun.py",)
 INTAKE = ("tests/postgres/test_intake_lock.py",)
-AUDITED_END = ("tests/unit/verification/test_witness_check.py",)
+AUDITED_END = (
+    "tests/unit/verification/test_witness_check.py",
+    "tests/postgres/test_audited_end.py",
+)
 STATES = ("tests/unit/publisher/test_state.py",)
 AUDITED = ("tests/unit/verification/test_verification.py",)
 OPEN = ("tests/unit/streams/live/test_open_slot.py",)
@@ -100,16 +102,16 @@ MUTANTS = [
         PLACES,
     ),
     Mutant(
-        "restore: a crash before the mark closes the journal",
+        "restore: a crash before the witness is updated closes the journal",
         "publishing/staleness.py",
-        " and not journal.is_elsewhere(mark.committed)",
+        " and not journal.is_elsewhere(record.committed)",
         "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a copy of the same slot without registry changes is believed",
         "publishing/staleness.py",
-        "and _lacks_changes(mark, journal.registry.revision()) and not stated:",
+        "and _lacks_changes(record, journal.registry.revision()) and not stated:",
         "and False:",
         RESTORE,
     ),
@@ -122,9 +124,9 @@ MUTANTS = [
     ),
     Mutant(
         "restoring: a state that was not committed makes an announced slot look committed",
-        "journal/tables/mark_file.py",
-        "if self._mark.revision < 0:",
-        "if False:",
+        "journal/journal.py",
+        "        if self._witness.record.revision.number >= 0:\n",
+        "        if True:\n",
         RESTORE,
     ),
     Mutant(
@@ -135,23 +137,25 @@ MUTANTS = [
         ("tests/unit/client/test_local_client.py",),
     ),
     Mutant(
-        "restore: a copy that dropped the marked slot is believed",
+        "restore: a copy that dropped the slot of the witness is believed",
         "publishing/staleness.py",
-        "if link is None and 0 < mark.committed < committed and not stated:",
+        "if chain is None and 0 < record.committed < committed and not stated:",
         "if False:",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: a backup's registry takes changes",
-        "journal/user_registry.py",
-        "            if copied:\n",
-        "            if False:\n",
+        "journal/tables/table_registry.py",
+        "        if copied:\n",
+        "        if False:\n",
         ("tests/property/test_whole_life.py",),
     ),
     Mutant(
         "restore: users changes a stale journal",
         "publishing/registrations.py",
-        "    refuse_stale(journal, committed, known, copied=head.copied)\n",
+        "    refuse_stale(\n"
+        "        journal, head.committed, known_released(journal, head.committed, stated=head.copied), copied=head.copied\n"
+        "    )\n",
         "",
         MEMBERSHIPS,
     ),
@@ -185,23 +189,23 @@ MUTANTS = [
     ),
     Mutant(
         "restore: a change is not witnessed before it is committed",
-        "journal/tables/marking.py",
-        "    side.mark_revision(revision.number, revision.chain)\n",
-        "",
+        "journal/journal.py",
+        "            self._witness.update(revision=revision)\n",
+        "            pass\n",
         MEMBERSHIPS,
     ),
     Mutant(
-        "restore: a mark older than M shows the registry",
+        "restore: a witness older than M shows the registry",
         "publishing/staleness.py",
-        " and marked.committed == through",
+        " and record.committed == through",
         "",
         MEMBERSHIPS,
     ),
     Mutant(
         "restore: the changes of another copy are taken for these",
         "publishing/staleness.py",
-        "marked.revision == journal.registry.revision()",
-        "marked.revision.number == journal.registry.revision().number",
+        "same_versions and record.revision == journal.registry.revision()",
+        "same_versions and record.revision.number == journal.registry.revision().number",
         MEMBERSHIPS,
     ),
     Mutant(
@@ -227,8 +231,8 @@ MUTANTS = [
     ),
     Mutant(
         "restore: rows that were dropped elsewhere are kept",
-        "journal/user_registry.py",
-        "        if self._drop_expired(slot, classes, most, checksum):\n",
+        "journal/tables/table_registry.py",
+        "        if work.drop_expired(slot, most):\n",
         "        if False:\n",
         MEMBERSHIPS,
     ),
@@ -241,7 +245,7 @@ MUTANTS = [
     ),
     Mutant(
         "transitions: an earlier choice is read one slot too short",
-        "journal/user_registry.py",
+        "journal/tables/table_registry.py",
         'last IS NOT NULL AND last + "window" > ?',
         'last IS NOT NULL AND last + "window" - 1 > ?',
         CONTRACT,
@@ -277,13 +281,13 @@ MUTANTS = [
     Mutant(
         "unregistered users: an erased id is one",
         "people/membership.py",
-        "excluded |= [erased_id(name, self._salt) in self._ids for name in names]",
-        "pass",
+        "return self._erased and erased_id(name, self._salt) in self._ids",
+        "return False",
         MEMBERSHIPS,
     ),
     Mutant(
         "unregistered users: a joiner was none",
-        "people/membership.py",
+        "people/membership_history.py",
         "rows = [Membership(change.user, *key, None, 0, last) for key, last in self._unregistered]",
         "rows = []",
         RULES,
@@ -297,28 +301,28 @@ MUTANTS = [
     ),
     Mutant(
         "records: a NUL does not spoil its line",
-        "streams/decoding.py",
+        "streams/records/splitting.py",
         'if b"\\0" in lines:\n        found',
         "if False:\n        found",
         INPUTS,
     ),
     Mutant(
         "records: a lone carriage return does not spoil its line",
-        "streams/decoding.py",
+        "streams/records/splitting.py",
         'found.append(returns[characters[returns + 1] != ord("\\n")])',
         "pass",
         INPUTS,
     ),
     Mutant(
         "records: quotes may stand anywhere",
-        "streams/delimited.py",
+        "streams/records/delimited.py",
         "legal = 2 * quoted.sum(axis=1) == number",
         "legal = number >= 0",
         INPUTS,
     ),
     Mutant(
         "records: bytes that are no text do not spoil their line",
-        "streams/decoding.py",
+        "streams/records/splitting.py",
         "if not lines.isascii() and not _is_text(lines):",
         "if False:",
         INPUTS,
@@ -348,8 +352,8 @@ MUTANTS = [
         ORDER,
     ),
     Mutant(
-        "lost: a missing journal begins anew beside its mark",
-        "journal/tables/lost.py",
+        "lost: a missing journal begins anew beside its witness",
+        "journal/lost.py",
         "if lost and not start_over:",
         "if False:",
         LOST,
@@ -360,20 +364,6 @@ MUTANTS = [
         "        output.check(journal, _known_slots(journal, plan))\n",
         "",
         (*LOST, "tests/fault/test_wrong_outputs.py"),
-    ),
-    Mutant(
-        "events: pending ones are stored in clear",
-        "journal/tables/table_journal.py",
-        "pending = self._keys.seal(batch.pending)",
-        "pending = batch.pending",
-        LEFT,
-    ),
-    Mutant(
-        "events: old keys stay",
-        "journal/tables/table_journal.py",
-        "        self._keys.committed()",
-        "        pass",
-        LEFT,
     ),
     Mutant(
         "noise: a seeded journal is published from",
@@ -451,14 +441,14 @@ MUTANTS = [
     Mutant(
         "restoring: a missing journal is not announced before it is moved",
         "publishing/restoring.py",
-        "    if lock.before.committed != through or lock.before.journal != identity:\n",
-        "    if False:\n",
+        "    if before.committed == through and before.journal == identity:\n",
+        "    if True:\n",
         RESTORE,
     ),
     Mutant(
         "restoring: a plain copy does not know that it is one",
         "journal/sqlite/replacing.py",
-        """_run_once(copy, "UPDATE head SET copied = 1, pending = x''")""",
+        '_run_once(copy, "UPDATE head SET copied = 1")',
         "_run_once(copy)",
         RESTORE,
     ),
@@ -479,7 +469,7 @@ MUTANTS = [
     Mutant(
         "restoring: a backup of another journal is taken",
         "publishing/restoring.py",
-        "        if mark.committed and mark.journal != identity:\n",
+        "        if record.committed and record.journal != identity:\n",
         "        if False:\n",
         (*RESTORE, "tests/fault/test_failures_table.py"),
     ),
@@ -493,8 +483,8 @@ MUTANTS = [
     Mutant(
         "restoring: the announced slot shows the registry",
         "publishing/restoring.py",
-        'link=link, revision=-1, chain="", applied=-1, versions=versions)',
-        "link=link)",
+        'chain=chain, before="", revision=NO_REVISION, versions=versions)',
+        'chain=chain, before="")',
         RESTORE,
     ),
     Mutant(
@@ -506,28 +496,28 @@ MUTANTS = [
     ),
     Mutant(
         "integrity: stored slots are not compared with the chain",
-        "journal/tables/chain.py",
-        "                if link != row[9]:\n",
-        "                if False:\n",
+        "journal/slots.py",
+        "if chain != stored_bytes(after) or entry.slot",
+        "if entry.slot",
         INTEGRITY,
     ),
     Mutant(
-        "integrity: a repeated histogram is not compared with its slot",
-        "journal/tables/chain.py",
-        "if record.shown is not None and record.shown.slot < known:",
-        "if False:",
+        "integrity: blobs are not compared with the hash that names them",
+        "journal/slots.py",
+        "            if digest_of(found) != key:\n",
+        "            if False:\n",
         INTEGRITY,
     ),
     Mutant(
-        "integrity: what a dropped slot made is not kept in mind",
-        "journal/tables/table_journal.py",
-        "self._facts[SHOWN_ANCHOR] = shown",
-        "pass",
-        INTEGRITY,
+        "retention: a blob that a kept slot names goes with a dropped one",
+        "journal/slots.py",
+        " if stored_bytes(key) not in kept]",
+        "]",
+        ("tests/contract/journal/test_slots.py",),
     ),
     Mutant(
         "integrity: a layout that is not ours is read",
-        "journal/sqlite_connection.py",
+        "journal/sqlite/storage.py",
         "        if schema.columns",
         "        if False and schema.columns",
         INTEGRITY,
@@ -542,23 +532,16 @@ MUTANTS = [
     Mutant(
         "outputs: the middle is not compared",
         "outputs/text_output.py",
-        "            if record is None or line != expected:\n",
-        "            if record is None or len(line) != len(expected):\n",
+        "                    if not expected.startswith(text):\n                        raise not_ours(self.path, slot)\n",
+        "",
         INTEGRITY,
     ),
     Mutant(
         "outputs: a missing release is not noticed",
         "outputs/text_output.py",
-        "(slot := self._slot_of(line)) < stop:\n",
-        "(slot := self._slot_of(line)) != stop:\n",
-        ("tests/fault/test_wrong_outputs.py",),
-    ),
-    Mutant(
-        "outputs: a line that comes twice is not noticed",
-        "outputs/text_output.py",
-        "            if slot <= before or slot < content.last:\n                raise not_ours(self.path, slot)\n",
+        "                if record.shown is not None:\n                    raise not_ours(self.path, record.slot)\n",
         "",
-        ("tests/fault/test_wrong_outputs.py",),
+        INTEGRITY,
     ),
     Mutant(
         "outputs: a note is believed without a look at the file",
@@ -570,30 +553,28 @@ MUTANTS = [
     Mutant(
         "outputs: what follows the last slot is cut off",
         "outputs/text_output.py",
-        "                if not expected.startswith(line) and not self._is_torn(line, journal, range(unknown, stop)):\n"
-        "                    raise not_ours(self.path, stop)\n",
+        "        if not self._is_beginning(torn, content, journal, committed):\n            raise not_ours(self.path)\n",
         "",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
         "outputs: a file that no note names is rewritten",
         "outputs/text_output.py",
-        "            if note is None or not self._is_rewritable(",
-        "            if not self._is_rewritable(",
+        "            tail = None if note is None else self._find_tail(journal, first, last, line)\n",
+        "            tail = self._find_tail(journal, first, last, line)\n",
         INTEGRITY,
     ),
     Mutant(
         "outputs: a file of another journal is rewritten",
         "outputs/text_output.py",
-        "                if not found or following:\n"
-        "                    return bool(found) and following.startswith(torn)\n",
-        "                return True\n",
+        "                if line in lines:\n                    return _Content(last, 0, b",
+        '                if True:\n                    return _Content(last, 0, b"" and b',
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
         "outputs: releases that the journal dropped are lost",
         "outputs/text_output.py",
-        "            if record.slot != expected:\n                return False\n",
+        "            if record.slot != expected:\n                return None\n",
         "",
         ("tests/fault/test_wrong_outputs.py",),
     ),
@@ -615,8 +596,8 @@ MUTANTS = [
     Mutant(
         "outputs: a gap that the journal cannot fill is left",
         "outputs/text_output.py",
-        "            if kept.slot > content.last + 1 and content.size > len(self._form.header):\n",
-        "            if False:\n",
+        "        if has_lines and record is not None and record.slot > last + 1:\n",
+        "        if False:\n",
         ("tests/fault/test_wrong_outputs.py",),
     ),
     Mutant(
@@ -643,8 +624,8 @@ MUTANTS = [
     Mutant(
         "requirements: a cut file removes people",
         "publishing/importing.py",
-        "leaving * _MOST_LEAVING > len(current)",
-        "False",
+        "    if leaving >= 2 and leaving * MOST_LEAVING > registered:\n",
+        "    if False:\n",
         REMOVALS,
     ),
     Mutant(
@@ -657,8 +638,8 @@ MUTANTS = [
     Mutant(
         "requirements: a dry run stores what it shows",
         "publishing/importing.py",
-        "    elif not dry_run:\n        journal.registry.ask(changes, epoch.number)\n",
-        "    else:\n        journal.registry.ask(changes, epoch.number)\n",
+        "    if not dry_run:\n        journal.registry.ask(changes, epoch.number)\n",
+        "    if True:\n        journal.registry.ask(changes, epoch.number)\n",
         ("tests/unit/cli/test_levels.py",),
     ),
     Mutant(
@@ -691,21 +672,21 @@ MUTANTS = [
     ),
     Mutant(
         "cut: a file that got shorter",
-        "journal/sqlite_journal.py",
+        "journal/sqlite/intact.py",
         " or size < self.size",
         "",
         CUT,
     ),
     Mutant(
-        "cut: a log that was written to after the cut",
-        "journal/sqlite_journal.py",
-        "        return written\n",
-        "        return True\n",
+        "cut: a log that SQLite would not cut may be cut",
+        "journal/sqlite/intact.py",
+        "min(found.st_size, self._limit)",
+        "0",
         CUT,
     ),
     Mutant(
         "cut: a log that was cut is put into the journal",
-        "journal/sqlite_journal.py",
+        "journal/sqlite/file.py",
         "            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)\n",
         "            pass\n",
         CUT,
@@ -789,7 +770,7 @@ MUTANTS = [
     ),
     Mutant(
         "events: a line of any length is looked at",
-        "streams/decoding.py",
+        "streams/records/splitting.py",
         "    if len(lines) > MAX_LINE_BYTES:\n",
         "    if False:\n",
         ("tests/unit/streams/live/test_spool_source.py",),
@@ -887,23 +868,37 @@ MUTANTS = [
     ),
     Mutant(
         "database: a database that was put back goes on",
-        "journal/postgres_journal.py",
+        "journal/journal.py",
         "        if self._end is None or self.chain_at(self._end[0]) == self._end[1]:\n",
         "        if True:\n",
         OUTSIDE,
     ),
     Mutant(
         "database: a number of an old backup is used again",
-        "journal/postgres_journal.py",
+        "journal/postgres/postgres_journal.py",
         "Lease.take(place, above=newest)",
         "Lease.take(place)",
         OUTSIDE,
     ),
     Mutant(
-        "database: the newest side file alone is believed",
-        "journal/postgres/side_folder.py",
-        "        if latest.committed <= newest.committed:\n",
-        "        if True:\n",
+        "database: a writer begins without the witness of the one before",
+        "journal/postgres/witness_folder.py",
+        'data = self._path(older[-1]).read_bytes() if older else b""',
+        'data = b""',
+        (*OUTSIDE, *AHEAD),
+    ),
+    Mutant(
+        "database: a writer begins with the oldest witness",
+        "journal/postgres/witness_folder.py",
+        "self._path(older[-1]).read_bytes()",
+        "self._path(older[0]).read_bytes()",
+        OUTSIDE,
+    ),
+    Mutant(
+        "database: witness files of older writers stay",
+        "journal/postgres/witness_folder.py",
+        "        self._remove_older(lease.fence)\n",
+        "",
         OUTSIDE,
     ),
     Mutant(
@@ -914,9 +909,9 @@ MUTANTS = [
         OUTSIDE,
     ),
     Mutant(
-        "database: a lost schema begins anew beside its mark",
-        "journal/postgres_journal.py",
-        "        check_lost(home, known, identity, start_over=start_over)\n",
+        "database: a lost schema begins anew beside its witness",
+        "journal/postgres/postgres_journal.py",
+        "        check_lost(home, record, identity, start_over=start_over)\n",
         "",
         OUTSIDE,
     ),
@@ -1007,15 +1002,8 @@ MUTANTS = [
         KEYS,
     ),
     Mutant(
-        "replicas: a release is shown that no mark knows",
-        "journal/postgres_database.py",
-        "min(committed, mark.committed)",
-        "committed",
-        NEWS,
-    ),
-    Mutant(
         "replicas: a release is shown before its key is gone",
-        "service/publishing_thread.py",
+        "service/feed.py",
         "            self._events.destroy(committed)\n",
         "",
         REPLICAS,
@@ -1028,95 +1016,130 @@ MUTANTS = [
         FROZEN,
     ),
     Mutant(
-        "database: a reader is shown a slot that no mark knows",
-        "journal/postgres_journal.py",
-        "        if self._lease is not None or committed <= emitted:\n",
-        "        if True:\n",
-        SHOWN,
-    ),
-    Mutant(
-        "database: a reader without the side folder is shown what may not have gone out",
-        "journal/postgres_journal.py",
-        "            return emitted\n",
-        "            return committed\n",
-        SHOWN,
-    ),
-    Mutant(
-        "database: budgets are told with a slot that is not shown",
-        "journal/tables/standing.py",
-        "            if record.slot > head.committed:\n                break\n",
-        "",
-        SHOWN,
-    ),
-    Mutant(
-        "database: a slot that was sent and not committed is drawn again",
-        "journal/postgres_journal.py",
-        "            self._adopt(drafts, self._end)\n",
+        "commit: a draw that was written ahead is drawn again",
+        "journal/journal.py",
+        "            self._recover(released_through or 0)\n",
         "            pass\n",
-        DRAFTS,
+        (*AHEAD, *KILLS),
     ),
     Mutant(
-        "database: a draft is stored for slots that went out elsewhere",
-        "journal/postgres_journal.py",
-        " and self._stated <= end[0]\n",
-        "\n",
-        DRAFTS,
+        "commit: a draw is not written ahead",
+        "journal/journal.py",
+        "                self._write_ahead(transaction)\n",
+        "                pass\n",
+        AHEAD,
     ),
     Mutant(
-        "database: a draft that does not fit any more is forgotten, and its slot drawn again",
-        "journal/postgres_journal.py",
-        "        return known if sent <= known.committed else",
-        "        return known if True else",
-        DRAFTS,
+        "commit: a draw is written ahead again, and may be another one",
+        "journal/journal.py",
+        "        if self._attempt is None or self._attempt[0] is not batch:\n",
+        "        if True:\n",
+        AHEAD,
     ),
     Mutant(
-        "database: whoever changes people lets a draft go",
+        "commit: the next slot is not compared with the chain",
+        "journal/journal.py",
+        "        if chain != transaction.before:  # each slot",
+        "        if False:  # each slot",
+        ("tests/contract/journal/test_slots.py", *LEADING, *OUTSIDE),
+    ),
+    Mutant(
+        "commit: a release goes out before it is stored",
+        "publishing/loop.py",
+        "        if not self._commit(batch):\n",
+        "        self._output.emit(records)\n        if not self._commit(batch):\n",
+        KILLS,
+    ),
+    Mutant(
+        "recovery: a draw is stored for slots that went out elsewhere",
+        "journal/journal.py",
+        " or released_through > head[0]:\n",
+        ":\n",
+        AHEAD,
+    ),
+    Mutant(
+        "commit: a draw that may have been sent is taken back",
+        "journal/journal.py",
+        "            if not self._is_sent:  # fence",
+        "            if True:  # fence",
+        AHEAD,
+    ),
+    Mutant(
+        "recovery: a draw that does not follow is stored",
+        "journal/journal.py",
+        " or not record.follows(head[1]) or",
+        " or",
+        AHEAD,
+    ),
+    Mutant(
+        "recovery: a draw is stored under other memberships",
+        "journal/journal.py",
+        " or record.revision != self.registry.revision() or",
+        " or",
+        AHEAD,
+    ),
+    Mutant(
+        "recovery: a draw is stored in a backup",
+        "journal/journal.py",
+        "        if self._is_copied() or",
+        "        if",
+        ("tests/contract/journal/test_witness.py", *RESTORE),
+    ),
+    Mutant(
+        "database: whoever changes people does not look for a draw that was sent",
         "publishing/registrations.py",
-        "        _refuse_stale(journal)  # again",
+        "        _refuse_stale(journal, is_writer=True)  # again",
         "        pass  # again",
-        DRAFTS,
+        AHEAD,
     ),
     Mutant(
-        "database: a draft goes with the first mark, whatever it says",
-        "journal/postgres_journal.py",
-        "            self._is_settled = self._slots.end()[0] >= self._sent\n",
-        "            self._is_settled = True\n",
-        DRAFTS,
+        "witness: a record names a draw before that is durable",
+        "journal/witness.py",
+        "            write_at(self._file, data, _AHEAD_AT)\n        self._sync()\n",
+        "            write_at(self._file, data, _AHEAD_AT)\n",
+        WITNESS,
     ),
     Mutant(
-        "database: a draft goes before its slot is known outside",
-        "journal/postgres/draft_files.py",
-        '        self._state = "committed"\n',
-        '        self._state = "nothing"\n',
-        DRAFTS,
+        "witness: a draw is sent before its record is durable",
+        "journal/witness.py",
+        "        self._write(**known)\n        self._sync()\n",
+        "        self._write(**known)\n",
+        (*WITNESS, *OUTSIDE),
+    ),
+    Mutant(
+        "witness: both records are written to one place",
+        "journal/witness.py",
+        "RECORD_SIZE * (record.number % 2))\n",
+        "0)\n",
+        WITNESS,
     ),
     Mutant(
         "replicas: what the operator said is forgotten before it is done",
         "service/publishing_thread.py",
         "journal.head().committed >= (self._options.released_through or 0)\n",
         "True\n",
-        DRAFTS,
+        AHEAD,
     ),
     Mutant(
-        "database: a draft goes although it is not stored",
-        "journal/postgres/draft_files.py",
-        '        if self._state == "nothing":\n',
-        "        if True:\n",
-        DRAFTS,
+        "witness: a draw that is damaged is stored",
+        "journal/witness.py",
+        "return data if size and hashlib.sha256(data).hexdigest() == digest else None",
+        "return data if size else None",
+        (*WITNESS, *AHEAD),
     ),
     Mutant(
-        "database: a draft keeps ids",
-        "journal/postgres_journal.py",
-        "            self._brought_ids = brings_ids\n",
-        "            pass\n",
-        DRAFTS,
+        "witness: ids that came with a version stay",
+        "journal/journal.py",
+        "                self._witness.clear_ahead()\n            self._epochs.committed()\n",
+        "                pass\n            self._epochs.committed()\n",
+        AHEAD,
     ),
     Mutant(
         "database: memberships that were lost are counted under",
-        "journal/tables/table_journal.py",
-        "            self.registry.check_in_force(batch.records[-1].slot)\n",
+        "journal/journal.py",
+        "            self.registry.check_in_force(transaction.last)\n",
         "            pass\n",
-        DRAFTS,
+        AHEAD,
     ),
     Mutant(
         "database: connecting again asks for patience within patience",
@@ -1131,13 +1154,6 @@ MUTANTS = [
         "    except (NoJournal, StaleJournal):",
         "    except (InvalidJournal, StaleJournal):",
         BEGUN,
-    ),
-    Mutant(
-        "database: a later mark of a paused writer shows the registry",
-        "journal/postgres/side_folder.py",
-        'link=latest.link, revision=-1, chain="", versions="")',
-        "link=latest.link)",
-        OUTSIDE,
     ),
     Mutant(
         "replicas: a sender waits for a database that stands still",
@@ -1205,7 +1221,7 @@ MUTANTS = [
     Mutant(
         "audit: the registry need not add up",
         "auditing/memberships.py",
-        "    if checksum != journal.stored:\n",
+        "    if digest != journal.stored:\n",
         "    if False:\n",
         MEMBERSHIPS,
     ),

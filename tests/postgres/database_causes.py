@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.commands import CLOCK, PEOPLE, Done, call, publish
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.journal import PostgresPlace, journal_place
 from wevent.journal.lease import Lease
+from wevent.journal.witness import WitnessFile
 
 END = ("--end", "2026-01-01T00:25:00Z")
 ADDRESS = "ADDRESS"
@@ -56,16 +58,12 @@ def open_side(place: PostgresPlace, folder: Path) -> None:
     (folder / "side").chmod(0o755)
 
 
-def newer_mark(place: PostgresPlace, folder: Path) -> None:
+def newer_witness(place: PostgresPlace, folder: Path) -> None:
     """As if the database had been put back."""
-    (side,) = (folder / "side").iterdir()
-    side.write_bytes(side.read_bytes().replace(b'"committed":20', b'"committed":25', 1))
-
-
-def unseen_slot(place: PostgresPlace, folder: Path) -> None:
-    """As while somebody publishes: the last slot is not known to have gone out; and the folder is empty."""
-    execute("UPDATE head SET emitted = committed - 1")(place, folder)
-    empty_side(place, folder)
+    (path,) = (folder / "side").iterdir()
+    witness = WitnessFile(path, os.open(path, os.O_RDWR))
+    witness.update(committed=25)
+    witness.close()
 
 
 DATABASE_CAUSES = [
@@ -79,8 +77,8 @@ DATABASE_CAUSES = [
     DatabaseCause("the side folder of a database is missing", PUBLISH, nothing, "&side=nowhere"),
     DatabaseCause("others can read the side folder of a database", PUBLISH, open_side),
     DatabaseCause("the database may forget commits", PUBLISH, nothing, "&options=-csynchronous_commit%3Doff"),
-    DatabaseCause("the database was put back, or lags behind", PUBLISH, newer_mark),
-    DatabaseCause("the database is without its side files", PUBLISH, empty_side),
+    DatabaseCause("the database was put back, or lags behind", PUBLISH, newer_witness),
+    DatabaseCause("the database is without its witness", PUBLISH, empty_side),
     DatabaseCause("the schema of the journal is gone", PUBLISH, execute("DROP SCHEMA SCHEMA_NAME CASCADE")),
     DatabaseCause("a table of the journal is gone", PUBLISH, execute("DROP TABLE restores")),
     DatabaseCause(
@@ -92,18 +90,17 @@ DATABASE_CAUSES = [
     DatabaseCause(
         "a slot in the database was changed",
         ("releases", ADDRESS),
-        execute("UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = 7"),
+        execute("UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"),
     ),
-    DatabaseCause("the side folder that a reader names is another one", ("releases", ADDRESS), unseen_slot),
     DatabaseCause("a schema without a journal", ("status", ADDRESS), nothing, "&schema=nothing_here"),
     DatabaseCause("backup: a journal in a database", ("backup", ADDRESS, "copy.journal"), nothing),
     DatabaseCause(
         "audit: a slot in the database was changed",
         ("audit", ADDRESS),
-        execute("UPDATE slots SET threshold = coalesce(threshold, 0) + 1 WHERE slot = 7"),
+        execute("UPDATE slots SET payload = (SELECT payload FROM slots WHERE slot = 6) WHERE slot = 7"),
         code=1,
     ),
-    DatabaseCause("audit: the database was put back, or its end is missing", ("audit", ADDRESS), newer_mark, code=1),
+    DatabaseCause("audit: the database was put back, or its end is missing", ("audit", ADDRESS), newer_witness, code=1),
 ]
 
 HELD_DATABASE = DatabaseCause("somebody publishes into the journal in the database", PUBLISH, nothing)

@@ -31,12 +31,12 @@ def test_a_lease_that_ends_in_the_far_future_is_not_valid(tmp_path: Path) -> Non
     place = place_at(tmp_path)
     journal = PostgresJournal(place, write=True)
     journal.begin(make_terms())
-    lease = journal._lease
+    lease = journal._storage._lease
     assert lease is not None
     lease._closing.set()  # its machine is gone without a word
     lease._renewing.join()
     lease._session.connection.close()
-    journal._tables.close()
+    journal._database.close()
     with asked(place) as connection:
         connection.execute("UPDATE writer SET host = 'elsewhere'")
         connection.execute("UPDATE lease SET expires = clock_timestamp() + interval '1 day'")

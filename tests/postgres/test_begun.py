@@ -17,7 +17,7 @@ from wevent.settings.loading import PUBLISHING, refuse_missing
 END = "2026-01-01T00:05:00Z"
 WRONG = {
     "newer": ("UPDATE facts SET value = '99' WHERE name = 'format'", "format 99, from a newer wevent"),
-    "damaged": ("DROP TABLE histograms", "a damaged one"),
+    "damaged": ("DROP TABLE blobs", "a damaged one"),
     "another's": ("DELETE FROM facts", "other tables under the same names"),
 }
 
@@ -70,7 +70,7 @@ def test_none_is_not_begun(tmp_path: Path) -> None:
 
 
 def test_one_that_is_lost_is_not_begun_and_can_be_started_over(tmp_path: Path) -> None:
-    """As of a file that is gone beside its mark: settings are read before anybody can say what is to become of it."""
+    """As of a file that is gone beside its witness: settings are read before anybody can say what is to become of it."""
     place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 3)

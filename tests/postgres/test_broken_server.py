@@ -45,7 +45,7 @@ def test_a_server_that_ends_and_starts_again_loses_nothing(tmp_path: Path, serve
         publish(journal, out, 6, at=at)
         assert (labels.count("stepped"), labels.count("began")) == (4, 5)  # drawn once each; one was stored again
         check_once(journal, place, out, 6)
-        assert not journal._lease.is_lost
+        assert not journal._storage._lease.is_lost
 
 
 def test_nothing_of_events_can_be_read_in_the_files_of_the_server(tmp_path: Path, server: PostgresServer) -> None:
@@ -114,7 +114,7 @@ def test_what_is_changed_under_a_writer_does_not_matter_to_it(tmp_path: Path, se
         try:
             server.set("synchronous_commit", "off")
             publish(journal, tmp_path / "o.ndjson", 2)
-            found = journal._tables.execute("SHOW synchronous_commit").fetchone()
+            found = journal._database.execute("SHOW synchronous_commit").fetchone()
             assert found == ("on",)
         finally:
             server.set("synchronous_commit", None)

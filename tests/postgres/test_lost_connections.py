@@ -23,7 +23,7 @@ from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
 from wevent.publishing.staleness import Stated, settle_stale
 
-STEPS = ("drafted", "began", "charges stored", "releases stored", "position stored", "committing")
+STEPS = ("written ahead", "began", "slots stored", "version stored", "position stored")
 CUTS = (*STEPS, "COMMIT is not received", "COMMIT is received and its answer lost")
 
 
@@ -42,7 +42,7 @@ def cutting(proxy: CuttingProxy, cut: str, labels: list[str]) -> Callable[[str],
         if labels.count("stepped") == 2 and labels.count(label) == 2:
             if label == cut:
                 proxy.cut()
-            if label == "committing" and cut.startswith("COMMIT"):
+            if label == "position stored" and cut.startswith("COMMIT"):
                 proxy.cut_at(b"COMMIT", "before" if cut == CUTS[-2] else "after")
 
     return at
@@ -62,7 +62,7 @@ def test_a_slot_is_drawn_once_and_stored_once(
         once = cut in (STEPS[0], CUTS[-1])  # before the transaction, or it was there already
         assert labels.count("began") == (3 if once else 4)  # else it is stored again
         check_once(journal, place, out, 5)
-        assert not journal._lease.is_lost
+        assert not journal._storage._lease.is_lost
 
 
 def ask(journal: PostgresJournal) -> None:
@@ -73,8 +73,8 @@ def put_in_force(journal: PostgresJournal) -> None:
     journal.registry.apply(4, class_history(journal.epochs()))
 
 
-def keep_pending(journal: PostgresJournal) -> None:
-    journal.commit(Batch((), {"file": 7}, b"a state", 3, b"events of open slots"))
+def keep_position(journal: PostgresJournal) -> None:
+    journal.commit(Batch((), {"file": 7}, b"a state", 3))
 
 
 def drop_slots(journal: PostgresJournal) -> None:
@@ -90,7 +90,7 @@ def import_file(journal: PostgresJournal) -> None:
     journal.note_imported(b"a file")
 
 
-WRITES = [ask, put_in_force, keep_pending, note, import_file]
+WRITES = [ask, put_in_force, keep_position, note, import_file]
 
 
 def everything(journal: PostgresJournal) -> tuple[object, ...]:
@@ -101,7 +101,7 @@ def everything(journal: PostgresJournal) -> tuple[object, ...]:
         head.committed,
         head.position,
         head.unsafe,
-        journal.load().pending,
+        journal.load().state,
         journal.imported(),
         registry.queued(),
         sorted(registry.members()),
@@ -133,7 +133,7 @@ def test_whatever_is_written_is_written_once(
 def test_who_is_not_the_writer_asks_once(behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, when: str) -> None:
     place, proxy = behind
     with begun(place_at(tmp_path), 0) as journal:
-        reading = PostgresPlace(place.conninfo, journal.place.schema, place.side, place.lease_s)
+        reading = PostgresPlace(place.conninfo, journal._storage._place.schema, place.side, place.lease_s)
         with PostgresJournal(reading) as reader:
             proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
             ask(reader)
@@ -162,11 +162,11 @@ def test_a_writer_may_think_inside_a_transaction(tmp_path: Path, monkeypatch: py
     def think() -> int:
         begun_works.append(time.monotonic())
         time.sleep(1.5)  # more than its lease
-        return int(journal._tables.execute("SELECT committed FROM head").fetchone()[0])
+        return int(journal._database.execute("SELECT committed FROM head").fetchone()[0])
 
     with begun(place_at(tmp_path, lease_s=1)) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
-        assert journal._tables.write(think) == 2
+        assert journal._database.write(think) == 2
         assert len(begun_works) == 1, "not interrupted, and done again"
 
 

@@ -54,7 +54,7 @@ def test_what_reads_for_long_is_read_again(
 
     with begun(place, patience_s=PATIENCE_S) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
-        assert journal._tables.read(look) == 2
+        assert journal._database.read(look) == 2
         assert len(begun_works) == 2
 
 
@@ -68,7 +68,7 @@ def test_what_is_written_for_long_is_written_once(
 
     def work() -> str:
         begun_works.append(1)
-        journal._tables.execute("INSERT INTO epochs VALUES (99, 99, 'x')")
+        journal._database.execute("INSERT INTO epochs VALUES (99, 99, 'x')")
         if len(begun_works) == 1:
             clock.now_s += LONG_S
             proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_what_is_written_for_long_is_written_once(
 
     with begun(place, patience_s=PATIENCE_S) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
-        assert journal._tables.write(work) == "stored"
+        assert journal._database.write(work) == "stored"
         assert len(begun_works) == (2 if when == "before" else 1)
         with asked(place) as database:
             assert database.execute("SELECT count(*) FROM epochs WHERE number = 99").fetchone() == (1,)
@@ -149,13 +149,13 @@ def test_a_server_that_drops_every_look_is_given_up(
     depths, deepest = [0], [0]
     with begun(place, patience_s=PATIENCE_S) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
-        session = journal._tables.session
+        session = journal._database.session
         look = session.regained
 
         def dropped() -> None:
             depths.append(depths[-1] + 1)
             deepest.append(depths[-1])
-            proxy.cut_at(b"SELECT link FROM slots", "before")
+            proxy.cut_at(b"SELECT chain FROM slots", "before")
             try:
                 look()
             finally:
@@ -196,14 +196,14 @@ def test_a_journal_whose_beginning_was_stored_keeps_its_tables(behind: tuple[Pos
     with pytest.raises(JournalUnreachable):
         journal.begin(make_terms())
     assert journal.is_new, "as far as it knows"
-    fence = journal._lease.fence
+    fence = journal._storage._lease.fence
     journal.close()
     proxy.refuse(False)
     with asked(place) as database:
         assert database.execute("SELECT fence FROM writer, lease").fetchone() == (fence,)
     with PostgresJournal(place, write=True) as again:
         assert not again.is_new
-        assert again._lease.fence == fence + 1
+        assert again._storage._lease.fence == fence + 1
 
 
 def test_a_beginning_that_is_still_being_stored_is_waited_for(tmp_path: Path) -> None:

@@ -183,17 +183,17 @@ def test_no_wish_is_lost_between_those_who_ask_and_the_writer(tmp_path: Path) ->
         journal.registry.check()
 
 
-def test_two_databases_cannot_share_a_side_file(tmp_path: Path) -> None:
+def test_two_databases_cannot_share_a_witness(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with begun(place) as journal:
         publish(journal, tmp_path / "o.ndjson", 2)
-        own = journal._side.side.path
+        (own,) = journal.files()
         own.rename(own.with_suffix(".away"))
         with pytest.raises(StorageFailed, match="removed or replaced"):
             publish(journal, tmp_path / "o.ndjson", 3)
         own.with_suffix(".away").rename(own)
         publish(journal, tmp_path / "o.ndjson", 3)
-        newer = own.with_name(f"{place.schema}.9.side")
+        newer = own.with_name(f"{place.schema}.9.witness")
         own.rename(newer)  # another writer came later, and removed the older file
         with pytest.raises(JournalLocked):
             publish(journal, tmp_path / "o.ndjson", 4)

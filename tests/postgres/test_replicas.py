@@ -24,18 +24,17 @@ KILLS = int(os.environ.get("WEVENT_REPLICA_KILLS", "5"))
 RESULT = os.environ.get("WEVENT_REPLICA_RESULT")
 STEPS = (
     "committed",
-    "drafted",
+    "written ahead",
     "stored",
     "position stored",
     "read",
-    "marked",
     "destroyed",
     "locked",
     "due",
     "closed",
     "dropped",
 )
-STEPS += ("began", "stepped", "committing", "charges stored", "emitted", "releases stored")
+STEPS += ("began", "stepped", "slots stored", "emitted", "version stored")
 STEPS_OF_INTAKE = ("stored", "locked")
 
 

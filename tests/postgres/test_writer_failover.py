@@ -48,7 +48,7 @@ def test_a_writer_goes_on_with_a_standby_that_has_everything(
 
     def at(label: str) -> None:
         labels.append(label)
-        if label == "committing" and labels.count(label) == 3:
+        if label == "position stored" and labels.count(label) == 3:
             take_over(*pair)
 
     with begun(place) as journal:
@@ -56,7 +56,7 @@ def test_a_writer_goes_on_with_a_standby_that_has_everything(
         publish(journal, out, 7, at=at)
         assert (labels.count("stepped"), labels.count("began")) == (5, 6)  # drawn once each; one was stored again
         check_once(journal, place, out, 7)
-        assert not journal._lease.is_lost
+        assert not journal._storage._lease.is_lost
 
 
 def test_a_writer_stops_before_anything_goes_out_of_one_that_lacks_slots(

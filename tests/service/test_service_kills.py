@@ -30,8 +30,8 @@ PER_STREAM = 50  # kills, before a new stream begins
 SENDERS = 2
 ENOUGH = 100 * min(KILLS, PER_STREAM)  # events of a stream that count
 GRACE = "3s"  # longer than a restart takes: what is sent again comes while its slot is still open
-STEPS = ("stepped", "due", "committed", "written", "marked", "emitted", "durable")
-STEPS += ("began", "charges stored", "releases stored", "position stored")
+STEPS = ("stepped", "due", "committed", "written", "written ahead", "emitted", "durable")
+STEPS += ("began", "slots stored", "version stored", "position stored")
 
 
 class Campaign:

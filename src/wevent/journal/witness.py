@@ -103,10 +103,10 @@ class WitnessFile:
             StorageFailed: if it cannot be written.
         """
         if self.before.is_readable:
-            self._write(pid=writer.pid, host=writer.host, since=writer.since)
+            self.update(pid=writer.pid, host=writer.host, since=writer.since)
 
-    def update(self, *, force: bool = True, **known: Any) -> None:
-        """Replace fields of the record; durable on return if forced.
+    def update(self, **known: Any) -> None:
+        """Replace fields of the record; durable on return, before the other copy is written.
 
         Raises:
             StorageFailed: if it cannot be written.
@@ -115,8 +115,7 @@ class WitnessFile:
         if self.record.committed and self.record.journal != journal:
             known["earlier"] = (*self.record.earlier, (self.record.journal, self.record.committed))
         self._write(**known)
-        if force:
-            self._sync()
+        self._sync()
 
     def write_ahead(self, data: bytes, **known: Any) -> None:
         """Write a draw ahead, and a record that names it; durable on return.

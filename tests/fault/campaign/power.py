@@ -85,7 +85,7 @@ def rebuild(recording: Recording, moment: int, chance: random.Random) -> Disk:
     moved: list[Effect] = []
     journalled = chance.random() < 0.5  # file systems that keep names in order with syncs, and those that do not
     for effect in recording.effects[:moment]:
-        if effect.kind in ("write", "cut"):
+        if effect.kind in ("write", "cut", "grow"):
             unsynced.setdefault(effect.file, []).append(effect)
         elif effect.kind in ("create", "rename", "unlink"):
             moved.append(effect)

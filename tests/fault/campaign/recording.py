@@ -15,7 +15,7 @@ import wevent
 from tests.fault.killing import Broken
 
 _CALLS = (
-    "write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,openat,close,"
+    "write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,openat,close,"
     "lseek,dup,dup2,copy_file_range,sendfile"
 )
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)")
@@ -28,9 +28,9 @@ class Effect(NamedTuple):
     """One thing that a run did to its folder, or said.
 
     Attributes:
-        kind: write, cut, sync, create, rename, unlink, sync folder, say.
+        kind: write, cut, grow, sync, create, rename, unlink, sync folder, say.
         file: the number of the file: names move, files stay.
-        place: where it was written, or the length it was cut to.
+        place: where it was written, or the length it was cut to or has at least.
         data: what was written or said.
         name, target: of the file in the folder.
     """
@@ -114,6 +114,8 @@ def apply(effect: Effect, files: dict[int, bytearray]) -> None:
     elif effect.kind == "cut":
         del data[effect.place :]
         data.extend(bytes(effect.place - len(data)))
+    elif effect.kind == "grow":
+        data.extend(bytes(max(0, effect.place - len(data))))
 
 
 def rename(effect: Effect, names: dict[str, int]) -> None:
@@ -197,6 +199,14 @@ class _Reader:
     def _ftruncate(self, arguments: str, result: int) -> Effect | None:
         descriptor, length = (int(one) for one in arguments.split(","))
         return Effect("cut", self._open[descriptor], length) if descriptor in self._open else None
+
+    def _fallocate(self, arguments: str, result: int) -> Effect | None:
+        descriptor, mode, start, length = arguments.split(", ")
+        if int(descriptor) not in self._open:
+            return None
+        if mode != "0":
+            raise Broken(f"fallocate with {mode} is not understood by this recorder")
+        return Effect("grow", self._open[int(descriptor)], int(start) + int(length))
 
     def _fsync(self, arguments: str, result: int) -> Effect | None:
         if int(arguments) in self._folders:

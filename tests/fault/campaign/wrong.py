@@ -10,6 +10,7 @@ from tests.fault.broken import EmitsBeforeCommit, StoresChargesApart
 from tests.fault.campaign.commands import unchanged
 from wevent.journal import Batch
 from wevent.journal.contents import Hook, no_hook
+from wevent.journal.slots import Transaction
 
 _EFFECTS_BETWEEN = 200
 
@@ -42,32 +43,35 @@ class _ChargesMuchLater(StoresChargesApart):
         super().commit(batch, wait)
 
 
-def late_mark() -> None:
-    """The side file is told how far the journal is when a run starts only: one that lost its end later goes unnoticed."""
-    from wevent.journal.sqlite_journal import SqliteJournal
+def late_witness() -> None:
+    """The witness is told how far the journal is when a run starts only: one that lost its end later goes unnoticed."""
+    from wevent.journal.journal import SqlJournal
 
-    mark, told = SqliteJournal.mark, list[SqliteJournal]()
+    write_ahead, told = SqlJournal._write_ahead, list[SqlJournal]()
 
-    def mark_once(journal: SqliteJournal, *, forced: bool = False) -> None:
+    def write_once(journal: SqlJournal, transaction: Transaction) -> None:
         if journal not in told:
             told.append(journal)
-            mark(journal, forced=forced)
+            write_ahead(journal, transaction)
 
-    SqliteJournal.mark = mark_once  # type: ignore[method-assign]
+    SqlJournal._write_ahead = write_once  # type: ignore[method-assign]
 
 
 def no_sync() -> None:
-    """Commits are not forced to disk before the release goes out: after a power cut the slot is drawn again."""
+    """Nothing is forced to disk before the release goes out: after a power cut the slot is drawn again."""
     from wevent.journal.sqlite import storage
+
+    from wevent.journal import witness
 
     prepared = storage._prepared
 
-    def careless(connection: Any, *, write: bool) -> Any:
-        prepared(connection, write=write)
+    def careless(connection: Any) -> Any:
+        prepared(connection)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
     storage._prepared = careless
+    witness._force = lambda file: None
 
 
 def unchecked_output() -> None:
@@ -79,7 +83,7 @@ def unchecked_output() -> None:
     def content(output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None) -> _Content:
         file.seek(0)
         data = file.read()
-        return _Content(data.count(b"\n"), len(data), hashlib.sha256(data))
+        return _Content(data.count(b"\n"), len(data), b"", hashlib.sha256(data))
 
     FileOutput._inspect = content  # type: ignore[method-assign]
 
@@ -88,7 +92,7 @@ VARIANTS: dict[str, Callable[[], None]] = {
     "unchanged": unchanged,
     "emit before commit": emit_before_commit,
     "charges apart": charges_apart,
-    "late mark": late_mark,
+    "late witness": late_witness,
     "no sync": no_sync,
     "unchecked output": unchecked_output,
 }

@@ -22,10 +22,11 @@ from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
 from wevent.counting.string_column import StringColumn
 from wevent.journal import SqliteJournal, Terms
-from wevent.journal.contents import Head, Loaded, Marked, Revision
+from wevent.journal.contents import Head, Loaded, Revision
 from wevent.journal.rebuild import new_publisher
 from wevent.journal.record import Record
 from wevent.journal.terms import Epoch, hash_versions
+from wevent.journal.witness import WitnessRecord
 from wevent.people.classes import ClassHistory, Restore
 from wevent.people.membership import Boundary, Change, KeyColumn, Membership, drop_expired, find_current
 from wevent.people.rosters import MemberColumns, TailColumns
@@ -38,7 +39,7 @@ from wevent.verification import audit_journal
 
 CELLS = 2
 _SALT = bytes(32)
-_NO_MARK = Marked("", 0, "")
+_NOTHING = WitnessRecord()
 _FIRST = Revision(0, "")
 _NAME = "run.journal"
 _WITNESS = "run.journal.witness"
@@ -175,7 +176,7 @@ class PlainBackup:
     versions: tuple[Epoch, ...]
     publisher: bytes
     slot: int
-    witness: Marked = _NO_MARK
+    witness: WitnessRecord = _NOTHING
     identity: str = "memory"
     name: str = "memory"
     witness_name: str = "memory"
@@ -190,10 +191,10 @@ class PlainBackup:
     def epochs(self) -> list[Epoch]:
         return list(self.versions)
 
-    def marked(self) -> Marked:
+    def witnessed(self) -> WitnessRecord:
         return self.witness
 
-    def link_at(self, slot: int) -> bytes | None:
+    def chain_at(self, slot: int) -> bytes | None:
         return None
 
     def is_elsewhere(self, slot: int) -> bool:
@@ -248,8 +249,13 @@ class MemorySystem:
         if has_witness:
             assert stated.released_through is not None
             versions = hash_versions(self._versions, self._registry.restores())
-            mark = Marked("memory", stated.released_through, "", self._registry.revision(), versions)
-            backup = replace(backup, witness=mark)
+            witness = WitnessRecord(
+                journal="memory",
+                committed=stated.released_through,
+                revision=self._registry.revision(),
+                versions=versions,
+            )
+            backup = replace(backup, witness=witness)
         plan = plan_settling(backup, stated.released_through or 0, stated)  # type: ignore[arg-type]
         self._registry, self._versions = backup.registry.copied(), backup.versions
         if plan.restore is not None:

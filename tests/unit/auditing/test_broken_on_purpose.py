@@ -44,7 +44,7 @@ def test_the_executioner_waits_for_the_step_and_its_number(tmp_path: Path, signa
     at = Executioner(tmp_path / "sentence")
     at("committed")
     (tmp_path / "sentence").write_text("committed:2")
-    for step in ("committed", "emitted", "stepped"):
+    for step in ("committed", "emitted", "written ahead"):
         at(step)
     assert signals == []
     at("committed")

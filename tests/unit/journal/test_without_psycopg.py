@@ -13,7 +13,14 @@ from wevent.verification import audit_journal
 
 PLACE = PostgresPlace("postgresql://ann@db/city")
 PSYCOPG = "psycopg"
-IMPLEMENTED = ("connection", "postgres_database", "postgres.postgres_journal", "postgres.shared_journal")
+IMPLEMENTED = (
+    "connection",
+    "lease",
+    "postgres_database",
+    "postgres_journal",
+    "postgres_schema",
+    "postgres.shared_journal",
+)
 
 WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, audit_journal]
 
