@@ -22,21 +22,22 @@ from tests.fuzz import (
     journal_bytes,
     json_lines,
     keeping,
-    pending_bytes,
     people_bodies,
     requirement_files,
+    segment_bytes,
     sent_credentials,
     state_bytes,
     targets,
 )
 from tests.fuzz.oracles import refusals
 from wevent.auditing.journal_audit import Report
+from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
 from wevent.service import request_body
 from wevent.streams.files import requirements_file
-from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records import delimited
 from wevent.streams.records.objects import ObjectDecoder
+from wevent.streams.slot_buffer import SlotBuffer
 
 MOST_BYTES = 120_000
 
@@ -76,13 +77,12 @@ def swallowing(self: Any, lines: bytes) -> Any:
 DECODE = ObjectDecoder.decode
 
 
-def forgetful(limit: int, saved: Any, cells: int) -> OpenSlot:
-    slot = LOAD(limit, saved, cells)
-    slot.rejected = slot.rejected._replace(unknown_user=slot.rejected.unknown_user + 1)
-    return slot
+def repeated(self: SlotBuffer, cells: int) -> Counts:
+    counts = COUNT(self, cells)
+    return Counts(3 * counts.matrix, counts.reasons)
 
 
-LOAD = OpenSlot.load
+COUNT = SlotBuffer.count
 
 
 def first_only(body: bytes, kind: str) -> bytes:
@@ -148,7 +148,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "a part of a batch": (event_bodies, request_body, "event_lines", first_only),
     "a rehearsal that stores": (people_bodies, people_bodies, "ask", storing),
     "a credential that anybody has": (sent_credentials, hmac, "compare_digest", lambda *_: True),
-    "events that are taken back otherwise": (pending_bytes, OpenSlot, "load", forgetful),
+    "users that are counted more than once": (segment_bytes, SlotBuffer, "count", repeated),
 }
 MORE_INPUTS = {"a credential that anybody has": (b"\x02\x1e0", b"\x02\x1e1", b"\x03\x5aA", b"\x03\x5aB")}
 

@@ -14,10 +14,11 @@ from tests.support.commands import wait_for
 from tests.support.journals import InDatabase, copy_schema
 from tests.support.publications import publish
 from wevent.errors import StaleJournal
-from wevent.journal import open_journal, share_journal
+from wevent.journal import open_journal
 from wevent.journal.postgres.postgres_journal import PostgresJournal
 from wevent.journal.postgres.side_folder import SideFolder
 from wevent.outputs.lines import ndjson_line
+from wevent.publishing.event_stores import ReplicaStores
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.feed import JournalFollower
 from wevent.service.publisher_state import PublisherState, RoleLog
@@ -49,7 +50,7 @@ def test_a_release_that_a_standby_showed_is_not_drawn_again(kept: Restorable, tm
     """The writer dies between commit and mark; a standby shows the slot; the database is lost and put back as it was."""
     told: list[int] = []
     state = PublisherState(0, 0, committed=5)
-    follower = JournalFollower(share_journal(kept.place), state, told.append, RoleLog())
+    follower = JournalFollower(ReplicaStores(kept.place), state, told.append, RoleLog())
     follower.start()
 
     def die(step: str) -> None:
@@ -83,7 +84,7 @@ def test_a_release_that_a_standby_showed_is_not_drawn_again(kept: Restorable, tm
 
 def test_a_standby_shows_it_once_it_is_known_outside(kept: Restorable, tmp_path: Path) -> None:
     told: list[int] = []
-    follower = JournalFollower(share_journal(kept.place), PublisherState(0, 0, committed=5), told.append, RoleLog())
+    follower = JournalFollower(ReplicaStores(kept.place), PublisherState(0, 0, committed=5), told.append, RoleLog())
     follower.start()
     try:
         with PostgresJournal(kept.place, write=True) as journal:

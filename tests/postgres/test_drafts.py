@@ -17,9 +17,7 @@ from tests.support.synthetic import make_terms, register
 from wevent.auditing import audit_journal
 from wevent.errors import InvalidJournal, InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
-from wevent.journal.postgres.draft_files import DraftFiles
 from wevent.journal.postgres.postgres_journal import PostgresJournal
-from wevent.journal.postgres.side_folder import SideFolder
 from wevent.people.membership import Change
 from wevent.publishing.registrations import Asked, put_in_force
 from wevent.publishing.registrations import register as add
@@ -393,17 +391,6 @@ def test_a_draft_that_was_taken_away_stops_the_writer_before_anything_is_sent(
     assert not draws(place, 3)
 
 
-def test_keys_of_pending_events_come_along_with_a_draft_that_is_found(place: PostgresPlace, tmp_path: Path) -> None:
-    """Looked for before the side file is copied: whoever wrote it down had written the key before."""
-    order: list[str] = []
-    found, begin = DraftFiles.found, SideFolder.begin
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DraftFiles, "found", lambda self: (order.append("found"), found(self))[1])
-        patch.setattr(SideFolder, "begin", lambda self, lead: (order.append("copied"), begin(self, lead))[1])
-        PostgresJournal(place, write=True).close()
-    assert order == ["found", "copied"]
-
-
 @pytest.mark.parametrize(("stated", "kept"), [(2, None), (4, 4)])
 def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stated: int, kept: int | None
@@ -413,7 +400,7 @@ def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     replica = object.__new__(publishing_thread.ReplicaThread)
     replica._place, replica._settings = place, None  # type: ignore[assignment]
     replica._options = RunOptions(released_through=stated, widest_window=8)
-    replica._shared = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
+    replica._stores = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
     replica._watch = Watch()
     replica._take_part = lambda committed: None  # type: ignore[method-assign]
     replica._join()

@@ -157,12 +157,10 @@ def test_the_newest_writer_has_the_only_side_file(kept: Restorable, tmp_path: Pa
     assert side_files(kept.place) == ["2.side"]
     with PostgresJournal(kept.place, write=True) as journal:
         assert side_files(kept.place) == ["2.side", "3.draft", "3.side"]  # until its own mark is on disk
-        journal.commit(Batch((), None, None, 9, b"events of an open slot"))
+        journal.commit(Batch((), None, None, 9))
         assert side_files(kept.place) == ["2.side", "3.draft", "3.side"]
         journal.mark()
         assert side_files(kept.place) == ["3.draft", "3.side"]
-    with PostgresJournal(kept.place, write=True) as journal:
-        assert journal.load().pending == b"events of an open slot"  # the key came along
 
 
 def test_what_a_crash_left_of_a_copy_is_destroyed_too(kept: Restorable) -> None:
@@ -192,25 +190,6 @@ def test_a_copy_that_a_later_writer_is_making_is_left_alone(kept: Restorable) ->
 def test_a_writer_that_did_nothing_leaves_nothing(kept: Restorable) -> None:
     PostgresJournal(kept.place, write=True).close()
     assert side_files(kept.place) == ["2.side"]
-
-
-def test_the_keys_of_a_writer_before_are_destroyed(kept: Restorable, tmp_path: Path) -> None:
-    with PostgresJournal(kept.place, write=True) as journal:
-        journal.commit(Batch((), None, None, 9, b"events of an open slot"))
-        journal.mark()
-        (before,) = journal.files()
-        with before.open("rb") as still_open:  # as somebody may have it who was paused
-            key = still_open.read()[8192 : 8192 + 64]
-            assert any(key)
-            journal.close()
-            with PostgresJournal(kept.place, write=True) as next_one:
-                next_one.load()
-                next_one.mark()
-                still_open.seek(8192)
-                assert not any(still_open.read(64))
-                assert key.strip(b"\0") in next_one.files()[0].read_bytes()  # it is the next one's now
-                next_one.commit(Batch((), None, None, 9))
-                assert key.strip(b"\0") not in next_one.files()[0].read_bytes()
 
 
 def test_what_is_known_is_never_less_than_the_largest_slot(kept: Restorable) -> None:

@@ -62,7 +62,7 @@ class InMemory:
     def back_up(self) -> None:
         assert self._place.stored is not None
         self._backup = self._place.stored.copied()
-        self._backup.registry.copied, self._backup.pending = True, b""
+        self._backup.registry.copied = True
 
     def put_back(self) -> None:
         assert self._backup is not None
@@ -84,7 +84,7 @@ class InDatabase:
     def back_up(self) -> None:
         copy_schema(self.place, self.place.schema, self._backup)
         with connect(self.place, "test") as database:
-            database.execute(f"UPDATE {self._backup}.head SET copied = 1, pending = ''")
+            database.execute(f"UPDATE {self._backup}.head SET copied = 1")
 
     def put_back(self) -> None:
         copy_schema(self.place, self._backup, self.place.schema)

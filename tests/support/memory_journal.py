@@ -37,7 +37,6 @@ class Stored:
     emitted: int = 0
     first: int = 1
     position: Any = None
-    pending: bytes = b""
     state: tuple[int, bytes] | None = None
     unsafe: tuple[str, ...] = ()
     imported: bytes = b""
@@ -111,8 +110,7 @@ class MemoryJournal:
         start = 0 if state is None else state[0]
         since = [record for record in self.releases() if record.slot > start]
         last = self._stored.records.get(head.committed)
-        pending = self._stored.pending if self._write else b""
-        return Loaded(head, None if state is None else state[1], since, last, pending)
+        return Loaded(head, None if state is None else state[1], since, last)
 
     def head(self) -> Head:
         stored = self._stored
@@ -142,7 +140,6 @@ class MemoryJournal:
         at("releases stored")
         stored.emitted = max(stored.emitted, batch.emitted)
         stored.position = stored.position if batch.position is None else batch.position
-        stored.pending = batch.pending
         if batch.state is not None:
             stored.state = stored.committed, batch.state
         at("position stored")

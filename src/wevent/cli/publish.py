@@ -20,11 +20,12 @@ from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
 from wevent.publishing.configuration import Settings
+from wevent.publishing.event_stores import open_input
 from wevent.publishing.importing import Difference
 from wevent.publishing.missing_settings import PUBLISHING
 from wevent.publishing.resolve import RunOptions
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
-from wevent.streams import SlotClock, Source, open_source
+from wevent.streams import SlotClock, Source
 from wevent.streams.clock import SECOND_US
 from wevent.streams.uncounted import MALFORMED, REJECTED
 
@@ -102,7 +103,7 @@ def _source_of(settings: Settings) -> SourceFactory:
         InvalidSettings: if it, or Java, is not there; before anything is made.
     """
     if settings.engine != "spark" or settings.is_live:
-        return open_source
+        return open_input
     from wevent.spark.dependencies import require_java, require_pyspark
 
     require_pyspark()

@@ -25,14 +25,12 @@ class Batch(NamedTuple):
         position: where the input stands after them; None leaves it as it is.
         state: `Publisher.state()` after the last of them, every now and then; None otherwise.
         emitted: the last slot known to have been emitted.
-        pending: events of slots that are still open, kept until these close and no longer.
     """
 
     records: Sequence[Record]
     position: Any
     state: bytes | None
     emitted: int
-    pending: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +78,12 @@ class Loaded(NamedTuple):
         state: `Publisher.state()` of some committed slot, None before the first was stored.
         since: the slots committed after that state.
         last: the last committed slot.
-        pending: events of slots that were still open, b"" without any; None if they can no longer be read.
     """
 
     head: Head
     state: bytes | None
     since: list[Record]
     last: Record | None
-    pending: bytes | None = b""
 
 
 class Revision(NamedTuple):

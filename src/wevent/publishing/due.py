@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wevent.streams.clock import SECOND_US, SlotClock
-from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
+from wevent.streams.steady_clock import TOLERANCE_US, wall_clock_us
 from wevent.streams.stream_settings import StreamSettings
 
 _SHARE = 4  # unless told, a release goes out a quarter of a slot after the grace, at most a second

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from wevent.core.mechanism import NoiseSource
 from wevent.counting.roster import Roster
-from wevent.errors import InvalidInput, InvalidOption, JournalUnreachable, StorageFailed
+from wevent.errors import InvalidOption, JournalUnreachable, StorageFailed
 from wevent.journal.contents import Batch, Hook, no_hook
 from wevent.journal.contract import Journal
 from wevent.journal.rebuild import rebuild_publisher, state_interval
@@ -52,8 +52,8 @@ class Running:
         batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
         keep: how many slots the journal keeps; None: all.
         due: when releases of live slots go out; None: as soon as they are stored.
-        committed: told the last committed slot, before anything of it goes out: nobody can read its events any more on
-            return, wherever they are kept. How long that takes must not depend on them.
+        committed: called with the last committed slot, before anything of it goes out; must not take time that depends on
+            events.
         progress: told after every commit, when it is out.
         at: called at each labelled step.
     """
@@ -161,7 +161,6 @@ class Publication:
         self._members = MemberView(journal.registry, journal.epochs())
         if loaded.head.position is not None:
             source.resume(loaded.head.position)
-        self._restore_pending(loaded.pending)
         self._committed = loaded.head.committed
         self._is_ahead = False
         self._stop = Stop()
@@ -179,7 +178,7 @@ class Publication:
         stop.call(self._source.stop)
         while self._wanted() and not stop.asked and self._transact(self._read()):
             pass
-        self._journal.commit(Batch((), None, None, self._emitted, self._source.pending()))
+        self._journal.commit(Batch((), None, None, self._emitted))
         return Summary(first, self._committed, sent_again, stop.asked)
 
     def _send_again(self) -> int:
@@ -262,7 +261,7 @@ class Publication:
         self._running.at("stepped")
         if not self._hold(records[-1].slot):
             return False
-        batch = Batch(records, position, self._due_state(len(records)), self._emitted, self._source.pending())
+        batch = Batch(records, position, self._due_state(len(records)), self._emitted)
         if not self._commit(batch):
             return False
         if self._is_ahead:
@@ -328,6 +327,8 @@ class Publication:
             return False
         self._committed = batch.records[-1].slot
         self._running.at("marked")
+        if not self._outlast(lambda: self._source.destroy(self._committed)):
+            return False
         return self._outlast(lambda: self._running.committed(self._committed))
 
     def _emit(self, records: list[Record]) -> bool:
@@ -384,19 +385,6 @@ class Publication:
                 return True
             if self._source.idle(_AGAIN_S) or self._stop.asked:
                 return False
-
-    def _restore_pending(self, pending: bytes | None) -> None:
-        """Give the source its events of open slots back; ones that cannot be read are lost and stop nothing."""
-        try:
-            if pending:
-                self._source.restore_pending(pending)
-        except InvalidInput:
-            pending = None
-        if pending is None:
-            _log.warning(
-                "events of the slot that was open when the last run ended cannot be read any more (their key is gone, or "
-                "cells or slots have changed): they are not counted (private: do not publish this line)"
-            )
 
     def _due_state(self, records: int) -> bytes | None:
         self._since_state += records

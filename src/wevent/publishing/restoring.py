@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.events.segment_log import forget_events
 from wevent.journal.contents import Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite.journal import SqliteJournal
 from wevent.journal.sqlite.lock import WriterLock, lock_path
 from wevent.journal.sqlite.replacing import copy_backup, move_in, put_aside, remove_partial, settle_copy_mode
 from wevent.journal.tables.side_mark import read_mark
+from wevent.publishing.event_stores import events_folder
 from wevent.publishing.staleness import Stated, plan_settling, settle_stale
-from wevent.streams.live.spool import spool_folder, sweep
 
 
 class Restored(NamedTuple):
@@ -204,7 +205,7 @@ def _settle(journal: Path, lock: WriterLock, stated: Stated, end: int, moved: li
     with SqliteJournal(journal, held=lock) as restored:
         settle_stale(restored, stated)
         at("settled")
-        sweep(spool_folder(journal), through)
+        forget_events(events_folder(journal), through)
         doubts = [restore for restore in restored.registry.restores() if restore.slot == through]
         in_doubt = max((through + key[0] - 1 for restore in doubts for key in restore.doubted), default=None)
         silent = max((restore.silent_through for restore in doubts), default=0) or None

@@ -21,7 +21,7 @@ from wevent.service.problems import RequestError
 from wevent.service.publisher_state import StorageProbe
 
 if TYPE_CHECKING:
-    from wevent.journal import SharedJournal
+    from wevent.publishing.event_stores import ReplicaStores
     from wevent.service.context import JournalReader
     from wevent.service.publisher_state import PublisherState, RoleLog
 
@@ -272,20 +272,20 @@ class JournalFollower(threading.Thread):
     it may have died before that.
 
     Args:
-        shared: the journal, which has been begun, as this process shares it.
+        stores: event stores of the journal, which has been begun.
         state: what all calls see of it.
         told: called with every committed slot that is new.
         role: told when the database is away, and when it answers again.
     """
 
     def __init__(
-        self, shared: SharedJournal, state: PublisherState, told: Callable[[int], None], role: RoleLog
+        self, stores: ReplicaStores, state: PublisherState, told: Callable[[int], None], role: RoleLog
     ) -> None:
         super().__init__(name="follower", daemon=True)
         self._state, self._told, self._role = state, told, role
         self._over = threading.Event()
-        self._news = shared.news()
-        self._events = shared.events("following", patience_s=0.0)
+        self._news = stores.shared.news()
+        self._events = stores.open("following", patience_s=0.0)
         self._probe = StorageProbe(state, self._events.probe)
 
     def run(self) -> None:

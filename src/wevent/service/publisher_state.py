@@ -16,7 +16,7 @@ from wevent.publishing.due import DueMoments
 from wevent.schemas import BatchResult, Condition, Role
 from wevent.service.problems import not_ready
 from wevent.streams.clock import SlotClock, utc_time
-from wevent.streams.live.steady_clock import TOLERANCE_US, wall_clock_us
+from wevent.streams.steady_clock import TOLERANCE_US, wall_clock_us
 
 MOST_BEHIND = 3
 """So many releases may be due and not out while a service still counts as ready."""

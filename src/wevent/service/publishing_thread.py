@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
-from wevent.journal import Journal, PostgresPlace, is_begun, open_journal, share_journal
+from wevent.events.live_source import LiveSource
+from wevent.events.receiver import BatchReceiver
+from wevent.events.segment_log import SegmentLog
+from wevent.journal import Journal, PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
 from wevent.publishing.configuration import Settings
+from wevent.publishing.event_stores import ReplicaStores, open_event_log
 from wevent.publishing.loop import Summary
 from wevent.publishing.resolve import RunOptions, resolve
 from wevent.publishing.session import RunReport, Watch, run
 from wevent.service.feed import JournalFollower
 from wevent.service.publisher_state import PROBE_S, PublisherState, RoleLog, StorageProbe
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.shared_receiver import SharedReceiver
-from wevent.streams.live.shared_source import SharedSource
-from wevent.streams.live.spool import spool_folder
-from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.uncounted import Uncounted
 
 _TAKEN_IN_S = 3.0  # so long a sender waits for a database that does not answer
@@ -68,7 +68,10 @@ class PublishingThread(threading.Thread):
         self._settings, self._options, self._read = settings, options, list(read)
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._asked, self._ended = threading.Event(), threading.Event()
-        self._source: SpoolSource | SharedSource | None = None
+        self._source: LiveSource | None = None
+        self._receiver: BatchReceiver | None = None
+        self._log: SegmentLog | None = None
+        self._totals: Counter[str] = Counter(Uncounted().totals())
         self._prober: threading.Thread | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
@@ -97,20 +100,21 @@ class PublishingThread(threading.Thread):
     def _publish(self) -> RunReport:
         """Publish until the last slot is out, or it is stopped."""
         report = self._run_session(replace(self._watch, begun=self._begun, progress=self._progress), self._open_source)
-        return replace(report, summary=report.summary._replace(interrupted=self._asked.is_set()))
+        self._close()
+        summary = report.summary._replace(interrupted=self._asked.is_set())
+        self._totals.update(report.totals)
+        return replace(report, summary=summary, totals=dict(self._totals))
 
-    def _run_session(
-        self, watch: Watch, opened: Callable[[Settings, SlotClock, int | None], SpoolSource | SharedSource]
-    ) -> RunReport:
+    def _run_session(self, watch: Watch, opened: Callable[[Settings, SlotClock, int | None], LiveSource]) -> RunReport:
         output = KeptOutput() if self._settings.out is None else None
         return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
 
-    def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> SpoolSource:
-        assert isinstance(settings.journal, Path)
-        source = SpoolSource(settings, clock, last, folder=spool_folder(settings.journal))
-        self._state.clock, self._state.last, self._state.receiver = clock, last, source
-        self._source = source
-        probe = StorageProbe(self._state, source.probe)
+    def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
+        self._log = log = open_event_log(settings, clock)
+        self._source = source = LiveSource(settings, clock, last, store=log)
+        self._receiver = BatchReceiver(settings, clock, last, intake=log)
+        self._state.clock, self._state.last, self._state.receiver = clock, last, self._receiver
+        probe = StorageProbe(self._state, log.probe)
         self._prober = threading.Thread(target=self._check_storage, args=(probe,), name="probe", daemon=True)
         self._prober.start()
         if self._asked.is_set():
@@ -136,8 +140,16 @@ class PublishingThread(threading.Thread):
         self._ended.set()
         if self._prober is not None:
             self._prober.join()
-        if isinstance(self._source, SpoolSource):
-            self._source.close()
+        self._stop_receiving()
+        if self._log is not None:
+            self._log.close()
+
+    def _stop_receiving(self) -> None:
+        """Refuse further batches, answer those that are being written."""
+        if self._receiver is not None:
+            self._receiver.close()
+            self._totals.update(self._receiver.totals())
+            self._receiver = None
 
 
 class ReplicaThread(PublishingThread):
@@ -151,12 +163,9 @@ class ReplicaThread(PublishingThread):
         super().__init__(settings, *arguments, **more)
         assert isinstance(settings.journal, PostgresPlace)
         self._place = settings.journal
-        self._shared = share_journal(self._place)
-        self._shared.check()
-        self._receiver: SharedReceiver | None = None
+        self._stores = ReplicaStores(self._place)
         self._leave_intake: Callable[[], None] = _nothing
         self._follower: JournalFollower | None = None
-        self._totals: Counter[str] = Counter(Uncounted().totals())
         self._role = RoleLog()
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
@@ -187,11 +196,11 @@ class ReplicaThread(PublishingThread):
 
     def _write(self) -> RunReport:
         """Publish as the writer; raises as `wevent.publishing.session.run`."""
-        store = self._shared.events("counting", is_writers=True)
-        sources: list[SharedSource] = []
+        store = self._stores.open("counting", is_writers=True)
+        sources: list[LiveSource] = []
 
-        def opened(settings: Settings, clock: SlotClock, last: int | None) -> SharedSource:
-            source = SharedSource(settings, clock, last, store=store)
+        def opened(settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
+            source = LiveSource(settings, clock, last, store=store)
             sources.append(source)
             self._source = source
             self._settled = settings, clock, last
@@ -200,8 +209,7 @@ class ReplicaThread(PublishingThread):
             return source
 
         def committed(slot: int) -> None:
-            store.destroy(slot)
-            store.announce()
+            self._stores.announce(store)
 
         def begun(first: int, last: int | None) -> None:
             self._begun(first, last)
@@ -267,7 +275,7 @@ class ReplicaThread(PublishingThread):
             if is_settled and _is_sound(journal):  # whoever writes it has done what was said
                 self._options = replace(self._options, **_ABOUT_A_LOSS)
         self._settled = resolved.settings, resolved.clock, resolved.last
-        committed = self._shared.join()
+        committed = self._stores.join()
         self._take_part(committed)
         self._watch.begun(committed + 1, resolved.last)
 
@@ -294,13 +302,13 @@ class ReplicaThread(PublishingThread):
         state.advance(committed)
         if (state.clock, state.last) != (clock, last) or self._receiver is None:
             self._stop_receiving()
-            intake = self._shared.events("intake", _TAKEN_IN_S)
+            intake = self._stores.open("intake", _TAKEN_IN_S)
             self._leave_intake = intake.close
-            self._receiver = SharedReceiver(settings, clock, last, intake=intake)
+            self._receiver = BatchReceiver(settings, clock, last, intake=intake)
             state.clock, state.last, state.receiver = clock, last, self._receiver
         if self._follower is None:
             self._follower = JournalFollower(
-                self._shared, state, lambda slot: self._watch.progress(slot, state.last), self._role
+                self._stores, state, lambda slot: self._watch.progress(slot, state.last), self._role
             )
             self._follower.start()
         state.phase = "running"
@@ -314,11 +322,7 @@ class ReplicaThread(PublishingThread):
         self._stop_receiving()
 
     def _stop_receiving(self) -> None:
-        """Refuse further batches, answer those that are being written."""
-        if self._receiver is not None:
-            self._receiver.close()
-            self._totals.update(self._receiver.totals())
-            self._receiver = None
+        super()._stop_receiving()
         self._leave_intake()
         self._leave_intake = _nothing
 

@@ -1,4 +1,4 @@
-"""From events to counted slots: the clock, files, live lines."""
+"""From events to counted slots: the clock, and files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.file_source import FileSource, span_of
 from wevent.streams.files.requirements_file import Requirements, read_requirements
-from wevent.streams.live.inbox import PipeInbox, standard_input
-from wevent.streams.live.line_source import LineSource
-from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.source import SlotCounts, Source
+from wevent.streams.steady_clock import wall_clock_us
 from wevent.streams.stream_settings import StreamSettings
 
 __all__ = [
     "FileSource",
-    "LineSource",
     "Requirements",
     "SlotClock",
     "SlotCounts",
@@ -48,7 +45,7 @@ def declared_clock(
         raise InvalidInput(
             "events to read the clock from (start = auto)", "none", "Declare start and end.", path=settings.inputs[0]
         )
-    origin = 0 if settings.slot_column else settings.start_us
+    origin = 0 if settings.slot_column and not settings.is_live else settings.start_us
     if origin is None and pinned is not None:
         origin = pinned.origin_us
     if origin is None:
@@ -63,16 +60,14 @@ def declared_clock(
     return clock, max(1, clock.slot_of(span[1]))
 
 
-def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource | LineSource:
-    """Files, or live lines on standard input.
+def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource:
+    """Open files or a frame.
 
     Raises:
         InvalidInput: for missing files, unknown formats, missing columns.
         InvalidEvents: for times without an offset when none is declared.
         InvalidSettings: for an engine that is not one of these.
     """
-    if settings.is_live:
-        return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
     if last is None:
         raise _undeclared("end")
     if settings.engine == "spark":

@@ -48,9 +48,8 @@ def test_a_slot_is_committed_once(fresh: Journal, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 3)
     head, again = fresh.head(), list(fresh.releases(3))
     with pytest.raises(JournalLocked, match="discarded"):
-        fresh.commit(Batch(again, {"slot": 9}, b"state", 3, b"events"))
+        fresh.commit(Batch(again, {"slot": 9}, b"state", 3))
     assert fresh.head() == head
-    assert fresh.load().pending == b""
 
 
 def test_a_slot_is_never_left_out(fresh: Journal, tmp_path: Path) -> None:
@@ -61,17 +60,15 @@ def test_a_slot_is_never_left_out(fresh: Journal, tmp_path: Path) -> None:
     assert fresh.head().committed == 3
 
 
-def test_position_and_pending_events_come_back(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
+def test_the_position_comes_back(fresh: Journal, kept: Kept, tmp_path: Path) -> None:
     publish(fresh, tmp_path / "o.ndjson", 3)
     assert fresh.head().position == {"slot": 3, "time_unit": "s"}
-    fresh.commit(Batch((), {"file": 2}, None, 3, b"events of open slots"))
+    fresh.commit(Batch((), {"file": 2}, None, 3))
     fresh.close()
     with kept.open() as journal:
         assert journal.head().position == {"file": 2}
-        assert journal.load().pending == b"events of open slots"
         journal.commit(Batch((), None, None, 2))
         assert journal.head().position == {"file": 2}
-        assert journal.load().pending == b""
         assert journal.head().emitted == 3  # it never goes back
 
 

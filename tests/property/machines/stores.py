@@ -87,7 +87,7 @@ class MemoryStore:
         assert self._place.stored is not None
         stored = self._place.stored.copied()
         if backup:
-            stored.registry.copied, stored.pending = True, b""
+            stored.registry.copied = True
         return Place(stored, self._place.mark)
 
     def put_back(self, made: Place, fate: str) -> None:

@@ -17,7 +17,7 @@ from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams import declared_clock
 from wevent.streams.files.file_source import read_events
 from wevent.streams.files.requirements_file import Requirements
-from wevent.streams.live.open_slot import latest
+from wevent.streams.slot_buffer import latest
 from wevent.streams.stream_settings import StreamSettings
 
 

@@ -316,7 +316,7 @@ class PostgresJournal(TableJournal):
         if not self._is_new:
             with self._tables.readable():
                 identity, self._end = self._facts.text("id"), self._slots.end()
-        drafts = self._drafts.found()  # first: the key of what is pending in them is in the side file that is copied
+        drafts = self._drafts.found()
         known = self._side.seen()
         others = [draft for draft in drafts if draft.journal != identity]
         if others and not known.committed:  # the first slot of a journal that is gone may have been sent

@@ -21,11 +21,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wevent.errors import StorageFailed
-from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
+from wevent.file_io import link_whole, storage_errors, sync_path
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres.lease import Lease
 from wevent.journal.tables.mark_file import MarkFile, side_errors
-from wevent.journal.tables.sealed import KEYS_AT, KEYS_SIZE
 from wevent.journal.tables.side_mark import Mark, read_mark
 
 _LOOKS = 5
@@ -199,4 +198,4 @@ class SideFolder:
 
 def _destroy(path: Path) -> None:
     with side_errors(path):
-        destroy_file(path, KEYS_AT, KEYS_SIZE)
+        path.unlink(missing_ok=True)

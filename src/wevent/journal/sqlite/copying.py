@@ -37,7 +37,7 @@ def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
             steps.step(-1)
         copy.execute("PRAGMA journal_mode = DELETE").fetchall()
         copy.execute("PRAGMA secure_delete = ON").fetchall()
-        copy.execute("UPDATE head SET copied = 1, pending = x''")  # events are kept nowhere once their slot closes
+        copy.execute("UPDATE head SET copied = 1")
         return only_number(copy, "SELECT committed FROM head")
     finally:
         copy.close()

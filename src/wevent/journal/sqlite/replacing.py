@@ -38,7 +38,7 @@ def copy_backup(backup: Path, journal: Path) -> Path:
     try:
         connect(copy, create=False)[0].close()  # foreign, cut or newer: before a byte of it is changed
         with clear_errors(copy):
-            _run_once(copy, "UPDATE head SET copied = 1, pending = x''")
+            _run_once(copy, "UPDATE head SET copied = 1")
     except InvalidJournal as error:
         raise _about(error, copy, backup) from None
     return copy

@@ -52,8 +52,7 @@ CREATE TABLE head (
   link BLOB NOT NULL,
   first INTEGER NOT NULL,
   anchor BLOB NOT NULL,
-  copied INTEGER NOT NULL,
-  pending BLOB NOT NULL
+  copied INTEGER NOT NULL
 );
 CREATE TABLE states (slot INTEGER PRIMARY KEY, data BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE changes (

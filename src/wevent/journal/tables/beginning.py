@@ -16,7 +16,7 @@ def begin_rows(database: Database) -> None:
     """The rows of a new journal, whose tables are there and empty; inside a transaction."""
     identity = uuid.uuid4().hex
     genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
-    database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0, ?)", (genesis, genesis, b""))
+    database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0)", (genesis, genesis))
     facts = Facts(database)
     facts["id"] = identity
     facts["salt"] = secrets.token_bytes(32)

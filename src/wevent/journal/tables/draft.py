@@ -130,7 +130,7 @@ class Draft(msgspec.Struct, frozen=True):
         revision: of the memberships that were counted under.
         before: the end of its hash chain before the first of the slots.
         slots: charges and releases.
-        position, state, emitted, pending: see `Batch`; what is pending is sealed.
+        position, state, emitted: see `Batch`.
         planned: the epoch that is stored with them, if one waits.
     """
 
@@ -141,14 +141,13 @@ class Draft(msgspec.Struct, frozen=True):
     position: Any
     state: bytes | None
     emitted: int
-    pending: bytes
     planned: WaitingDraft | None = None
 
     @classmethod
     def of(cls, journal: str, revision: Revision, before: bytes, batch: Batch, planned: WaitingEpoch | None) -> Draft:
-        """Of a batch with slots, whose pending events are sealed."""
+        """Of a batch with slots."""
         slots = [SlotDraft.of(record) for record in batch.records]
-        rest = batch.position, batch.state, batch.emitted, batch.pending
+        rest = batch.position, batch.state, batch.emitted
         return cls(journal, revision, before, slots, *rest, None if planned is None else WaitingDraft.of(planned))
 
     @property
@@ -176,7 +175,7 @@ class Draft(msgspec.Struct, frozen=True):
                 drawn[one.slot].text["data"] = one.shown  # byte for byte what the hash chain will have
             shown = None if not one.shown_at else drawn.get(one.shown_at) or shown_of(one.shown_at)
             records.append(one.record(epoch_of(one.epoch), shown))
-        return Batch(records, self.position, self.state, self.emitted, self.pending)
+        return Batch(records, self.position, self.state, self.emitted)
 
 
 def encode_draft(draft: Draft) -> bytes:

@@ -56,8 +56,8 @@ class SlotTable:
         position = None if batch.position is None else msgspec.json.encode(batch.position).decode()
         self._database.execute(
             "UPDATE head SET committed = coalesce(?, committed), emitted = CASE WHEN emitted < ? THEN ? ELSE emitted END,"
-            " link = ?, position = coalesce(?, position), pending = ?",
-            (last, batch.emitted, batch.emitted, link, position, batch.pending),
+            " link = ?, position = coalesce(?, position)",
+            (last, batch.emitted, batch.emitted, link, position),
         )
         if batch.state is not None and self._holds(batch.state):
             digest = hashlib.sha256(batch.state).digest()

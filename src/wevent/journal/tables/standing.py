@@ -60,10 +60,10 @@ class Standing:
             unsafe, place = self._facts.unsafe, msgspec.json.decode(position)
             return Head(committed, emitted, place, link, self._epochs.in_force(number), bool(copied), first, unsafe)
 
-    def load(self, pending: Callable[[], bytes | None]) -> Loaded:
-        """See `wevent.journal.contract.Slots.load`; `pending` reads the events of open slots."""
+    def load(self) -> Loaded:
+        """See `wevent.journal.contract.Slots.load`."""
         with self._database.readable():
-            return self._database.read(lambda: self._load(pending))
+            return self._database.read(self._load)
 
     def check(self) -> None:
         """Every slot that is kept is what was stored, and all are there.
@@ -73,7 +73,7 @@ class Standing:
         """
         self._database.read(self._check)
 
-    def _load(self, pending: Callable[[], bytes | None]) -> Loaded:
+    def _load(self) -> Loaded:
         head = self.head()
         start, state = self._state(head.committed)
         if start < head.first - 1:  # slots are dropped only behind a state
@@ -87,7 +87,7 @@ class Standing:
                 since.append(record)
         if (last.slot if last else 0) != head.committed or self._link(head.committed) != head.digest:
             raise self._database.damaged()
-        return Loaded(head, state, since, last, pending())
+        return Loaded(head, state, since, last)
 
     def _check(self) -> None:
         kept = deque(self._chain.records(1), maxlen=1)

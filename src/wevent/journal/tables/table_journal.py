@@ -20,7 +20,6 @@ from wevent.journal.tables.epoch_table import EpochTable
 from wevent.journal.tables.facts import Facts
 from wevent.journal.tables.lost import STARTED_OVER
 from wevent.journal.tables.marking import Marking, Outside, witness_revision
-from wevent.journal.tables.sealed import PendingKeys
 from wevent.journal.tables.shelf import Shelf
 from wevent.journal.tables.slot_table import SlotTable
 from wevent.journal.tables.standing import Standing
@@ -43,7 +42,6 @@ class TableJournal(ABC):
 
     def __init__(self, database: Database, outside: Outside, *, started_over: bool) -> None:
         self._database, self._outside, self._started_over = database, outside, started_over
-        self._keys = PendingKeys(self._read_side, self._write_side)
         self._facts = Facts(database)
         self.registry = TableRegistry(database, partial(witness_revision, outside))
         self._epochs = EpochTable(database, self._facts, self.registry)
@@ -53,13 +51,12 @@ class TableJournal(ABC):
         self._standing = Standing(database, self._chain, self._epochs, self._facts, self._shown_through)
         self._marking = Marking(outside, self._epochs, self.registry, self._facts)
         self._end: tuple[int, bytes] | None = None  # the last slot that is known to be stored, and its link
-        self._stored: Batch | None = None  # stored, while a step after the transaction still has to succeed
 
     # Slots
 
     def load(self) -> Loaded:
         """See `Slots.load`; checks the hash chain of the slots since the stored state."""
-        return self._standing.load(self._pending)
+        return self._standing.load()
 
     def head(self) -> Head:
         """See `Slots.head`."""
@@ -72,27 +69,20 @@ class TableJournal(ABC):
     def commit(self, batch: Batch, at: Hook = no_hook) -> None:
         """See `Slots.commit`. The order is the guarantee: nothing of the batch is public before this returns."""
         self._outside.check_place()  # 1. what is kept outside is in its place: what is stored will be found
-        if batch is not self._stored:
-            pending = self._keys.seal(batch.pending)  # 2. events of open slots, sealed; the key stays outside
-            sealed = batch._replace(pending=pending)
-            # 3. what was drawn is the draw of its slots, whatever becomes of the transaction
-            self._write_down(sealed, at)
-            self._end = self._write(
-                lambda: self._append(sealed, at), lambda: self._stands(sealed)
-            )  # 4. all is stored, or none
-            self._stored = batch
-        self._keys.committed()  # 5. events of slots that have closed can be read by nobody any more
-        self._stored = None
-        if batch.records and self._epochs.waits:  # 6. an epoch that waited for its first slot waits no longer
+        self._write_down(batch, at)  # 2. what was drawn is the draw of its slots, whatever becomes of the transaction
+        self._end = self._write(
+            lambda: self._append(batch, at), lambda: self._stands(batch)
+        )  # 3. all is stored, or none
+        if batch.records and self._epochs.waits:  # 4. an epoch that waited for its first slot waits no longer
             self._epochs.committed()
             self._marking.forget()
 
     @abstractmethod
     def _write_down(self, batch: Batch, at: Hook) -> None:
-        """Step 3 of the commit: outside the tables, where these keep what was not committed; pending events are sealed."""
+        """Step 2 of the commit: outside the tables, where these keep what was not committed."""
 
     def _append(self, batch: Batch, at: Hook) -> tuple[int, bytes]:
-        """Step 4 of the commit: charges, releases and position of consecutive slots; inside a transaction.
+        """Step 3 of the commit: charges, releases and position of consecutive slots; inside a transaction.
 
         It draws nothing and changes nothing but rows: where a connection was lost it is done again, with the same batch.
         Returns the last slot that is then stored, and the end of the hash chain.
@@ -336,22 +326,6 @@ class TableJournal(ABC):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
-
-    def _read_side(self, number: int, place: int) -> bytes:
-        side = self._outside.side
-        return b"" if side is None else side.read(number, place)
-
-    def _write_side(self, data: bytes, place: int) -> None:
-        side = self._outside.side
-        assert side is not None, "only the writer has a side file"
-        side.overwrite(data, place)
-
-    def _pending(self) -> bytes | None:
-        """What is pending; only the writer has its key."""
-        if self._outside.side is None:
-            return b""
-        sealed = only_row(self._database, "SELECT pending FROM head")[0]
-        return self._keys.unseal(sealed if isinstance(sealed, bytes) else b"damaged")
 
     def _write(self, work: Callable[[], _Result], stands: Callable[[], bool] | None = None) -> _Result:
         """One write transaction; rows of one that was lost are not there, whatever the shelf remembers."""

@@ -16,8 +16,8 @@ from wevent.errors import InvalidEvents
 from wevent.streams.clock import SlotClock
 from wevent.streams.files.readers import open_readers
 from wevent.streams.files.survey import Reader, Survey
-from wevent.streams.live.open_slot import OpenSlot
 from wevent.streams.records.decoding import EventColumns
+from wevent.streams.slot_buffer import SlotBuffer
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.stream_settings import StreamSettings
 
@@ -101,11 +101,11 @@ class FileSource(Source):
 
     def _count_large(self, roster: Roster, slot: int) -> Counts:
         """Count a slot with more events than fit in memory, keeping those that can still count."""
-        opened = OpenSlot(self._settings.max_cells_per_user, compact_above=2 * _RANGE_EVENTS, in_order=True)
-        opened.belongs_to(roster)
+        limit = self._settings.max_cells_per_user
+        buffer = SlotBuffer(limit, roster, compact_above=2 * _RANGE_EVENTS, in_order=True)
         for batch in self._batches(range(slot, slot + 1), in_parts=True):
-            opened.add(batch)
-        return opened.count(roster, len(self._settings.cells))
+            buffer.add(batch)
+        return buffer.count(len(self._settings.cells))
 
     def _batches(self, slots: range, *, in_parts: bool = False) -> Iterator[EventColumns]:
         self.look()
