@@ -40,12 +40,6 @@ class Endless:
     def closed_through(self) -> None:
         """Nothing is waited for."""
 
-    def pending(self) -> bytes:
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Nothing is pending."""
-
     def stop(self) -> None:
         """It ends with its slots."""
 

@@ -30,14 +30,13 @@ PAIRS = [(window, epsilon) for window in (40, 80, 120) for epsilon in ("0.6", "0
 ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 LIVE = """
-import sys, time, json
+import sys, tempfile, time, json
+from pathlib import Path
 import numpy as np, wevent
-from wevent.streams import LineSource, SlotClock
-from wevent.settings import StreamSettings
-try:
-    from wevent.streams.live.inbox import PipeInbox
-except ImportError:  # before modules had rooms
-    from wevent.streams.inbox import PipeInbox
+from wevent.events.live_source import LiveSource
+from wevent.events.pipe import PipeInbox, PipeReader
+from wevent.events.segment_log import SegmentLog
+from wevent.streams import SlotClock, StreamSettings
 users, cells, slots, text = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "text"
 ids = [f"user-{i:07d}" for i in range(users)] if text else np.arange(users)
 kinds = np.arange(users) % 9
@@ -49,7 +48,9 @@ clock = SlotClock(1_767_225_600_000_000, 60_000_000)
 settings = StreamSettings(
     inputs=("-",), cells=wevent.Cells.of(cells), slot_us=clock.length_us, start_us=clock.origin_us, close="lines"
 )
-source = LineSource(settings, clock, None, inbox=PipeInbox(sys.stdin.buffer))
+log = SegmentLog(Path(tempfile.mkdtemp()))
+pipe = PipeReader(settings, clock, None, inbox=PipeInbox(sys.stdin.buffer), intake=log, in_thread=True)
+source = LiveSource(settings, clock, None, store=log, pipe=pipe)
 publisher = wevent.Publisher(roster.population, cells, "pbd")
 begun, worked = time.perf_counter(), time.process_time()
 for _, counts, _ in source.count(roster, 1, slots):

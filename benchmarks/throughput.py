@@ -23,10 +23,12 @@ import numpy as np
 import wevent
 from benchmarks import report
 from wevent.cli.group import cli
+from wevent.events.live_source import LiveSource
+from wevent.events.pipe import Inbox, PipeInbox, PipeReader
+from wevent.events.segment_log import SegmentLog
 from wevent.settings import StreamSettings
-from wevent.streams import FileSource, LineSource, SlotClock, Source
+from wevent.streams import FileSource, SlotClock, Source
 from wevent.streams.file_source import _RANGE_EVENTS
-from wevent.streams.live.inbox import PipeInbox
 
 ORIGIN_US = 1_767_225_600_000_000
 CLOCK = SlotClock(ORIGIN_US, 60_000_000)
@@ -117,10 +119,17 @@ def run_query(path: str, users: int, per_range: int) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started}
 
 
+def open_pipe(inbox: Inbox | Any, *, in_thread: bool) -> LiveSource:
+    """Live lines over an event log in a temporary folder."""
+    chosen, log = settings(("-",), close="lines"), SegmentLog(Path(tempfile.mkdtemp()))
+    pipe = PipeReader(chosen, CLOCK, None, inbox=inbox, intake=log, in_thread=in_thread)
+    return LiveSource(chosen, CLOCK, None, store=log, pipe=pipe)
+
+
 def run_live(users: int) -> dict[str, float]:
     """Lines from standard input, as fast as they come; slots close by close lines."""
     roster = roster_of(users)
-    source = LineSource(settings(("-",), close="lines"), CLOCK, None, inbox=PipeInbox(sys.stdin.buffer))
+    source = open_pipe(PipeInbox(sys.stdin.buffer), in_thread=True)
     started = time.perf_counter()
     publish(source, roster, SLOTS)
     seconds = time.perf_counter() - started
@@ -150,7 +159,7 @@ class _Drip:
 
 def run_slots() -> dict[str, float]:
     roster = roster_of(900)
-    source = LineSource(settings(("-",), close="lines"), CLOCK, None, inbox=_Drip())
+    source = open_pipe(_Drip(), in_thread=False)
     publisher = wevent.Publisher(roster.population, CELLS, "pbd", noise=wevent.SeededNoise(1))
     peaks = {}
     started = time.perf_counter()

@@ -7,16 +7,16 @@ import sys
 import time
 from pathlib import Path
 
+from wevent.events.live_source import LiveSource
 from wevent.publishing.due import DueMoments
-from wevent.streams.live.spool_source import SpoolSource
 
 
 def watch(file: Path) -> None:
     """Write a line per slot: its number, the moment it was ready, wall and CPU seconds of the thread since it had closed."""
-    asked, waited = DueMoments.of, SpoolSource._wait_for
+    asked, waited = DueMoments.of, LiveSource._wait_for
     closed = [0.0, 0.0]
 
-    def wait_for(self: SpoolSource, slot: int) -> bool:
+    def wait_for(self: LiveSource, slot: int) -> bool:
         done = waited(self, slot)
         closed[:] = time.time(), time.thread_time()
         return done
@@ -27,7 +27,7 @@ def watch(file: Path) -> None:
             out.write(f"{slot} {now:.6f} {now - closed[0]:.6f} {time.thread_time() - closed[1]:.6f}\n")
         return asked(self, slot)
 
-    SpoolSource._wait_for = wait_for  # type: ignore[method-assign]
+    LiveSource._wait_for = wait_for  # type: ignore[method-assign]
     DueMoments.of = of  # type: ignore[method-assign]
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import duckdb
 
+from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.errors import WeventError
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
-from wevent.streams.live.line_source import LineSource
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 LAST = 3
@@ -272,5 +272,5 @@ def count_live(lines: list[bytes], generator: random.Random) -> list[Any]:
     size = generator.choice([7, 1_000, 2**18]) if len(text) < 100_000 else 2**18
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     inbox = ScriptedInbox([*pieces, 3_600.0], wall)
-    source = LineSource(settings(grace_us=600 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall)
+    source = pipe_source(settings(grace_us=600 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall)
     return [one.counts.matrix[:-1].tolist() for one in source.count(ROSTER, 1, LAST)]

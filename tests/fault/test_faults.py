@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wevent.journal.sqlite.lock import witness_path
 
 from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
@@ -22,6 +21,7 @@ from tests.support.window_checker import violated_windows
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
 from wevent.journal.witness import read_witness
+from wevent.journal.writer_lock import witness_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.outputs.output import unwritable
@@ -417,8 +417,9 @@ class TestSignals:
 
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
+        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.streams import LineSource, SlotClock, StreamSettings
+        from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
         times = iter([0, 3 * minute, minute, 2 * minute, 90 * minute, 5 * minute, 91 * minute])
@@ -433,7 +434,7 @@ class TestClock:
                 return 0
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = LineSource(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:
             output = open_output(str(tmp_path / "out.ndjson"))
@@ -442,8 +443,10 @@ class TestClock:
         assert_once(path, 90)
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
+        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.streams import LineSource, SlotClock, StreamSettings
+        from wevent.events.live_source import LiveSource
+        from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
         now = [1_000 * minute]
@@ -456,7 +459,7 @@ class TestClock:
             def waiting(self) -> int:
                 return 0
 
-        class Watched(LineSource):
+        class Watched(LiveSource):
             open_when_counted = 0
 
             def count(self, roster: Any, first: int, most: int) -> Any:
@@ -465,7 +468,8 @@ class TestClock:
                 return super().count(roster, first, most)
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = Watched(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0], source=Watched)
+        assert isinstance(source, Watched)
         steps: list[str] = []
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:

@@ -15,16 +15,21 @@ INPUTS = int(os.environ.get("WEVENT_FUZZ", "2500"))
 SEED = int(os.environ.get("WEVENT_FUZZ_SEED", "1"))
 
 _LIVE = """
-import resource, sys, threading, os
+import resource, sys, tempfile, threading, os
+from pathlib import Path
 import numpy as np
 from wevent import Cells, Roster
-from wevent.streams import LineSource, SlotClock
-from wevent.streams.live.inbox import PipeInbox
+from tests.support.live_events import pipe_source
+from wevent.events.pipe import PipeInbox
+from wevent.events.segment_log import SegmentLog
+from wevent.streams import SlotClock
+from wevent.streams.steady_clock import wall_clock_us
 from wevent.settings import StreamSettings
 
 chosen = StreamSettings(inputs=("-",), cells=Cells.of(4), slot_us=60_000_000, start_us=0, close="lines")
 people = Roster.from_columns(np.arange(100), np.full(100, 4), np.full(100, 1.0))
-source = LineSource(chosen, SlotClock(0, 60_000_000), 1, inbox=PipeInbox(sys.stdin.buffer))
+inbox, store = PipeInbox(sys.stdin.buffer), SegmentLog(Path(tempfile.mkdtemp()))
+source = pipe_source(chosen, SlotClock(0, 60_000_000), 1, inbox=inbox, now_us=wall_clock_us, store=store)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 counted = list(source.count(people, 1, 1))
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -20,7 +20,7 @@ MODULES = {
     "event-bodies": "event_bodies",
     "people-bodies": "people_bodies",
     "credentials": "sent_credentials",
-    "pending": "pending_bytes",
+    "segment": "segment_bytes",
 }
 
 

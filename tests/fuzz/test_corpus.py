@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pytest
+from wevent.auditing.journal_audit import Report
+from wevent.streams.files import requirements_file
+from wevent.streams.records import delimited
 
 from tests.fuzz import (
     asking,
@@ -22,20 +25,19 @@ from tests.fuzz import (
     journal_bytes,
     json_lines,
     keeping,
-    pending_bytes,
     people_bodies,
     requirement_files,
+    segment_bytes,
     sent_credentials,
     state_bytes,
     targets,
 )
 from tests.fuzz.oracles import refusals
+from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
 from wevent.service import request_body
-from wevent.streams import delimited, requirements_file
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.live.open_slot import OpenSlot
-from wevent.verification import Report
+from wevent.streams.slot_buffer import SlotBuffer
 
 MOST_BYTES = 120_000
 
@@ -75,13 +77,12 @@ def swallowing(self: Any, lines: bytes) -> Any:
 DECODE = ObjectDecoder.decode
 
 
-def forgetful(limit: int, saved: Any, cells: int) -> OpenSlot:
-    slot = LOAD(limit, saved, cells)
-    slot.rejected = slot.rejected._replace(unknown_user=slot.rejected.unknown_user + 1)
-    return slot
+def repeated(self: SlotBuffer, cells: int) -> Counts:
+    counts = COUNT(self, cells)
+    return Counts(3 * counts.matrix, counts.reasons)
 
 
-LOAD = OpenSlot.load
+COUNT = SlotBuffer.count
 
 
 def first_only(body: bytes, kind: str) -> bytes:
@@ -147,7 +148,7 @@ BROKEN: dict[str, tuple[Any, Any, str, Any]] = {
     "a part of a batch": (event_bodies, request_body, "event_lines", first_only),
     "a rehearsal that stores": (people_bodies, people_bodies, "ask", storing),
     "a credential that anybody has": (sent_credentials, hmac, "compare_digest", lambda *_: True),
-    "events that are taken back otherwise": (pending_bytes, OpenSlot, "load", forgetful),
+    "users that are counted more than once": (segment_bytes, SlotBuffer, "count", repeated),
 }
 MORE_INPUTS = {"a credential that anybody has": (b"\x02\x1e0", b"\x02\x1e1", b"\x03\x5aA", b"\x03\x5aB")}
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.emitted import nano
+from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, settings
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent import Population, Publisher, Release, Requirement, SeededNoise, mechanisms
@@ -18,7 +19,7 @@ from wevent.journal import SqliteJournal
 from wevent.outputs import open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
-from wevent.streams import FileSource, LineSource, SlotClock
+from wevent.streams import FileSource, SlotClock, Source
 
 SLOTS, HALF, CELLS = 40, 20, 5
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -110,14 +111,15 @@ def golden_line(text: str) -> dict[str, Any]:
 def _publish(journal: SqliteJournal, way: str, folder: Path, first: int, last: int, variant: str) -> None:
     k = VARIANTS[variant].get("max_cells_per_user", 1)
     clock = SlotClock(DAY, 60 * SECOND)
-    source: FileSource | LineSource
+    source: Source
     if way == "files":
         (folder / "events.csv").write_text("time,user,cell\n" + "".join(_events(1, 30, "{time},{user},{cell}\n")))
         source = FileSource(settings([str(folder / "events.csv")], max_cells_per_user=k), clock, last)
     else:
         lines = _events(first, last, '{{"time": {time}, "user": "{user}", "cell": {cell}}}\n', '{{"close": {time}}}\n')
-        inbox = ScriptedInbox(["".join(lines).encode()], Wall())
-        source = LineSource(settings(close="lines", max_cells_per_user=k), clock, last, inbox=inbox)
+        inbox = ScriptedInbox(["".join(lines).encode()], wall := Wall())
+        chosen = settings(close="lines", max_cells_per_user=k)
+        source = pipe_source(chosen, clock, last, inbox=inbox, now_us=wall)
     output = open_output(str(folder / "out.ndjson"))
     running = Running(last=last, batch=7 if way == "files" else 1)
     Publication(journal, source, output, running=running, noise=SeededNoise(first)).run()

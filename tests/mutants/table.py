@@ -11,6 +11,7 @@ ORDER = ("tests/unit/core/test_order.py",)
 AUDITED_ROWS = ("tests/unit/auditing/test_memberships.py",)
 INPUTS = ("tests/unit/cli/test_publish_inputs.py", "tests/property/test_isolation.py")
 LOST = ("tests/fault/test_lost_journal.py",)
+LEFT = ("tests/fault/test_leftovers.py",)
 GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
 TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
@@ -28,7 +29,8 @@ OUTSIDE = ("tests/postgres/test_witness_folder.py",)
 SERVER = ("tests/postgres/test_broken_server.py",)
 DATABASE = ("tests/postgres/test_postgres_journal.py",)
 EVENTS = ("tests/postgres/test_event_store.py",)
-KEYS = ("tests/postgres/test_event_store_keys.py",)
+KEYS = ("tests/unit/events/test_slot_keys.py",)
+BATCHES = ("tests/unit/events/test_live_batches.py",)
 FROZEN = ("tests/postgres/test_replicas_standstill.py",)
 REPLICAS = ("tests/postgres/test_replicas.py",)
 AHEAD = ("tests/postgres/test_write_ahead.py",)
@@ -43,7 +45,6 @@ AUDITED_END = (
 )
 STATES = ("tests/unit/publisher/test_state.py",)
 AUDITED = ("tests/unit/verification/test_verification.py",)
-OPEN = ("tests/unit/streams/live/test_open_slot.py",)
 PLACES = ("tests/unit/journal/test_place.py",)
 
 
@@ -86,13 +87,6 @@ MUTANTS = [
         "if publisher._row.shared_budget and not {*saved.declared} <= {*saved.ledger[0]}:",
         "if publisher._row is None:",
         STATES,
-    ),
-    Mutant(
-        "open slots: a cell that there is not",
-        "streams/live/open_slot.py",
-        "if ((cells < -1) | (cells >= cells_declared)).any():",
-        "if len(cells) < 0:",
-        OPEN,
     ),
     Mutant(
         "address: a host that cannot be is a traceback",
@@ -364,6 +358,20 @@ MUTANTS = [
         "        output.check(journal, _known_slots(journal, plan))\n",
         "",
         (*LOST, "tests/fault/test_wrong_outputs.py"),
+    ),
+    Mutant(
+        "events: they are stored in clear",
+        "events/segment_log.py",
+        "encrypt(keys[record.slot], record.name + record.data)",
+        "record.name + record.data",
+        LEFT,
+    ),
+    Mutant(
+        "events: old keys stay",
+        "publishing/loop.py",
+        "self._source.destroy(self._committed)",
+        "None",
+        LEFT,
     ),
     Mutant(
         "noise: a seeded journal is published from",
@@ -714,38 +722,38 @@ MUTANTS = [
     ),
     Mutant(
         "service: batch ids are forgotten with a crash",
-        "streams/live/spool_source.py",
-        "                seen.answer = spooled.answer or seen.answer\n",
-        "                self._seen.clear()\n",
-        SERVED,
+        "events/segment_log.py",
+        "                names[slot] = text[:NAME_BYTES]\n",
+        "                pass\n",
+        BATCHES,
     ),
     Mutant(
         "service: events that were acknowledged are not read again",
-        "streams/live/spool_source.py",
-        "                self._add(slot, spooled.events)\n",
-        "",
-        SERVED,
+        "events/segment_log.py",
+        "                    self._index(segment, offset, frame, self._find_names(frame))\n",
+        "                    pass\n",
+        BATCHES,
     ),
     Mutant(
         "service: events outlive their slot",
-        "streams/live/spool_source.py",
-        "        self._spool.forget(through)\n",
-        "",
-        SERVED,
+        "events/segment_log.py",
+        "                self._delete(segment)\n            if gone",
+        "                pass\n            if gone",
+        BATCHES,
     ),
     Mutant(
         "service: files of committed slots outlive a crash",
-        "streams/live/spool.py",
-        "                _remove(path)\n                continue\n",
-        "                continue\n",
-        SERVED,
+        "events/live_source.py",
+        "        self._close(through)\n        self.forget(through)\n",
+        "        self._close(through)\n",
+        BATCHES,
     ),
     Mutant(
         "service: a standstill keeps slots open",
-        "streams/live/spool_source.py",
-        "return max(self._done, self._closing.closed(now_us))",
-        "return self._done",
-        SERVED,
+        "events/receiver.py",
+        "max(self._closed, self._deadlines.closed(batch.received_us))",
+        "self._closed",
+        BATCHES,
     ),
     Mutant(
         "service: a late release goes out when it is ready",
@@ -773,14 +781,14 @@ MUTANTS = [
         "streams/records/splitting.py",
         "    if len(lines) > MAX_LINE_BYTES:\n",
         "    if False:\n",
-        ("tests/unit/streams/live/test_spool_source.py",),
+        BATCHES,
     ),
     Mutant(
         "service: what a killed run wrote is acknowledged before it is on disk",
-        "streams/live/spool.py",
-        "            with self._forcing:\n                self._force_all()\n",
-        "",
-        ("tests/unit/streams/live/test_spool_source.py",),
+        "events/segment_log.py",
+        "            sync_path(path)\n        if not",
+        "        if not",
+        BATCHES,
     ),
     Mutant(
         "database: the fence is not compared",
@@ -938,58 +946,59 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: events are taken in for a slot that has closed",
-        "journal/postgres/sealed_events.py",
-        "            if min(rows) <= self._closed:\n                return False\n",
+        "events/postgres_store.py",
+        "            if min(rows)[0] <= self._closed:\n                return False\n",
         "",
         EVENTS,
     ),
     Mutant(
         "replicas: a slot closes while somebody is adding to it",
-        "journal/postgres/intake_lock.py",
+        "events/postgres_store.py",
         "SELECT pg_advisory_xact_lock_shared({}); SELECT closed",
         "SELECT {}::bigint; SELECT closed",
         EVENTS,
     ),
     Mutant(
         "replicas: a batch that two get at once is stored twice",
-        "journal/postgres/event_tables.py",
+        "events/postgres_store.py",
         "sealed bytea NOT NULL, PRIMARY KEY (slot, key)",
         "sealed bytea NOT NULL",
         EVENTS,
     ),
     Mutant(
         "replicas: a lost report counts as an acknowledgement",
-        "streams/live/shared_receiver.py",
-        "            except JournalUnreachable:\n",
+        "events/receiver.py",
+        "            except JournalUnreachable:\n                if time",
         "            except JournalUnreachable:\n"
-        "                [one.tell(self._sorted(one).answer) for one in waiting]\n"
-        "                return\n",
+        "                [one.reply(self._sort(one).answer) for one in waiting]\n"
+        "                return\n"
+        "                if time",
         EVENTS,
     ),
     Mutant(
         "replicas: whoever stands still keeps slots open",
-        "journal/postgres/intake_lock.py",
+        "events/postgres_store.py",
         '                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()\n',
         "                    pass\n",
         EVENTS,
     ),
     Mutant(
         "replicas: what a dead writer left stays",
-        "streams/live/shared_source.py",
+        "events/live_source.py",
         "        self._close(through)\n        self.forget(through)\n",
-        "",
+        "        self._close(through)\n",
         EVENTS,
     ),
     Mutant(
         "replicas: events are acknowledged that another command will not count",
-        "journal/postgres/sealed_events.py",
-        "            if paused:\n",
+        "events/postgres_store.py",
+        "            if is_paused:\n",
         "            if False:\n",
         EVENTS,
     ),
     Mutant(
         "replicas: keys in a folder that the others do not see",
-        "journal/postgres/sealed_events.py",
+        "events/postgres_store.py",
         "            if folder != self._mark:\n",
         "            if False:\n",
         EVENTS,
@@ -1010,9 +1019,9 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a writer sends a release before its key is gone",
-        "service/publishing_thread.py",
-        "            store.destroy(slot)\n            store.announce()\n",
-        "            pass\n",
+        "events/live_source.py",
+        "        self._store.destroy(through)\n",
+        "        pass\n",
         FROZEN,
     ),
     Mutant(
@@ -1157,14 +1166,14 @@ MUTANTS = [
     ),
     Mutant(
         "replicas: a sender waits for a database that stands still",
-        "streams/live/shared_receiver.py",
+        "events/receiver.py",
         "waiting.answer.result(self._answer_s)",
         "waiting.answer.result()",
-        ("tests/unit/streams/live/test_shared_receiver.py",),
+        ("tests/unit/events/test_receiver.py",),
     ),
     Mutant(
         "replicas: a slot that cannot be closed drops the draws before it",
-        "streams/live/shared_source.py",
+        "events/live_source.py",
         "                if slot == first:\n                    raise\n",
         "                raise\n",
         INTAKE,

@@ -17,15 +17,14 @@ from tests.support.commands import PATIENCE_S
 from tests.support.postgres_server import own_schema, shared_url
 from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
-from wevent.journal import lease
+from wevent.events.live_source import LiveSource
+from wevent.events.receiver import BatchReceiver
 from wevent.journal.lease import make_tables
 from wevent.journal.place import PostgresPlace, journal_place
-from wevent.journal.postgres.sealed_events import SealedEvents
-from wevent.journal.postgres.slot_keys import KeyRing
+from wevent.journal.postgres import lease
+from wevent.publishing.event_stores import ReplicaStores
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.shared_receiver import SharedReceiver
-from wevent.streams.live.shared_source import SharedSource
 
 SECOND = 1_000_000
 CLOCK = SlotClock(0, 10 * SECOND)
@@ -53,7 +52,7 @@ def new_place(folder: Path, url: str | None = None) -> PostgresPlace:
     place = journal_place(f"{url}?schema={schema}&side={side}")
     assert isinstance(place, PostgresPlace)
     be_writer(place)
-    with closing(SealedEvents(place)) as events:
+    with closing(ReplicaStores(place).open("test")) as events:
         events.let_in()
     return place
 
@@ -110,11 +109,11 @@ class Replica:
 
     def __init__(self, place: PostgresPlace, now: Clock, patience_s: float = PATIENCE_S, **changes: Any) -> None:
         stream = settings(**changes)
-        self.ring = KeyRing(place)
-        self.intake = SealedEvents(place, "intake", patience_s, ring=self.ring)
-        self.store = SealedEvents(place, "counting", patience_s, ring=self.ring)
-        self.receiver = SharedReceiver(stream, CLOCK, None, intake=self.intake, now_us=now, answer_s=PATIENCE_S)
-        self.source = SharedSource(stream, CLOCK, None, store=self.store, now_us=now)
+        self.stores = ReplicaStores(place)
+        self.intake = self.stores.open("intake", patience_s)
+        self.store = self.stores.open("counting", patience_s)
+        self.receiver = BatchReceiver(stream, CLOCK, None, intake=self.intake, now_us=now, answer_s=PATIENCE_S)
+        self.source = LiveSource(stream, CLOCK, None, store=self.store, now_us=now)
 
     def counted(self, slot: int, people: int = 1000) -> list[list[int]]:
         """The counts of a slot that has closed."""

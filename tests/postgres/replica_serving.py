@@ -25,9 +25,8 @@ from tests.postgres.journal_parts import LEASE_S
 from tests.service.witnessed_serving import witness
 from tests.support.executioner import Executioner
 from wevent.cli import main
-from wevent.journal import lease
-from wevent.journal.postgres.intake_lock import IntakeLock
-from wevent.journal.postgres.sealed_events import SealedEvents
+from wevent.events.postgres_store import IntakeLock, PostgresStore
+from wevent.journal.postgres import lease
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
@@ -62,11 +61,11 @@ def obey(at: Callable[[str], None]) -> None:
         setattr(owner, name, wrapped)
 
     after(IntakeLock, "shared", "locked")
-    after(SealedEvents, "put", "stored", lambda result: bool(result[0]))
-    after(SealedEvents, "close_slot", "closed")
-    after(SealedEvents, "read", "read")
-    after(SealedEvents, "destroy", "destroyed")
-    after(SealedEvents, "forget", "dropped")
+    after(PostgresStore, "put", "stored", lambda result: bool(result[0]))
+    after(PostgresStore, "close_slot", "closed")
+    after(PostgresStore, "read", "read")
+    after(PostgresStore, "destroy", "destroyed")
+    after(PostgresStore, "forget", "dropped")
 
 
 def tell_draws(path: str, at: Callable[[str], None]) -> None:

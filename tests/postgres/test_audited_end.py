@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wevent.journal.postgres.postgres_journal import PostgresJournal
 
 from tests.postgres.journal_parts import asked, begun, place_at, publish
 from wevent.journal import PostgresPlace
+from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.witness import WitnessFile
 from wevent.verification import audit_journal
 

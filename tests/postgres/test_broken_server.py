@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.postgres.journal_parts import asked, begun, check_once, place_at
+from tests.postgres.replica_parts import Clock, lines, replicas
 from tests.support.postgres_server import PostgresServer
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES
 from wevent.errors import StorageFailed
-from wevent.journal import Batch
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.people.membership import Change
+from wevent.publishing.event_stores import ReplicaStores
 
 MARKED = b"a person who was there"
 
@@ -59,16 +61,20 @@ def test_nothing_of_events_can_be_read_in_the_files_of_the_server(tmp_path: Path
     with begun(place, 0) as journal:
         journal.registry.ask([Change("set", "an id that may be found", CLASSES[0])])
         publish(journal, tmp_path / "o.ndjson", 2)
-        journal.commit(Batch((), None, None, 2, MARKED * 300))
-        assert held(b"an id that may be found")  # this is how it would look
-        assert not held(MARKED)
-        assert journal.load().pending == MARKED * 300
-        keys = journal._side.side.read(64, 8192)
-        assert any(keys)
-        assert not held(keys.strip(b"\0"))
-        journal.commit(Batch((), None, None, 2))  # the slot has closed
-        assert not any(journal._side.side.read(64, 8192))
-        assert not held(MARKED)
+        with closing(ReplicaStores(place).open("test")) as store:
+            store.let_in()
+        with replicas(place, now := Clock(3), 1) as (one,):
+            event = lines((1, MARKED.decode(), "north"))
+            assert one.receiver.receive("a", "1", event).accepted == 1
+            assert held(b"an id that may be found")  # this is how it would look
+            assert not held(MARKED)
+            (key,) = (place.side / "keys").glob("*.key")
+            assert not held(key.read_bytes())
+            now.seconds = 10
+            one.store.close_slot(1)
+            assert len(one.store.read(1, list)) == 1
+            one.store.destroy(1)
+            assert not key.exists()
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,12 @@ from wevent.errors import (
     ServiceStopping,
     StorageFailed,
 )
-from wevent.journal import connection as sessions
-from wevent.journal import share_journal
+from wevent.events import postgres_store
+from wevent.events.postgres_store import IntakeLock, PostgresStore
 from wevent.journal.connection import Connection
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres import intake_lock
-from wevent.journal.postgres.sealed_events import SealedEvents
-from wevent.publishing.session import open_sweeper
+from wevent.journal.postgres import postgres_session as sessions
+from wevent.publishing.event_stores import ReplicaStores, open_sweeper
 from wevent.schemas import BatchResult
 
 
@@ -71,7 +70,7 @@ def test_keys_and_events_go_with_the_commit(place: PostgresPlace) -> None:
         assert key_slots(place) == [1, 2], "counted, not committed"
         one.store.destroy(1)  # what is done before anything is emitted
         assert key_slots(place) == [2]
-        (keys,) = one.ring._keys.values()
+        (keys,) = one.stores._ring._keys.values()
         assert list(keys._known) == [2], "nor does what takes events in have it any more"
         one.source.forget(1)
         assert 1 not in stored_slots(place)
@@ -174,8 +173,8 @@ def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: Postgr
             now.seconds = slot * 10 + 1
             one = both[slot % 2]
             one.store.close_slot(slot)
-            spooled = map(one.source._records.read, one.store.read(slot, list))
-            counted[slot] = [user for part in spooled for user in part.events.users.values()]  # type: ignore[union-attr]
+            parts = map(one.source._codec.decode, one.store.read(slot, list))
+            counted[slot] = [user for events in parts for user in events.users.values()]  # type: ignore[union-attr]
             one.source.forget(slot)
         over.set()
         for sender in senders:
@@ -192,18 +191,18 @@ def test_slots_close_on_acknowledged_events_alone_while_all_ingest(place: Postgr
 def test_a_lost_report_is_resolved_by_reading(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
-    copied, cuts = SealedEvents._copied, []
+    copied, cuts = PostgresStore._copy, []
 
-    def cut(self: SealedEvents, connection: Connection, rows: Any) -> bool:
+    def cut(self: PostgresStore, connection: Connection, rows: Any) -> bool:
         if cuts:
             return copied(self, connection, rows)
         cuts.append(1)
         if stored:
             copied(self, connection, rows)
         cut_off(place, connection)
-        return copied(self, connection, {slot: list(kept) for slot, kept in rows.items()})
+        return copied(self, connection, list(rows))
 
-    monkeypatch.setattr(SealedEvents, "_copied", cut)
+    monkeypatch.setattr(PostgresStore, "_copy", cut)
     now = Clock(3)
     with replicas(place, now, 1) as (one,):
         assert one.receiver.receive("a", "1", lines((1, 7, "north"))) == BatchResult(1, {})
@@ -239,13 +238,13 @@ def test_a_connection_that_is_cut_while_a_slot_is_read(place: PostgresPlace) -> 
 def test_a_replica_that_stands_still_does_not_keep_slots_open(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
+    monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     now = Clock(3)
     with replicas(place, now, 1) as (one,), suppress(psycopg.OperationalError), asked(place) as stuck:
         one.receiver.receive("a", "1", lines((1, 7, "north")))
         stuck.execute("SET idle_in_transaction_session_timeout TO '1h'")  # of a test that would fail
         stuck.execute("BEGIN")
-        intake_lock.IntakeLock(place).shared(stuck)
+        IntakeLock(place.schema, str(place)).shared(stuck)
         stuck.execute("INSERT INTO events VALUES (1, 'x', 'y')")
         now.seconds = 10
         begun = time.monotonic()
@@ -309,7 +308,7 @@ def test_a_database_that_is_away_is_said_to_be(tmp_path: Path, monkeypatch: pyte
 def test_nothing_is_taken_in_that_nobody_would_count(place: PostgresPlace) -> None:
     """A command that is no service has the journal: what replicas acknowledged would be lost."""
     with replicas(place, Clock(3), 1) as (one,):
-        left = share_journal(place).left_events()
+        left = ReplicaStores(place).open_left()
         assert left is not None
         left.keep_out()
         with pytest.raises(JournalLocked):
@@ -328,11 +327,11 @@ def test_who_lost_the_journal_has_no_say_in_what_is_taken_in(place: PostgresPlac
             return bool(connection.execute("SELECT paused = fence FROM intake, writer").fetchall()[0][0])
 
         be_writer(place, is_other=True)
-        with closing(SealedEvents(place)) as left:
+        with closing(ReplicaStores(place).open("test")) as left:
             left.keep_out()
         assert not is_paused(), "the next writer is a service: all would be refused for good"
         be_writer(place)
-        with closing(SealedEvents(place)) as left:
+        with closing(ReplicaStores(place).open("test")) as left:
             left.keep_out()
             assert is_paused()
             connection.execute("UPDATE writer SET instance = 'of another container'")
@@ -350,7 +349,7 @@ def test_a_command_that_sweeps_leaves_no_connection(place: PostgresPlace) -> Non
 
         before = open_now()
         with ExitStack() as stack:
-            open_sweeper(place, stack)(1)
+            open_sweeper(place, stack, is_live=False, is_service=False)(1)
             opened = open_now() - before
             assert opened
         wait_for(lambda: not opened & open_now(), "the connection to end")
@@ -364,12 +363,14 @@ def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tm
         one.receiver.receive("a", "1", lines((1, 7, "north")))
         other = replace(place, side=elsewhere)
         with pytest.raises(StorageFailed, match="side folder that the other replicas"):
-            _check(SealedEvents(other))
+            _check(ReplicaStores(other).open("test"))
         stray = Replica(other, now)
         with pytest.raises(StorageFailed):
             stray.receiver.receive("a", "2", lines((1, 8, "north")))
         stray.close()
-        _check(SealedEvents(other, is_writers=True))  # the writer has another one now: the mark in it was found right
+        _check(
+            ReplicaStores(other).open("test", is_writers=True)
+        )  # the writer has another one now: the mark in it was found right
         with pytest.raises(StorageFailed):
             one.receiver.receive("a", "3", lines((1, 9, "north")))
         assert len(_rows(place)) == 1
@@ -377,7 +378,7 @@ def test_a_folder_that_the_others_do_not_see_is_refused(place: PostgresPlace, tm
 
 def test_a_side_folder_is_needed(place: PostgresPlace) -> None:
     with pytest.raises(InvalidJournal, match="folder outside the database"):
-        SealedEvents(PostgresPlace(place.conninfo, place.schema))
+        ReplicaStores(PostgresPlace(place.conninfo, place.schema))
 
 
 def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresPlace, caplog: pytest.LogCaptureFixture) -> None:
@@ -392,7 +393,7 @@ def test_who_has_no_key_counts_nothing_and_says_so(place: PostgresPlace, caplog:
         assert "their key is gone" in caplog.text
 
 
-def _check(events: SealedEvents) -> None:
+def _check(events: PostgresStore) -> None:
     with closing(events):
         events.check()
 

@@ -17,10 +17,10 @@ from psycopg import sql
 
 from tests.postgres.replica_parts import Clock, asked, lines, new_place, replicas, roster
 from wevent.errors import StorageFailed
+from wevent.events import postgres_store
+from wevent.events.postgres_store import IntakeLock
 from wevent.journal.connection import connect
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres import intake_lock
-from wevent.journal.postgres.intake_lock import IntakeLock
 
 _NOTHING = sql.SQL("SET LOCAL work_mem TO '1MB'")
 
@@ -51,33 +51,33 @@ def standing_still(place: PostgresPlace) -> Iterator[psycopg.Connection[Any]]:
     with suppress(psycopg.OperationalError), asked(place) as stuck:
         stuck.execute("SET idle_in_transaction_session_timeout TO '1h'")  # of a test that would fail
         stuck.execute("BEGIN")
-        IntakeLock(place).shared(stuck)
+        IntakeLock(place.schema, str(place)).shared(stuck)
         yield stuck
 
 
 def test_who_may_not_be_ended_is_named(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
-    monkeypatch.setattr(intake_lock, "GIVE_UP_S", 2.5)
+    monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
+    monkeypatch.setattr(postgres_store, "GIVE_UP_S", 2.5)
     with a_role(place) as ours, standing_still(place) as stuck, closing(connect(ours, "test")) as connection:
         process = stuck.info.backend_pid
         with pytest.raises(StorageFailed, match=rf"process {process} of role wevent.*GRANT pg_signal_backend") as said:
-            IntakeLock(ours).alone(connection, _NOTHING)
+            IntakeLock(ours.schema, str(ours)).alone(connection, _NOTHING)
         assert said.value.path == str(ours)
         assert stuck.execute("SELECT 1").fetchone() == (1,), "it was not ended"
         stuck.execute("COMMIT")
-        IntakeLock(ours).alone(connection, _NOTHING)
+        IntakeLock(ours.schema, str(ours)).alone(connection, _NOTHING)
 
 
 def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they have had it the server does not say to it."""
-    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
+    monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
     with (
         a_role(place, "pg_signal_backend") as ours,
         a_role(place) as theirs,
         standing_still(theirs) as stuck,
         closing(connect(ours, "test")) as connection,
     ):
-        IntakeLock(ours).alone(connection, _NOTHING)
+        IntakeLock(ours.schema, str(ours)).alone(connection, _NOTHING)
         with pytest.raises(psycopg.OperationalError):
             stuck.execute("SELECT 1")
 
@@ -85,9 +85,9 @@ def test_a_role_with_the_right_ends_those_of_other_roles(place: PostgresPlace, m
 def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
-    monkeypatch.setattr(intake_lock, "GIVE_UP_S", 5)
-    monkeypatch.setattr(intake_lock, "time", SimpleNamespace(monotonic=itertools.count().__next__))  # five attempts
+    monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
+    monkeypatch.setattr(postgres_store, "GIVE_UP_S", 5)
+    monkeypatch.setattr(postgres_store, "time", SimpleNamespace(monotonic=itertools.count().__next__))  # five attempts
     with (
         a_role(place) as ours,
         standing_still(place) as theirs,
@@ -95,7 +95,7 @@ def test_one_that_may_not_be_ended_keeps_nobody_from_ending_the_others(
         closing(connect(ours, "test")) as connection,
     ):
         with pytest.raises(StorageFailed, match=f"process {theirs.info.backend_pid} of role wevent;"):
-            IntakeLock(ours).alone(connection, _NOTHING)
+            IntakeLock(ours.schema, str(ours)).alone(connection, _NOTHING)
         with pytest.raises(psycopg.OperationalError):
             own.execute("SELECT 1")
 
@@ -104,8 +104,8 @@ def test_what_was_drawn_before_a_slot_that_cannot_be_closed_is_not_undone(
     place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that share a transaction: the later one is left to the next, so that nothing is drawn again (spec 10)."""
-    monkeypatch.setattr(intake_lock, "STANDSTILL_S", 1)
-    monkeypatch.setattr(intake_lock, "GIVE_UP_S", 0.0)
+    monkeypatch.setattr(postgres_store, "STANDSTILL_S", 1)
+    monkeypatch.setattr(postgres_store, "GIVE_UP_S", 0.0)
     now = Clock(3)
     with replicas(place, now, 1) as (one,):
         one.receiver.receive("a", "1", lines((1, 7, "north")))

@@ -16,11 +16,12 @@ from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, JournalLocked, JournalUnreachable, StorageFailed
-from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal, share_journal
+from wevent.journal import PostgresPlace, is_begun, journal_place, open_journal
 from wevent.journal.connection import connect
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.journal.terms import class_history
 from wevent.people.membership import Change, Enrolment, KeyColumn
+from wevent.publishing.event_stores import ReplicaStores
 
 
 def test_open_journal_takes_an_address(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_folder_that_others_can_use_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidJournal, match="only its owner can read or write"):
         open_journal(place, write=True)
     with pytest.raises(InvalidJournal, match="only its owner can read or write"):
-        share_journal(place).check()
+        ReplicaStores(place)
     with open_journal(place) as journal:
         assert journal.head().committed == 0
 

@@ -380,7 +380,7 @@ def test_a_replica_keeps_what_the_operator_said_until_somebody_settled_it(
     replica = object.__new__(publishing_thread.ReplicaThread)
     replica._place, replica._settings = place, None  # type: ignore[assignment]
     replica._options = RunOptions(released_through=stated, widest_window=8)
-    replica._shared = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
+    replica._stores = SimpleNamespace(join=lambda: 2)  # type: ignore[assignment]
     replica._watch = Watch()
     replica._take_part = lambda committed: None  # type: ignore[method-assign]
     replica._join()

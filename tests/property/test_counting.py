@@ -12,11 +12,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings, slow_count
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
-from wevent.streams.live.line_source import LineSource
 from wevent.streams.rejections import MALFORMED, REJECTED
 from wevent.streams.times import TimeReader
 
@@ -129,7 +129,7 @@ def test_live_counts_do_not_depend_on_the_order_of_arrival(raw: Any, seed: Any, 
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     inbox = ScriptedInbox([*pieces, 3_600.0], wall)
     chosen = settings(cells=3, grace_us=600 * SECOND, max_cells_per_user=k)
-    source = LineSource(chosen, CLOCK, LAST, inbox=inbox, now_us=wall)
+    source = pipe_source(chosen, CLOCK, LAST, inbox=inbox, now_us=wall)
     by_cell = sorted(events, key=lambda event: event[2])  # of equal times the cell declared last wins
     assert plain(source.count(roster(IDS[ids]), 1, LAST)) == expected(by_cell, ids, "numbered", k)
 
@@ -219,7 +219,7 @@ def test_the_reasons_are_those_of_the_book_whatever_reads_the_events(events: lis
                 assert totals["rejected"] == sum(expected_reasons[name] for name in REJECTED)
         wall = Wall(DAY + 60 * SECOND * (LAST + 3))
         inbox = ScriptedInbox([ndjson.read_bytes(), 3_600.0], wall)
-        live = LineSource(
+        live = pipe_source(
             settings(cells=["north", "south"], grace_us=1_800 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall
         )
         list(live.count(people, 1, LAST))

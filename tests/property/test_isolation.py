@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, settings
 from wevent import Roster
 from wevent.experiments.datasets.event_file import file_stream
 from wevent.settings.values import format_time
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
-from wevent.streams.live.line_source import LineSource
 
 LAST = 3
 CLOCK = SlotClock(DAY, 60 * SECOND)
@@ -157,7 +157,7 @@ def count_live(lines: list[bytes], ids: str, cells: str, size: int = 50) -> list
     text = b"".join(line + b"\n" for line in lines)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     inbox = ScriptedInbox([*pieces, 3_600.0], wall)
-    source = LineSource(settings(cells=CELLS[cells], grace_us=600 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall)
+    source = pipe_source(settings(cells=CELLS[cells], grace_us=600 * SECOND), CLOCK, LAST, inbox=inbox, now_us=wall)
     return of_the_others(source.count(people(ids), 1, LAST))
 
 

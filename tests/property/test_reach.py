@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.live_events import pipe_source
 from tests.support.streams import DAY, MEMORY, SECOND, ScriptedInbox, Wall, plain, roster, settings
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
 from wevent import Population, Publisher, Requirement, SeededNoise
@@ -20,6 +21,7 @@ from wevent.core.permit import PermitMisused
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
+from wevent.events.live_source import LiveSource
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
 from wevent.journal.witness import read_witness
@@ -30,8 +32,7 @@ from wevent.publishing.staleness import Stated, settle_stale
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
 from wevent.streams.file_source import FileSource
-from wevent.streams.live.line_source import LineSource
-from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.slot_buffer import SlotBuffer
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 
@@ -40,9 +41,9 @@ def line(user: Any, cell: Any = 1, second: float = 5.0, **more: Any) -> bytes:
     return json.dumps({"time": DAY / SECOND + second, "user": user, "cell": cell, **more}).encode() + b"\n"
 
 
-def live(*pieces: bytes | float, grace: int = 0, close: str = "clock") -> LineSource:
+def live(*pieces: bytes | float, grace: int = 0, close: str = "clock") -> LiveSource:
     chosen = settings(close=close, grace_us=grace * SECOND)
-    return LineSource(chosen, CLOCK, 3, inbox=ScriptedInbox(pieces, wall := Wall(DAY)), now_us=wall)
+    return pipe_source(chosen, CLOCK, 3, inbox=ScriptedInbox(pieces, wall := Wall(DAY)), now_us=wall)
 
 
 class TestParquet:
@@ -85,11 +86,10 @@ class TestLive:
         batch = EventColumns(np.arange(7), Labels.of(users), cells)
         found = []
         for room in (100, 1):
-            opened = OpenSlot(1, compact_above=room)
-            opened.belongs_to(people)
+            opened = SlotBuffer(1, people, compact_above=room)
             opened.add(batch)
             opened.add(EventColumns(np.array([9]), Labels.of(["f"]), np.array([1])))
-            found.append(opened.count(people, 2).matrix.sum(axis=0).tolist())
+            found.append(opened.count(2).matrix.sum(axis=0).tolist())
         assert found[0] == found[1] == [3, 1]
 
     def test_depth_is_a_matter_of_its_own_line(self) -> None:
@@ -116,12 +116,10 @@ class TestLive:
         source = live(half, line(1, second=95) if pending else b"", close="lines", grace=45)
         (first,) = list(source.count(roster(), 1, 1))
         list(source.count(roster(), 2, 1))
-        kept = source.pending()
         after = live(
             line(2, second=130), json.dumps({"close": DAY / SECOND + 180}).encode() + b"\n", close="lines", grace=45
         )
         after.resume(first.position)
-        after.restore_pending(kept)
         slots = plain(after.count(roster(), 2, 2))
         assert np.array(slots[1][1]).sum() == 1
 

@@ -17,6 +17,7 @@ import pytest
 from tests.service.sending import Clock, StreamReader, now_us
 from tests.service.serving_process import WITNESSED, Service
 from tests.support.commands import PATIENCE_S, call, start, wait_for
+from tests.support.live_events import BatchSource
 from tests.support.synthetic import MINUTE_US, make_journal
 from wevent.counting.cells import Cells
 from wevent.outputs import KeptOutput
@@ -28,7 +29,6 @@ from wevent.service.context import ServiceContext
 from wevent.service.publisher_state import PublisherState
 from wevent.settings import ServiceSettings, StreamSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.source import SlotCounts
 
 SECOND = 1_000_000
@@ -114,7 +114,7 @@ class Rig:
         stream = StreamSettings(
             inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=MINUTE_US, grace_us=GRACE_S * SECOND
         )
-        self.source = SpoolSource(stream, SLOTS, LAST, folder=folder / "spool", now_us=self.wall)
+        self.source = BatchSource(stream, SLOTS, LAST, folder=folder / "spool", now_us=self.wall)
         self.source.resume({"slot": 0, "time_unit": "s"})
         self.source._stopping = Waiting(self.wall)
         self.state.receiver = self.source

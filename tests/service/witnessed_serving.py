@@ -24,45 +24,43 @@ from typing import Any
 from tests.support.executioner import Executioner
 from wevent.cli import main
 from wevent.counting.counts import Counts
-from wevent.counting.roster import Roster
+from wevent.events import segment_log
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running
 from wevent.service import http_server, request_body
-from wevent.streams.live.open_slot import OpenSlot
-from wevent.streams.live.spool import Spool
+from wevent.streams.slot_buffer import SlotBuffer
 
 
 def obey(sentence: Path) -> None:
     """Die when told."""
     at = Executioner(sentence)
     session.Running = lambda **settings: replace(Running(**settings), at=at)  # type: ignore[assignment,misc]
-    append, force = Spool.append, Spool.force
+    write, force = segment_log._write_all, segment_log._force
 
-    def appended(self: Spool, *arguments: Any) -> int:
-        number = append(self, *arguments)
+    def written(file: int, data: bytes) -> None:
+        write(file, data)
         at("written")
-        return number
 
-    def forced(self: Spool, number: int) -> None:
-        force(self, number)
+    def forced(file: int) -> None:
+        force(file)
         at("durable")
 
-    Spool.append, Spool.force = appended, forced  # type: ignore[method-assign]
+    segment_log._write_all, segment_log._force = written, forced
 
 
 def witness(path: str) -> None:
     """Write down what is handed to every step."""
     events: list[tuple[str, int]] = []
-    count, step = OpenSlot.count, Publication._step
+    count, step = SlotBuffer.count, Publication._step
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def counted(self: OpenSlot, roster: Roster, cells: int) -> Counts:
+    def counted(self: SlotBuffer, cells: int) -> Counts:
         events[:] = [
             (str(user), int(cell))
             for part in self._parts
             for user, cell in zip(part.users.values(), part.cells.tolist(), strict=True)
         ]
-        return count(self, roster, cells)
+        return count(self, cells)
 
     def stepped(self: Publication, counts: Any) -> Any:
         classes = [[one.window, one.epsilon] for one in self.publisher.population.classes]
@@ -72,7 +70,7 @@ def witness(path: str) -> None:
         time.sleep(float(os.environ.get("WEVENT_STEP_S", "0")))
         return step(self, counts)
 
-    OpenSlot.count, Publication._step = counted, stepped  # type: ignore[method-assign]
+    SlotBuffer.count, Publication._step = counted, stepped  # type: ignore[method-assign]
 
 
 def hurry(seconds: float) -> None:

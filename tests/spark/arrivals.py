@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.support.live_events import BatchSource
 from tests.support.streams import DAY, SECOND, Wall
 from wevent import Cells, Roster
 from wevent.settings import StreamSettings
@@ -27,7 +28,6 @@ from wevent.spark.event_plan import Closing
 from wevent.spark.input_files import FolderSource
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource
-from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.source import Source
 from wevent.streams.times import TimeReader
 
@@ -152,10 +152,10 @@ def by_spark_files(spark: SparkSession, folder: Path, arrivals: list[Arrival], *
     return FolderSource(spark, settings(inputs=tuple(paths), **changes), CLOCK, LAST)
 
 
-def by_spool(folder: Path, arrivals: list[Arrival], **changes: Any) -> SpoolSource:
+def by_log(folder: Path, arrivals: list[Arrival], **changes: Any) -> BatchSource:
     """Batches as the service takes them in."""
     wall = Wall(CLOCK.origin_us)
-    source = SpoolSource(settings(**changes), CLOCK, LAST, folder=folder / "spool", now_us=wall)
+    source = BatchSource(settings(**changes), CLOCK, LAST, folder=folder / "log.events", now_us=wall)
     source.resume({"slot": 0, "time_unit": "s"})
     for number, arrival in enumerate(arrivals):
         wall.now_us = arrival.now_us

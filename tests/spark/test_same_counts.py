@@ -20,8 +20,8 @@ from tests.spark.arrivals import (
     Raw,
     Streamed,
     by_files,
+    by_log,
     by_spark_files,
-    by_spool,
     count_all,
     late,
     script,
@@ -89,7 +89,7 @@ def reasons_of(source: Source, *names: str) -> dict[str, int]:
 @pytest.mark.parametrize(("k", "strangers"), [(1, True), (3, False)])
 def test_every_engine_counts_the_same(spark: SparkSession, tmp_path: Path, k: int, strangers: bool) -> None:
     arrivals, rosters = script(seed=k), Rosters(strangers=strangers)
-    spool = by_spool(tmp_path, arrivals, max_cells_per_user=k)
+    spool = by_log(tmp_path, arrivals, max_cells_per_user=k)
     expected = plain(count_all(spool, rosters))
     assert sum(sum(map(sum, matrix)) for _, matrix, _ in expected) > 20
     if not strangers:

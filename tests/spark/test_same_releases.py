@@ -16,8 +16,8 @@ from tests.spark.arrivals import (
     SLOT,
     Streamed,
     by_files,
+    by_log,
     by_spark_files,
-    by_spool,
     script,
 )
 from tests.support.commands import PATIENCE_S
@@ -58,7 +58,7 @@ def publish(path: Path, source: Source) -> list[bytes]:
 def test_every_engine_releases_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_BEHIND", 1)  # people change between the same two slots, however many close at once
     arrivals = script(seed=11)
-    expected = publish(tmp_path / "spool.journal", by_spool(tmp_path, arrivals))
+    expected = publish(tmp_path / "spool.journal", by_log(tmp_path, arrivals))
     assert len(expected) == LAST
     others: dict[str, Callable[[], Source]] = {
         "files": lambda: by_files(tmp_path, arrivals),

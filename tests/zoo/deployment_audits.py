@@ -16,6 +16,7 @@ import numpy as np
 from tests.support.adversary import CELLS, ForcedNoise
 from tests.support.delayed_source import CLOCK, SECOND, DelayedSource
 from tests.support.delayed_source import Wall as WorkedClock
+from tests.support.live_events import pipe_source
 from tests.support.lives import Life
 from tests.support.neighbours import scripted
 from tests.support.neighbours.checking import compare, main_difference
@@ -26,6 +27,7 @@ from tests.zoo.bug import Persistence, Subject, replaced
 from wevent.core.requirements import Population, Requirement
 from wevent.counting.counts import Counts
 from wevent.counting.roster import Roster
+from wevent.events.segment_log import SegmentLog
 from wevent.journal import SqliteJournal
 from wevent.outputs import KeptOutput
 from wevent.people.classes import find_corner
@@ -33,7 +35,7 @@ from wevent.people.membership import Change
 from wevent.publishing import loop
 from wevent.publishing.due import DueMoments
 from wevent.publishing.loop import Publication, Running
-from wevent.streams import LineSource, SlotClock
+from wevent.streams import SlotClock
 from wevent.streams.source import SlotCounts
 from wevent.verification import audit_journal
 
@@ -179,10 +181,11 @@ def files(subject: Subject, looking: Persistence, seed: int) -> Seen:
     clock = SlotClock(DAY, 60_000_000)
     with _folder() as folder:
         opened = settings(cells=3, grace_us=60_000_000)
-        source = LineSource(opened, clock, 4, inbox=ScriptedInbox(script, wall, leave_open=True), now_us=wall)
+        inbox, store = ScriptedInbox(script, wall, leave_open=True), SegmentLog(folder / "run.journal.events")
+        source = pipe_source(opened, clock, 4, inbox=inbox, now_us=wall, store=store)
         with make_journal(folder / "run.journal", origin_us=DAY, cells=3) as written:
             Publication(written, source, KeptOutput(), running=Running(last=4)).run()
-            for path in sorted(folder.iterdir()):
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                 data = path.read_bytes()
                 if VICTIM.encode() in data or VICTIM.encode() in data.replace(b"\0\0\0", b""):
                     return f"an id is in {path.name} two slots later"

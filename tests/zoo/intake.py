@@ -5,26 +5,27 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wevent.journal.tables.sealed import PendingKeys
+from wevent.streams.records import delimited
 
 from tests.zoo.bug import Bug, Subject, Undone, together
+from wevent.events import pipe, segment_log
 from wevent.publishing.loop import Publication
 from wevent.settings import StreamSettings
-from wevent.streams import LineSource, delimited
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 
 
 def _closed_by_events() -> Undone:
     """The latest event says what time it is."""
-    sort_in = LineSource._sort_in
+    read = pipe.PipeReader._read
 
-    def hurried(self: LineSource, batch: Any) -> None:
-        sort_in(self, batch)
-        if len(batch.times):
-            self._closed = max(self._closed, self._clock.slot_of(int(batch.times.max())) - 1)
+    def hurried(self: pipe.PipeReader, lines: bytes) -> None:
+        read(self, lines)
+        times = self._decoder.decode(lines).batch.times
+        if len(times):
+            self._closed = max(self._closed, self._clock.slot_of(int(times.max())) - 1)
 
-    return together((LineSource, "_sort_in", hurried))
+    return together((pipe.PipeReader, "_read", hurried))
 
 
 _STRICT = property(lambda self: True, lambda self, value: None)  # whatever the settings say
@@ -39,11 +40,6 @@ def _quotes_over_lines() -> Undone:
         return split_fields(joined.removesuffix(b" ") + b"\n" * (joined[-1:] == b" "), delimiter, width, wanted)
 
     return together((delimited, "split_fields", split))
-
-
-def _clear(self: PendingKeys, events: bytes) -> bytes:
-    self._next = None
-    return events
 
 
 def _bug(name: str, sentence: str, origin: str, undone: Undone, audits: tuple[str, ...], *records: Any) -> Bug:
@@ -84,9 +80,12 @@ INTAKE = (
     ),
     _bug(
         "raw events left in a log",
-        "Events of open slots are stored as they are: the write-ahead log has them when the slot is long over.",
-        "a repair (`tests/mutants`: events, pending ones are stored in clear)",
-        together((PendingKeys, "seal", _clear), (PendingKeys, "unseal", lambda self, sealed: sealed)),
+        "Events of open slots are stored as they are: the event log has them when the slot is long over.",
+        "a repair (`tests/mutants`: events are stored in clear)",
+        together(
+            (segment_log, "encrypt", lambda key, text: text),
+            (segment_log, "decrypt", lambda key, sealed: bytes(sealed)),
+        ),
         ("files",),
     ),
     _bug(

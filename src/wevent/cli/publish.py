@@ -18,12 +18,13 @@ from wevent.cli.run_reports import report_private, report_run, say
 from wevent.cli.screen import remarks
 from wevent.cli.standard_output import report
 from wevent.errors import InvalidSettings
+from wevent.publishing.event_stores import open_input
 from wevent.publishing.importing import Difference
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run, settings_files
 from wevent.settings import Settings
 from wevent.settings.loading import PUBLISHING
 from wevent.settings.values import SECOND_US
-from wevent.streams import SlotClock, Source, open_source
+from wevent.streams import SlotClock, Source
 from wevent.streams.rejections import MALFORMED, REJECTED
 
 _EXAMPLE = (
@@ -100,7 +101,7 @@ def _source_of(settings: Settings) -> SourceFactory:
         InvalidSettings: if it, or Java, is not there; before anything is made.
     """
     if settings.engine != "spark" or settings.is_live:
-        return open_source
+        return open_input
     from wevent.spark.dependencies import require_java, require_pyspark
 
     require_pyspark()

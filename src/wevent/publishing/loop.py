@@ -52,8 +52,8 @@ class Running:
         batch: how many slots one transaction may hold; live input uses 1, and more only for slots that have closed.
         keep: how many slots the journal keeps; None: all.
         due: when releases of live slots go out; None: as soon as they are stored.
-        committed: told the last committed slot, before anything of it goes out: nobody can read its events any more on
-            return, wherever they are kept. How long that takes must not depend on them.
+        committed: called with the last committed slot, before anything of it goes out; must not take time that depends on
+            events.
         progress: told after every commit, when it is out.
         at: called at each labelled step.
     """
@@ -309,6 +309,8 @@ class Publication:
             return False
         self._running.at("committed")
         self._committed = batch.records[-1].slot
+        if not self._outlast(lambda: self._source.destroy(self._committed)):
+            return False
         return self._outlast(lambda: self._running.committed(self._committed))
 
     def _emit(self, records: list[Record]) -> bool:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from wevent.errors import InvalidSettings
-from wevent.journal import Journal, JournalPlace, open_journal, share_journal
+from wevent.journal import Journal, JournalPlace, open_journal
 from wevent.noise import SecureNoise
 from wevent.outputs import Output, open_output, refuse_dropping, refuse_same_file
 from wevent.outputs.release_table import ReleaseTable, read_releases
 from wevent.publishing.configuration import read_config
 from wevent.publishing.due import DueMoments, due_moments
+from wevent.publishing.event_stores import open_input, open_sweeper
 from wevent.publishing.importing import Difference, import_changes
 from wevent.publishing.loop import Progress, Publication, Running, Summary
 from wevent.publishing.resolve import begin, check_journal, pinned_terms, resolve
@@ -25,9 +26,8 @@ from wevent.publishing.shutdown import ForcedShutdown, Stop, Stopped, forbid_cor
 from wevent.publishing.staleness import Settlement, refuse_lost_changes, store_settlement
 from wevent.settings import RunOptions, Settings
 from wevent.settings.loading import cells_file
-from wevent.streams import SlotClock, Source, open_source
+from wevent.streams import SlotClock, Source
 from wevent.streams.inputs import find_files
-from wevent.streams.live.spool import spool_folder, sweep
 from wevent.streams.rejections import Rejections
 
 _FILE_BATCH = 256  # slots that file input may commit at once
@@ -87,7 +87,7 @@ def run(
     read: Iterable[tuple[str, Path]],
     watch: Watch | None = None,
     output: Output | None = None,
-    source_of: SourceFactory = open_source,
+    source_of: SourceFactory = open_input,
     *,
     enrolling: bool = False,
     due_of: DueFactory = due_moments,
@@ -160,7 +160,7 @@ def run(
                 watch.told(sentence)
         # 6. Slot after slot: read, step, commit, emit.
         due = due_of(settings, clock)
-        sweep_events = (lambda through: None) if enrolling else open_sweeper(place, at_end)
+        sweep_events = open_sweeper(place, at_end, is_live=settings.is_live, is_service=enrolling)
         sweep_events(0 if journal.is_new else journal.head().committed)
 
         def progress(slot: int, last: int | None) -> None:
@@ -182,29 +182,12 @@ def run(
         journal.update_witness()  # a witness that was put back may be older than the journal
         watch.begun(publication.publisher.slot, last)
         try:
-            summary = publication.run(stop)
+            with closing(source):
+                summary = publication.run(stop)
             output.close()
         finally:
             output.abandon()
     return RunReport(summary, imported, source.totals(), source.first_malformed(), place)
-
-
-def open_sweeper(place: JournalPlace, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that deletes the events of committed slots that a service left: only a service reads them.
-
-    Args:
-        place: the journal, which a command publishes into.
-        stack: closed at the end of the run.
-    """
-    if isinstance(place, Path):
-        folder = spool_folder(place)
-        return (lambda through: sweep(folder, through)) if folder.is_dir() else (lambda through: None)
-    events = share_journal(place).left_events()
-    if events is None:
-        return lambda through: None
-    stack.enter_context(closing(events))
-    events.keep_out()  # standby replicas take nothing in meanwhile: it would not be counted
-    return events.forget
 
 
 def settings_files(config: Path | str | None, cells: Any) -> list[tuple[str, Path]]:

@@ -14,25 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wevent.errors import JournalLocked, JournalUnreachable, ReaderGone, StorageFailed
-from wevent.journal import Journal, PostgresPlace, is_begun, open_journal, share_journal
+from wevent.events.live_source import LiveSource
+from wevent.events.receiver import BatchReceiver
+from wevent.events.segment_log import SegmentLog
+from wevent.journal import Journal, PostgresPlace, is_begun, open_journal
 from wevent.outputs import KeptOutput
+from wevent.publishing.event_stores import ReplicaStores, open_event_log
 from wevent.publishing.loop import Summary
 from wevent.publishing.resolve import resolve
 from wevent.publishing.session import RunReport, SourceFactory, Watch, run
 from wevent.service.publisher_state import PROBE_S, PublisherState
 from wevent.settings import RunOptions, Settings
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.shared_receiver import SharedReceiver
-from wevent.streams.live.shared_source import SharedSource
-from wevent.streams.live.spool import spool_folder
-from wevent.streams.live.spool_source import SpoolSource
 from wevent.streams.rejections import Rejections
-
-if TYPE_CHECKING:
-    from wevent.journal import SharedJournal
 
 _INTAKE_PATIENCE_S = 3.0  # of a sender with a database that does not answer
 _TRY_S = 0.5  # between looks for a writer, and for commits without news
@@ -71,7 +68,10 @@ class PublishingThread(threading.Thread):
         self._settings, self._options, self._read = settings, options, list(read)
         self._state, self._watch, self._over, self._waits = state, watch, over, waits
         self._stopping, self._ended = threading.Event(), threading.Event()
-        self._source: SpoolSource | SharedSource | None = None
+        self._source: LiveSource | None = None
+        self._receiver: BatchReceiver | None = None
+        self._log: SegmentLog | None = None
+        self._totals: Counter[str] = Counter(Rejections().totals())
         self._prober: threading.Thread | None = None
         self.report: RunReport | None = None
         self.error: BaseException | None = None
@@ -101,29 +101,33 @@ class PublishingThread(threading.Thread):
 
     def _publish(self) -> RunReport:
         """Publish until the last slot is released, or it is stopped."""
-        return self._run_session(replace(self._watch, begun=self._begun, progress=self._progress), self._open_source)
+        report = self._run_session(replace(self._watch, begun=self._begun, progress=self._progress), self._open_source)
+        self._close()
+        self._totals.update(report.totals)
+        return replace(report, totals=dict(self._totals))
 
     def _run_session(self, watch: Watch, opened: SourceFactory) -> RunReport:
         output = KeptOutput() if self._settings.out is None else None
         return run(self._settings, self._options, self._read, watch, output, opened, enrolling=True)
 
-    def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> SpoolSource:
-        assert isinstance(settings.journal, Path)
-        source = SpoolSource(settings, clock, last, folder=spool_folder(settings.journal))
-        self._state.clock, self._state.last, self._state.receiver = clock, last, source
-        self._prober = threading.Thread(target=self._probe, args=(source,), name="probe", daemon=True)
+    def _open_source(self, settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
+        self._log = log = open_event_log(settings, clock)
+        source = LiveSource(settings, clock, last, store=log)
+        self._receiver = BatchReceiver(settings, clock, last, intake=log)
+        self._state.clock, self._state.last, self._state.receiver = clock, last, self._receiver
+        self._prober = threading.Thread(target=self._probe, args=(log,), name="probe", daemon=True)
         self._prober.start()
         self._use(source)
         return source
 
-    def _use(self, source: SpoolSource | SharedSource) -> None:
+    def _use(self, source: LiveSource) -> None:
         self._source = source
         if self._stopping.is_set():
             source.stop()
 
-    def _probe(self, source: SpoolSource) -> None:
+    def _probe(self, log: SegmentLog) -> None:
         while not self._ended.is_set():
-            self._state.probe(source.probe)
+            self._state.probe(log.probe)
             self._ended.wait(PROBE_S)
 
     def _begun(self, first: int, last: int | None) -> None:
@@ -140,8 +144,16 @@ class PublishingThread(threading.Thread):
         self._ended.set()
         if self._prober is not None:
             self._prober.join()
-        if isinstance(self._source, SpoolSource):
-            self._source.close()
+        self._stop_receiving()
+        if self._log is not None:
+            self._log.close()
+
+    def _stop_receiving(self) -> None:
+        """Refuse further batches, answer those that are being written."""
+        if self._receiver is not None:
+            self._receiver.close()
+            self._totals.update(self._receiver.totals())
+            self._receiver = None
 
 
 class ReplicaThread(PublishingThread):
@@ -155,12 +167,9 @@ class ReplicaThread(PublishingThread):
         super().__init__(settings, *arguments, **more)
         assert isinstance(settings.journal, PostgresPlace)
         self._place = settings.journal
-        self._shared = share_journal(self._place)
-        self._shared.check()
-        self._receiver: SharedReceiver | None = None
+        self._stores = ReplicaStores(self._place)
         self._leave_intake: Callable[[], None] = lambda: None
         self._follower: JournalFollower | None = None
-        self._totals: Counter[str] = Counter(Rejections().totals())
         self._rest_s = 0.0  # before the next attempt, after one that failed
         self._turns: list[tuple[int, int]] = []  # slots that it published, each time that it was the writer
         self._resolved: tuple[Settings, SlotClock, int | None] | None = None  # what events are received under
@@ -191,19 +200,18 @@ class ReplicaThread(PublishingThread):
 
     def _write(self) -> RunReport:
         """Publish as the writer; raises as `wevent.publishing.session.run`."""
-        store = self._shared.events("counting", is_writers=True)
-        sources: list[SharedSource] = []
+        store = self._stores.open("counting", is_writers=True)
+        sources: list[LiveSource] = []
 
-        def opened(settings: Settings, clock: SlotClock, last: int | None) -> SharedSource:
-            source = SharedSource(settings, clock, last, store=store)
+        def opened(settings: Settings, clock: SlotClock, last: int | None) -> LiveSource:
+            source = LiveSource(settings, clock, last, store=store)
             sources.append(source)
             self._resolved = settings, clock, last
             self._use(source)
             return source
 
         def committed(slot: int) -> None:
-            store.destroy(slot)
-            store.announce()
+            self._stores.announce(store)
 
         def begun(first: int, last: int | None) -> None:
             self._begun(first, last)
@@ -273,7 +281,7 @@ class ReplicaThread(PublishingThread):
             if is_settled and _is_sound(journal):  # its writer has done what the options say
                 self._options = replace(self._options, **_RESTORE_OPTIONS)
         self._resolved = resolved.settings, resolved.clock, resolved.last
-        committed = self._shared.join()
+        committed = self._stores.join()
         self._take_part(committed)
         self._watch.begun(committed + 1, resolved.last)
 
@@ -301,12 +309,12 @@ class ReplicaThread(PublishingThread):
         state.advance(committed)
         if (state.clock, state.last) != (clock, last) or self._receiver is None:
             self._stop_receiving()
-            intake = self._shared.events("intake", _INTAKE_PATIENCE_S)
+            intake = self._stores.open("intake", _INTAKE_PATIENCE_S)
             self._leave_intake = intake.close
-            self._receiver = SharedReceiver(settings, clock, last, intake=intake)
+            self._receiver = BatchReceiver(settings, clock, last, intake=intake)
             state.clock, state.last, state.receiver = clock, last, self._receiver
         if self._follower is None:
-            self._follower = JournalFollower(self._shared, state, lambda slot: self._watch.progress(slot, state.last))
+            self._follower = JournalFollower(self._stores, state, lambda slot: self._watch.progress(slot, state.last))
             self._follower.start()
         state.phase = "running"
 
@@ -318,11 +326,7 @@ class ReplicaThread(PublishingThread):
         self._stop_receiving()
 
     def _stop_receiving(self) -> None:
-        """Refuse further batches, answer those that are being written."""
-        if self._receiver is not None:
-            self._receiver.close()
-            self._totals.update(self._receiver.totals())
-            self._receiver = None
+        super()._stop_receiving()
         self._leave_intake()
         self._leave_intake = lambda: None
 
@@ -337,21 +341,20 @@ def _is_sound(journal: Journal) -> bool:
 class JournalFollower(threading.Thread):
     """Reports every commit of a journal that this process shares with others.
 
-    A slot is reported only once it is known outside the database and the key of its events is destroyed: its writer may
-    have died before that.
+    A slot is reported only once the key of its events is destroyed: its writer may have died before that.
 
     Args:
-        shared: journal, which has been begun.
+        stores: event stores of the journal, which has been begun.
         state: progress of the publisher, which all calls see.
         told: called with every new committed slot.
     """
 
-    def __init__(self, shared: SharedJournal, state: PublisherState, told: Callable[[int], None]) -> None:
+    def __init__(self, stores: ReplicaStores, state: PublisherState, told: Callable[[int], None]) -> None:
         super().__init__(name="follower", daemon=True)
         self._state, self._told = state, told
         self._over = threading.Event()
-        self._news = shared.news()
-        self._events = shared.events("following", patience_s=0.0)
+        self._news = stores.shared.news()
+        self._events = stores.open("following", patience_s=0.0)
         self._next_probe_s = 0.0
 
     def run(self) -> None:

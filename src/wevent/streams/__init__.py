@@ -1,4 +1,4 @@
-"""From events to counted slots: the clock, files, live lines."""
+"""From events to counted slots: the clock, and files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from wevent.errors import InvalidInput, InvalidSettings
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.file_source import FileSource, span_of
-from wevent.streams.live.inbox import PipeInbox, standard_input
-from wevent.streams.live.line_source import LineSource
-from wevent.streams.live.steady_clock import wall_clock_us
 from wevent.streams.requirements_file import Requirements, read_requirements
 from wevent.streams.source import SlotCounts, Source
+from wevent.streams.steady_clock import wall_clock_us
 
 __all__ = [
     "FileSource",
-    "LineSource",
     "Requirements",
     "SlotClock",
     "SlotCounts",
@@ -63,16 +60,14 @@ def declared_clock(
     return clock, max(1, clock.slot_of(span[1]))
 
 
-def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource | LineSource:
-    """Open files, or live lines on standard input.
+def open_source(settings: StreamSettings, clock: SlotClock, last: int | None) -> FileSource:
+    """Open files or a frame.
 
     Raises:
         InvalidInput: for missing files, unknown formats, missing columns.
         InvalidEvents: for times without an offset if none is declared.
         InvalidSettings: for the engine spark.
     """
-    if settings.is_live:
-        return LineSource(settings, clock, last, inbox=PipeInbox(standard_input()))
     if last is None:
         raise _undeclared("end")
     if settings.engine == "spark":

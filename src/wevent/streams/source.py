@@ -78,18 +78,6 @@ class Source(ABC):
         """Return the last closed slot of a live source; None if no slot has to be waited for."""
         return None
 
-    def pending(self) -> bytes:
-        """Return events of open slots, for the journal to keep until these close; b"" if the input still has them."""
-        return b""
-
-    def restore_pending(self, pending: bytes) -> None:
-        """Restore the events that `pending` returned; called after `resume`.
-
-        Raises:
-            InvalidInput: if these are other bytes, or the input of this source has its events itself.
-        """
-        raise InvalidInput("no pending events", "some of a run with live lines", "They are dropped.", path=None)
-
     def idle(self, wait_s: float) -> bool:
         """Wait so long before a slot that is counted is committed; a live source may take in what arrives meanwhile.
 
@@ -99,12 +87,22 @@ class Source(ABC):
         time.sleep(wait_s)
         return False
 
+    def destroy(self, through: int) -> None:  # noqa: B027
+        """Make events of slots up to this one, which are committed, unreadable.
+
+        The time it takes depends on no event (spec 10).
+        """
+
     def forget(self, through: int) -> None:  # noqa: B027  # sources without a copy of events have none to delete
         """Delete all events of slots up to this one, which are committed (spec 1)."""
 
     def stop(self) -> None:
         """Make `count` end with the slots that have closed; safe from signal handlers."""
         self._stopped = True
+
+    def close(self) -> None:
+        """Stop, and release files and threads; called once, after the last `count`."""
+        self.stop()
 
     def totals(self) -> dict[str, int]:
         """Return totals of this run by name (`wevent.streams.rejections`), for the operator only."""

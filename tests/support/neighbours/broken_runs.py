@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wevent.streams import LineSource
+from wevent.events.live_source import LiveSource
 
 
-class StopsAtMalformed(LineSource):
+class StopsAtMalformed(LiveSource):
     """Broken on purpose: ends with the first malformed line."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -18,7 +18,7 @@ class StopsAtMalformed(LineSource):
             yield counted
 
 
-class LosesNeighbours(LineSource):
+class LosesNeighbours(LiveSource):
     """Broken on purpose: one malformed line, and nobody is counted any more."""
 
     def count(self, roster: Any, first: int, most: int) -> Any:
@@ -31,7 +31,7 @@ class LosesNeighbours(LineSource):
 class WritesEvents:
     """Broken on purpose: an output that says how many events there were."""
 
-    def __init__(self, output: Any, source: LineSource, path: Path) -> None:
+    def __init__(self, output: Any, source: LiveSource, path: Path) -> None:
         self._output, self._source, self._path = output, source, path
         self.repair, self.emit = output.repair, output.emit
 

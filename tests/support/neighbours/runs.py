@@ -17,18 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.support import synthetic
+from tests.support.live_events import pipe_source
 from tests.support.neighbours.containers import pieces
 from tests.support.neighbours.pairs import Pair
 from tests.support.neighbours.scripted import SCRIPT, write_package
 from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from tests.support.streams import ScriptedInbox, Wall, settings
 from wevent.cli import main
+from wevent.events.live_source import LiveSource
+from wevent.events.segment_log import SegmentLog
 from wevent.journal import SqliteJournal
 from wevent.outputs import Output, open_output
 from wevent.people.membership import Change
 from wevent.publishing.loop import Publication, Running
 from wevent.settings.values import format_time
-from wevent.streams import LineSource, SlotClock
+from wevent.streams import SlotClock
 
 ROOT = Path(__file__).parents[3]
 
@@ -124,8 +127,8 @@ def as_a_process(arguments: list[str], folder: Path, stdin: bytes) -> Ended:
 def library_run(
     pair: Pair,
     folder: Path,
-    source: type[LineSource] = LineSource,
-    wrap: Callable[[Output, LineSource], Output] = lambda output, source: output,
+    source: type[LiveSource] = LiveSource,
+    wrap: Callable[[Output, LiveSource], Output] = lambda output, source: output,
 ) -> list[Ended]:
     """The loop on live lines that slots of an injected wall clock close."""
     said: list[str] = []
@@ -134,7 +137,7 @@ def library_run(
         journal.begin(_terms(pair))
         users = zip(pair.world.users, pair.world.requirements, strict=True)
         journal.registry.ask(Change("set", str(user), (window, round(nano * 1e9))) for user, (window, nano) in users)
-        opened = _line_source(pair, source)
+        opened = _live_source(pair, source, SegmentLog(folder / "run.journal.events"))
         opened.report = lambda notice: None if "(private" in notice else said.append(notice)
         output = wrap(open_output(str(folder / "out.ndjson")), opened)
         try:
@@ -146,7 +149,7 @@ def library_run(
     return [Ended(code, b"", "".join(f"{one}\n" for one in said).encode())]
 
 
-def _line_source(pair: Pair, source: type[LineSource]) -> LineSource:
+def _live_source(pair: Pair, source: type[LiveSource], store: SegmentLog) -> LiveSource:
     """Everything arrives at its second, cut into pieces anywhere; then time runs until the last slot has closed."""
     chance = Random(f"pieces {pair.seed} {len(pair.targets())}")
     script: list[bytes | float] = []
@@ -165,7 +168,8 @@ def _line_source(pair: Pair, source: type[LineSource]) -> LineSource:
         timezone_us=0 if "timezone" in pair.options else None,
     )
     inbox = ScriptedInbox(script, wall, leave_open=True)
-    return source(chosen, SlotClock(START_US, SLOT_S * SECOND), pair.world.slots, inbox=inbox, now_us=wall)
+    clock = SlotClock(START_US, SLOT_S * SECOND)
+    return pipe_source(chosen, clock, pair.world.slots, inbox=inbox, now_us=wall, store=store, source=source)
 
 
 def _terms(pair: Pair) -> Any:

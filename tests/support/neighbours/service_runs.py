@@ -24,9 +24,10 @@ from tests.support.neighbours.seen import Seen, differences, look
 from tests.support.neighbours.service_pairs import CSV, SentBatch, ServicePair
 from tests.support.neighbours.values import SECOND, SLOT_S, START_US
 from wevent.cli import main
+from wevent.events import live_source
 from wevent.service.tokens import Tokens, TokenStore
 from wevent.settings.values import format_time
-from wevent.streams.live import closing_clock, steady_clock
+from wevent.streams import steady_clock
 
 Answers = list[list[tuple[int, str]]]
 """Status and text of every attempt of every batch."""
@@ -204,7 +205,7 @@ def _serve(folder: Path, driver: _Driver) -> Ended:
     with pytest.MonkeyPatch.context() as patch, open(os.devnull) as given, taken_over(folder, given, out, err):
         patch.setattr(steady_clock, "time", driver.clock)
         patch.setattr(steady_clock.wall_clock_us, "_clock", steady_clock.SteadyClock())
-        patch.setattr(closing_clock, "_POLL_S", 0.005)
+        patch.setattr(live_source, "_LOOK_S", 0.005)
         thread.start()
         try:
             main(["serve", "--listen", "127.0.0.1:0", "--log", "info"])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.streams import DAY, SECOND, roster, settings
-from wevent import Counts, InvalidInput, InvalidSettings, Roster, ServiceStopping, StorageFailed
+from wevent import Counts, InvalidSettings, Roster, ServiceStopping, StorageFailed
 from wevent.spark.batch_source import SparkSource
 from wevent.streams.clock import SlotClock
 
@@ -187,10 +187,7 @@ def test_a_query_that_ended_ends_the_loop() -> None:
 
 def test_what_is_kept_elsewhere() -> None:
     spark = source()
-    assert spark.pending() == b""
     assert spark.first_malformed() == []
-    with pytest.raises(InvalidInput):
-        spark.restore_pending(b"x")
     with pytest.raises(InvalidSettings, match="time_unit to stay ms"):
         spark.resume({"slot": 1, "time_unit": "ms"})
     assert spark.totals()["late"] == 0

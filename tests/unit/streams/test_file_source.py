@@ -336,7 +336,6 @@ def test_nothing_is_written_and_errors_are_the_users(tmp_path: Path, monkeypatch
     monkeypatch.chdir(empty)
     source = FileSource(settings([path]), CLOCK, 4)
     assert len(list(source.count(roster(), 1, 9))) == 4
-    assert source.pending() == b""
     assert list(empty.iterdir()) == []
     assert issubclass(InvalidInput, WeventError)
 

@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.streams import settings
-from wevent.streams import json_lines
-from wevent.streams.clock import SlotClock
-from wevent.streams.decoding import PIECE_BYTES
-from wevent.streams.json_lines import element_lines
-from wevent.streams.live.batch_sorting import BatchSorter
+from wevent.streams.decoding import PIECE_BYTES, time_reader
+from wevent.streams.json_lines import ObjectDecoder, element_lines
 
 GOOD = b'{"time":"2026-01-01T00:00:01Z","user":"u","cell":1}'
 ODD = {
@@ -49,13 +46,14 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("between", [b",", b", ", b",\r\n  ", b"\n,"])
 def test_an_odd_element_touches_no_other(odd: bytes, between: bytes) -> None:
-    sorter = BatchSorter(settings(cells=3), SlotClock(0, 60_000_000), None)
+    chosen = settings(cells=3)
+    decoder = ObjectDecoder(chosen.columns, chosen.cells, time_reader(chosen))
     for number in (1, 40):
         body = b"[" + between.join([*[GOOD] * number, odd, *[GOOD] * number]) + b"]"
-        read = sorter.read("sender", None, element_lines(body))
-        unknown = int((read.events.cells < 0).sum())
-        assert len(read.events.times) - unknown == 2 * number
-        assert int(read.malformed.sum()) + unknown == 1
+        read = decoder.decode(element_lines(body))
+        unknown = int((read.batch.cells < 0).sum())
+        assert len(read.batch.times) - unknown == 2 * number
+        assert len(read.malformed) + unknown == 1
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,3 @@ def test_a_later_run_has_as_many_files_and_the_same_unit() -> None:
 def test_what_no_files_were_read_for_needs_none() -> None:
     Nothing(settings(["a.csv"]), 9, files=0).resume({"slot": 7, "time_unit": "s"})  # live lines
     Nothing(settings(["a.csv"]), 9).resume({"slot": 7, "files": 9, "time_unit": "s"})  # a frame
-
-
-def test_events_that_live_lines_left_belong_to_no_other_source() -> None:
-    source = Nothing(settings(["a.csv"]), 9)
-    assert source.pending() == b""
-    with pytest.raises(InvalidInput, match="no pending events"):
-        source.restore_pending(b"x")

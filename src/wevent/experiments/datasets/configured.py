@@ -17,8 +17,8 @@ from wevent.experiments.datasets.stream import SlotTimes
 from wevent.settings import StreamSettings
 from wevent.streams import declared_clock
 from wevent.streams.file_source import read_events
-from wevent.streams.live.open_slot import latest
 from wevent.streams.requirements_file import Requirements
+from wevent.streams.slot_buffer import latest
 
 
 def configured_stream(settings: StreamSettings, asked: Requirements | None = None) -> Recorded:

@@ -1,24 +1,21 @@
-"""What the replicas of a service share of a journal beside its slots: events of open slots, their keys, news of commits."""
+"""What processes share of a journal in PostgreSQL beside its slots: connections for events, and news of commits."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import closing
-from functools import cached_property
 
 import psycopg
 
 from wevent.errors import JournalUnreachable, WeventError
-from wevent.journal.connection import PATIENCE_S, connect
+from wevent.journal.connection import PATIENCE_S, Connection, Session, connect
+from wevent.journal.lease import own_instances
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres.event_tables import are_laid_out
-from wevent.journal.postgres.sealed_events import SealedEvents
-from wevent.journal.postgres.slot_keys import KeyRing
-from wevent.journal.postgres_database import CommitNews
+from wevent.journal.postgres_database import CommitNews, tell_commit
 
 
 class SharedJournal:
-    """A journal as one process shares it with others: all parts of the process have the same keys, and lose them together.
+    """A journal as one process shares it with others.
 
     Args:
         place: the journal.
@@ -27,45 +24,31 @@ class SharedJournal:
     def __init__(self, place: PostgresPlace) -> None:
         self._place = place
 
-    @cached_property
-    def _ring(self) -> KeyRing:
-        """The keys that this process has.
-
-        Raises:
-            InvalidJournal: if the address names no side folder.
-        """
-        return KeyRing(self._place)
-
-    def check(self) -> None:
-        """Whether it can be shared at all.
-
-        Raises:
-            InvalidJournal: if the address names no side folder.
-        """
-        assert self._ring is not None
-
-    def events(self, purpose: str, patience_s: float = PATIENCE_S, *, is_writers: bool = False) -> SealedEvents:
-        """The events of open slots, over a connection of their own; for one thread, which closes it.
+    def session(
+        self,
+        purpose: str,
+        *,
+        setting: str,
+        understood: tuple[type[psycopg.Error], ...],
+        patience_s: float | None = None,
+    ) -> Session:
+        """Return connections of their own for one thread, which closes them.
 
         Args:
-            purpose: what the server calls the connection.
-            patience_s: how long a database that does not answer is waited for.
-            is_writers: whether the writer of the journal uses it: then its side folder is the one that all have to use.
+            purpose: name of the connection on the server.
+            setting: statement that each connection begins with.
+            understood: errors of the database that the caller handles itself.
+            patience_s: time to wait for a database that does not answer.
         """
-        return SealedEvents(self._place, purpose, patience_s, is_writers=is_writers, ring=self._ring)
+        patience_s = PATIENCE_S if patience_s is None else patience_s
+        return Session(self._place, purpose, setting=setting, understood=understood, patience_s=patience_s)
 
-    def left_events(self) -> SealedEvents | None:
-        """What replicas have stored, for a writer that is none of them; None if there never was one."""
-        if self._place.side is None:
-            return None
-        events = self.events("sweeping", is_writers=True)
-        if events.session.repeat(are_laid_out):
-            return events
-        events.close()
-        return None
+    def own_instances(self) -> list[str]:
+        """Return the instances of the journal's writers in this process."""
+        return own_instances()
 
     def answers(self, within_s: float) -> bool:
-        """Whether the database connects, and forces something to disk as every commit has to, within so many seconds."""
+        """Return whether the database connects and forces something to disk, as every commit has to, in time."""
         heard = threading.Event()
 
         def ask() -> None:
@@ -82,20 +65,9 @@ class SharedJournal:
         return heard.wait(within_s)
 
     def news(self) -> CommitNews:
-        """News of commits; for one thread, which closes it."""
+        """Return news of commits; for one thread, which closes it."""
         return CommitNews(self._place)
 
-    def join(self) -> int:
-        """Check that the journal, which another replica has begun, can be shared; its last slot that may be shown.
-
-        The keys of that one and those before are destroyed: whoever committed them may have died before that.
-
-        Raises:
-            StorageFailed: if the side folder is not the one that the other replicas use.
-            JournalUnreachable: if the database does not answer.
-        """
-        with closing(self.events("joining")) as events, closing(self.news()) as news:
-            events.check()
-            committed = news.wait(0.0)
-            events.destroy(committed)
-        return committed
+    def announce(self, connection: Connection) -> None:
+        """Tell other replicas that a slot is committed."""
+        tell_commit(connection, self._place.schema)

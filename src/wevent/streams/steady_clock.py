@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wevent.settings.values import SECOND_US
+from wevent.streams.clock import SlotClock
 
 TOLERANCE_US = 2 * SECOND_US
 """Largest jump that slots follow at once: leap seconds and small corrections pass."""
@@ -24,7 +25,7 @@ STABLE_US = 60 * SECOND_US
 _MOST_AHEAD_US = 600 * SECOND_US  # a clock that is wrong by years opens no slots of years
 _QUICK_NS = 50_000_000  # two readings of the time since boot this close together: the wall clock belongs to both
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_log = logging.getLogger("wevent.streams.live.steady_clock")
+_log = logging.getLogger("wevent.streams.steady_clock")
 
 
 class _Jump(NamedTuple):
@@ -137,3 +138,36 @@ wall_clock_us = WallClock()
 def opening_us(now_us: Callable[[], int]) -> int:
     """Return the time by which slots begin if that is later than the time by which they close, after a jump; otherwise 0."""
     return now_us.opening_us() if isinstance(now_us, WallClock) and now_us.has_jumped() else 0
+
+
+class SlotDeadlines:
+    """Slots that the wall clock opens and closes: a grace after its end a slot closes. From any thread.
+
+    Args:
+        clock: when slots begin.
+        grace_us: time after the end of a slot in which its events are accepted.
+        now_us: the wall clock.
+    """
+
+    def __init__(self, clock: SlotClock, grace_us: int, now_us: Callable[[], int] = wall_clock_us) -> None:
+        self._clock, self._grace_us, self._now_us = clock, grace_us, now_us
+        self._lock = threading.Lock()
+        self._latest_us = 0
+
+    def now(self) -> int:
+        """Return the time of the wall clock, which here never goes back."""
+        with self._lock:
+            self._latest_us = max(self._latest_us, self._now_us())
+            return self._latest_us
+
+    def begun(self, now_us: int) -> int:
+        """Return the last slot that has begun at a time that was now."""
+        return self._clock.slot_of(max(now_us, opening_us(self._now_us)))
+
+    def closed(self, now_us: int) -> int:
+        """Return the last slot that is closed at a time."""
+        return self._clock.slot_of(now_us - self._grace_us) - 1
+
+    def left_s(self, slot: int) -> float:
+        """Return the seconds until a slot closes; at most 0 if it is closed."""
+        return (self._clock.start_of(slot + 1) + self._grace_us - self.now()) / SECOND_US

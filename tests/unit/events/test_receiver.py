@@ -10,10 +10,10 @@ import pytest
 from tests.support.commands import PATIENCE_S
 from wevent.counting.cells import Cells
 from wevent.errors import JournalUnreachable
+from wevent.events.event_store import StoredRecord
+from wevent.events.receiver import BatchReceiver
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
-from wevent.streams.live.event_store import StoredPart
-from wevent.streams.live.shared_receiver import SharedReceiver
 
 SECOND = 1_000_000
 LINES = b'{"time": 1, "user": 1, "cell": "north"}\n'
@@ -27,7 +27,7 @@ class StandingStill:
     def __init__(self) -> None:
         self.let = threading.Event()
         self.entered = threading.Event()
-        self.kept: list[StoredPart] = []
+        self.kept: list[StoredRecord] = []
 
     def declare(self, digest: bytes, meaning: bytes) -> None:
         pass
@@ -35,11 +35,11 @@ class StandingStill:
     def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
         self.entered.set()
         assert self.let.wait(PATIENCE_S)
-        known = {part.name: part.record for part in self.kept}
+        known = {record.name: record.data for record in self.kept}
         return [(place, known[name]) for place, (name, _) in enumerate(wanted) if name in known]
 
-    def put(self, parts: Sequence[StoredPart]) -> tuple[bool, int]:
-        self.kept += parts
+    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
+        self.kept += [record for batch in batches for record in batch]
         return True, 0
 
 
@@ -52,7 +52,7 @@ def store() -> Iterator[StandingStill]:
 
 def test_a_sender_is_told_and_a_batch_that_waits_is_forgotten(store: StandingStill) -> None:
     settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south"]), slot_us=10 * SECOND)
-    receiver = SharedReceiver(
+    receiver = BatchReceiver(
         settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND, answer_s=0.2
     )
     while not store.entered.is_set():  # until the first one is being written
@@ -64,7 +64,7 @@ def test_a_sender_is_told_and_a_batch_that_waits_is_forgotten(store: StandingSti
     store.let.set()
     receiver.close()
     assert len(store.kept) == 1, "what waited behind it was not accepted, however often it came"
-    again = SharedReceiver(settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND)
+    again = BatchReceiver(settings, SlotClock(0, 10 * SECOND), None, intake=store, now_us=lambda: 2 * SECOND)
     assert again.receive("bus", "first", LINES).accepted == 1
     again.close()
     assert len(store.kept) == 1, "it was accepted, and that shows when it is sent again"

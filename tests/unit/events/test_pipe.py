@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.live_events import MemoryStore, pipe_source
 from tests.support.streams import DAY, SECOND, ScriptedInbox, Wall, nonzero, plain, roster, settings
-from wevent.errors import InvalidEvents, InvalidInput
+from wevent.errors import InvalidEvents
+from wevent.events.live_source import LiveSource
 from wevent.settings.values import format_time
-from wevent.streams import LineSource, SlotClock, declared_clock
+from wevent.streams import SlotClock, declared_clock
 from wevent.streams.json_lines import ObjectDecoder
-from wevent.streams.live.open_slot import OpenSlot
+from wevent.streams.slot_buffer import SlotBuffer
 from wevent.streams.times import TimeReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
@@ -27,14 +29,19 @@ def close(second: float) -> bytes:
 
 
 def live(
-    *script: Any, start: float = 0, leave_open: bool = False, last: int | None = None, **others: Any
-) -> LineSource:
+    *script: Any,
+    start: float = 0,
+    leave_open: bool = False,
+    last: int | None = None,
+    store: MemoryStore | None = None,
+    **others: Any,
+) -> LiveSource:
     wall = Wall(DAY + round(start * SECOND))
     inbox = ScriptedInbox(script, wall, leave_open=leave_open)
-    return LineSource(settings(**others), CLOCK, last, inbox=inbox, now_us=wall)
+    return pipe_source(settings(**others), CLOCK, last, inbox=inbox, now_us=wall, store=store)
 
 
-def counts(source: LineSource, most: int = 99, first: int = 1) -> list[Any]:
+def counts(source: LiveSource, most: int = 99, first: int = 1) -> list[Any]:
     return [matrix for _, matrix, _ in plain(source.count(roster(), first, most))]
 
 
@@ -126,42 +133,32 @@ def test_a_last_line_without_its_end_counts() -> None:
     assert source.totals()["events"] == 1
 
 
-def test_pending_events_survive_a_graceful_stop() -> None:
-    first = live(line(10) + line(40, 2, 2) + line(50, "x") + line(20, "4", 77), close="lines")
+def test_events_of_an_open_slot_are_counted_by_the_next_run() -> None:
+    store = MemoryStore()
+    first = live(line(10) + line(40, 2, 2) + line(50, "x") + line(20, "4", 77), close="lines", store=store)
     assert counts(first) == []
-    second = live(line(45, 1, 3) + close(60), close="lines")
-    second.restore_pending(first.pending())
-    assert plain(second.count(roster(), 1, 9)) == [(1, [[0, 0, 0, 1], [0, 0, 1, 0]], 2)]
-    with pytest.raises(InvalidInput):
-        second.restore_pending(b"other bytes")
-    second.restore_pending(b"")
+    second = live(line(45, 1, 3) + close(60), close="lines", store=store)
+    assert plain(second.count(roster(), 1, 9)) == [(1, [[0, 0, 0, 1], [0, 0, 1, 0]], 1)]
 
 
-def test_pending_events_of_other_cells_or_slots_are_refused() -> None:
-    """A later epoch may declare other cells: what is kept are columns, which would be others then."""
-    first = live(line(10) + line(40, 2, 2), close="lines")
-    assert counts(first) == []
-    wall = Wall(DAY)
-    for cells, clock in ((3, CLOCK), (["a", "b", "c", "d"], CLOCK), (4, SlotClock(DAY, 30 * SECOND))):
-        inbox = ScriptedInbox((), wall, leave_open=False)
-        other = LineSource(settings(close="lines", cells=cells), clock, None, inbox=inbox, now_us=wall)
-        with pytest.raises(InvalidInput):
-            other.restore_pending(first.pending())
+def test_events_under_other_cells_are_found_by_their_labels_and_those_of_another_clock_are_not_counted() -> None:
+    store = MemoryStore()
+    assert counts(live(line(10, cell="a") + line(40, 2, "b"), close="lines", cells=["a", "b"], store=store)) == []
+    assert counts(live(close(60), close="lines", cells=["c", "b"], store=store)) == [[[0, 0], [0, 1]]]
+    inbox, wall = ScriptedInbox((close(60),), Wall(DAY)), Wall(DAY)
+    half = SlotClock(DAY, 30 * SECOND)
+    other = pipe_source(settings(close="lines", cells=["a", "b"]), half, None, inbox=inbox, now_us=wall, store=store)
+    assert counts(other) == [[[0, 0], [0, 0]]] * 2
 
 
-def test_whether_anything_is_open_does_not_show() -> None:
-    source = live(line(10) + close(60), close="lines")
-    assert len(counts(source)) == 1
-    assert source.pending()
-
-
-def test_pending_of_released_slots_is_dropped() -> None:
-    first = live(line(10), close="lines")
-    assert counts(first) == []
-    second = live(close(120), close="lines")
+def test_events_of_released_slots_are_dropped() -> None:
+    store = MemoryStore()
+    assert counts(live(line(10), close="lines", store=store)) == []
+    second = live(line(10) + close(120), close="lines", store=store)
     second.resume({"slot": 1, "time_unit": "s"})
-    second.restore_pending(first.pending())
+    assert not store.records
     assert counts(second, first=2) == [NOBODY]
+    assert second.totals()["late"] == 1
 
 
 def test_stop_ends_the_wait() -> None:
@@ -192,16 +189,15 @@ def test_numbers_as_times_labels_as_text() -> None:
     assert (far.times > 2**61).all()
 
 
-def test_an_open_slot_forgets_what_cannot_count() -> None:
-    people, kept = roster(), OpenSlot(1, compact_above=10)
-    plain_slot = OpenSlot(1)
+def test_a_buffer_forgets_what_cannot_count() -> None:
+    kept, plain_buffer = SlotBuffer(1, roster(), compact_above=10), SlotBuffer(1, roster())
     decoder = ObjectDecoder(settings().columns, settings().cells, TimeReader(None, "s"))
     for second in range(200):
         batch = decoder.decode(line(second % 59, second % 7, second % 6)).batch
         kept.add(batch)
-        plain_slot.add(batch)
-        assert len(kept.dump()[1]) <= 2 * 10
-    assert kept.count(people, 4).matrix.tolist() == plain_slot.count(people, 4).matrix.tolist()
+        plain_buffer.add(batch)
+        assert sum(len(part.times) for part in kept._parts) <= 2 * 10
+    assert kept.count(4).matrix.tolist() == plain_buffer.count(4).matrix.tolist()
 
 
 def test_the_live_clock_starts_now_or_where_the_journal_says() -> None:

@@ -1,0 +1,421 @@
+"""Event store in PostgreSQL: taken in by any replica, counted by the writer, deleted after the commit of the slot.
+
+The intake lock makes closing exact. A replica that adds records holds it shared, from before it reads the last closed slot
+until its commit; the writer that closes a slot holds it alone. So acknowledged records are there when their slot is closed,
+and none is added later.
+
+The database holds ciphertext alone. The key of a row is a keyed digest of the batch name, unique in its slot: a batch is
+stored once, whichever replica receives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+
+from wevent.errors import JournalLocked, StorageFailed
+from wevent.events.event_store import StoredRecord
+from wevent.events.records import decrypt, encrypt, keyed_digest
+from wevent.events.slot_keys import KeyRing, SlotKeys, unusable_key
+
+_log = logging.getLogger("wevent.events.postgres_store")
+_LATEST = 64  # slots in which a batch is looked for
+_PROBE = bytes(1 << 14)
+_TRUNCATE_MS = 200  # longest wait to empty `probe`
+_TABLES = """
+CREATE TABLE IF NOT EXISTS intake (
+  "only" bigint PRIMARY KEY CHECK ("only" = 1), store text NOT NULL, folder bytea NOT NULL, closed bigint NOT NULL,
+  paused bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS probe (data bytea NOT NULL);
+ALTER TABLE probe ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE TABLE IF NOT EXISTS meanings (digest bytea PRIMARY KEY, meaning bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+  slot bigint NOT NULL, key bytea NOT NULL, sealed bytea NOT NULL, PRIMARY KEY (slot, key)
+);
+ALTER TABLE events ALTER COLUMN sealed SET STORAGE EXTERNAL;
+INSERT INTO intake SELECT 1, {store}, '', 0, fence FROM writer ON CONFLICT DO NOTHING
+"""  # paused until a service that writes lets events in: another command may be at work
+_FIND = """
+SELECT found.key, found.sealed FROM unnest(%s::bigint[], %s::bytea[]) AS wanted (slot, key)
+CROSS JOIN LATERAL (SELECT key, sealed FROM events WHERE slot = wanted.slot AND key = wanted.key) AS found
+"""
+_HOLDERS = """
+SELECT held.pid, session.usename, session.xact_start < clock_timestamp() - make_interval(secs => %s)
+FROM pg_locks AS held JOIN pg_stat_activity AS session USING (pid)
+WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1 AND held.pid <> pg_backend_pid()
+AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND ((held.classid::bigint << 32) | held.objid::bigint) = %s
+"""
+
+SETTING = "SET idle_in_transaction_session_timeout TO 3000"
+"""Setting of the session of a store: a replica that stands still in a transaction delays every other one."""
+
+UNDERSTOOD = (errors.UniqueViolation, errors.LockNotAvailable)
+"""Errors of the database that a store handles itself."""
+
+STANDSTILL_S = 2
+"""Seconds that a replica may delay the closing of a slot; then its session is ended."""
+
+GIVE_UP_S = 20.0
+"""Seconds to wait for sessions that cannot be ended."""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Result = TypeVar("Result")
+
+
+class StoreSession(Protocol):
+    """Connections to the database of a journal, one after another."""
+
+    patience_s: float
+
+    def once(self, work: Callable[[Connection], Result]) -> Result:
+        """Do some work once; raises `JournalUnreachable` if the connection is lost."""
+
+    def repeat(self, work: Callable[[Connection], Result]) -> Result:
+        """Do some work, again from its beginning after a lost connection."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class PostgresStore:
+    """Event store of a journal in PostgreSQL; also its intake. In one thread.
+
+    Args:
+        session: connections, made with `SETTING` and `UNDERSTOOD`.
+        schema: of the journal.
+        address: of the journal, for messages.
+        ring: keys of this process, outside the database.
+        own_instances: returns the instances of the journal's writers in this process.
+        is_writers: whether the writer of the journal uses it: its folder of keys is then the one that all must use.
+    """
+
+    def __init__(
+        self,
+        session: StoreSession,
+        schema: str,
+        address: str,
+        ring: KeyRing,
+        own_instances: Callable[[], list[str]],
+        *,
+        is_writers: bool = False,
+    ) -> None:
+        self.session, self._address, self._ring = session, address, ring
+        self._own_instances, self._is_writers = own_instances, is_writers
+        self._lock, self._layout = IntakeLock(schema, address), IntakeLock(schema, address, "layout")
+        self._keys: SlotKeys | None = None
+        self._mark = b""
+        self._closed = 0
+
+    @property
+    def patience_s(self) -> float:
+        """Time to wait for a database that does not answer."""
+        return self.session.patience_s
+
+    @patience_s.setter
+    def patience_s(self, patience_s: float) -> None:
+        self.session.patience_s = patience_s
+
+    def check(self) -> None:
+        """Check that the store can be used.
+
+        Raises:
+            StorageFailed: if the other replicas use another folder of keys.
+            JournalUnreachable: if the database does not answer within `patience_s`.
+        """
+        self._open_keys()
+
+    # Pausing
+
+    def let_in(self) -> None:
+        """Accept events: a service writes the journal, and counts them."""
+        self._pause(sql.SQL("-1"))
+
+    def keep_out(self) -> None:
+        """Refuse events: another command writes the journal, which would not count them."""
+        self._pause(sql.SQL("fence"))
+
+    def _pause(self, until: sql.SQL) -> None:
+        """Set the fence until which nothing is accepted, if this process is the writer still."""
+        text = sql.SQL("UPDATE intake SET paused = {} FROM writer WHERE instance = ANY({})").format(
+            until, sql.Literal(self._own_instances())
+        )
+        self._repeat(lambda connection: self._lock.alone(connection, text))
+
+    # Intake
+
+    def declare(self, digest: bytes, meaning: bytes) -> None:
+        text = "INSERT INTO meanings VALUES (%s, %s) ON CONFLICT DO NOTHING"
+        self._repeat(lambda connection: connection.execute(text, (digest, meaning)))
+
+    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        return self._repeat(lambda connection: self._find(connection, wanted))
+
+    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
+        keys = self._open_keys()
+        records = [record for batch in batches for record in batch]
+        slots = {record.slot for record in records}
+        if not slots:
+            return True, self._closed
+        known = keys.make(slots) if min(slots) > self._closed else {}
+        missing = slots - known.keys()  # the key of a slot that was closed meanwhile is being destroyed
+        if missing:
+            self._closed = self._repeat(_read_closed_slot)
+            if max(missing) > self._closed:
+                raise unusable_key(max(missing), keys.folder)
+            return False, self._closed
+        rows = [
+            (record.slot, keyed_digest(known[record.slot], record.name), encrypt(known[record.slot], record.data))
+            for record in records
+        ]
+        try:
+            is_stored = self.session.once(lambda connection: self._copy(connection, rows))
+        except errors.UniqueViolation:
+            is_stored = False
+        return is_stored, self._closed
+
+    def probe(self) -> None:
+        """Check that batches can be stored: write a small file beside the keys, and a row that takes room of its own.
+
+        Raises:
+            StorageFailed: if they cannot.
+            JournalUnreachable: if the database does not answer within `patience_s`.
+        """
+        self._open_keys().probe()
+        self._repeat(_take_room)
+
+    # Publisher
+
+    def close_slot(self, slot: int) -> None:
+        text = sql.SQL("UPDATE intake SET closed = greatest(closed, {slot})").format(slot=slot)
+        self._repeat(lambda connection: self._lock.alone(connection, text))
+        self._closed = max(self._closed, slot)
+
+    def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
+        key = self._open_keys().make([slot]).get(slot)
+        return self._repeat(lambda connection: use(_read_records(connection, slot, key)))
+
+    def meaning(self, digest: bytes) -> bytes | None:
+        text = "SELECT meaning FROM meanings WHERE digest = %s"
+        row = self._repeat(lambda connection: connection.execute(text, (digest,)).fetchone())
+        return None if row is None else bytes(row[0])
+
+    def destroy(self, through: int) -> None:
+        self._open_keys().destroy(through)
+
+    def forget(self, through: int) -> None:
+        self.destroy(through)
+        self._repeat(lambda connection: connection.execute("DELETE FROM events WHERE slot <= %s", (through,)).close())
+
+    def close(self) -> None:
+        """End the connection."""
+        self.session.close()
+
+    def _repeat(self, work: Callable[[Connection], Result]) -> Result:
+        self._open_keys()
+        return self.session.repeat(work)
+
+    def _open_keys(self) -> SlotKeys:
+        """Return the keys; the first use creates the tables if they are missing."""
+        if self._keys is None:
+            store = self.session.repeat(self._create_tables)
+            keys = self._ring.of_store(store)
+            self._mark = self.session.repeat(lambda connection: self._check_folder(connection, keys))
+            self._keys = keys
+        return self._keys
+
+    def _create_tables(self, connection: Connection) -> str:
+        """Create missing tables; returns the id of the store."""
+        if not has_tables(connection):
+            self._layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
+        store, closed = connection.execute("SELECT store, closed FROM intake").fetchall()[0]
+        self._closed = int(closed)
+        return str(store)
+
+    def _check_folder(self, connection: Connection, keys: SlotKeys) -> bytes:
+        """Return the mark of the folder of keys, which all replicas must see: keys elsewhere would open nothing.
+
+        Raises:
+            StorageFailed: if the other replicas use another folder.
+        """
+        known = _read_mark(connection)
+        may_change = self._is_writers or not known
+        mark = keys.folder_mark(make=may_change)
+        if mark != known and may_change:
+            connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (mark, known))
+            known = _read_mark(connection)
+        if mark != known:
+            raise self._other_folder()
+        return mark
+
+    def _other_folder(self) -> StorageFailed:
+        return StorageFailed(
+            "the side folder that the other replicas of the journal use",
+            f"another one ({self._ring.folder.parent})",
+            "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
+            path=str(self._ring.folder.parent),
+        )
+
+    def _find(self, connection: Connection, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        keys = self._open_keys()
+        latest = keys.slots()[-_LATEST:]
+        slots, digests, places = [], [], {}
+        for index, (name, more) in enumerate(wanted):
+            for slot in {*latest, *more}:
+                if (key := keys.get(slot)) is not None:
+                    digest = keyed_digest(key, name)
+                    slots.append(slot)
+                    digests.append(digest)
+                    places[digest] = index, key
+        rows = connection.execute(_FIND, (slots, digests)).fetchall() if slots else []
+        if rows:  # a commit whose report was lost may not have reached every standby: a later one waits for that
+            connection.execute("SELECT pg_logical_emit_message(true, 'wevent', '')").close()
+        found = [(places[bytes(digest)], decrypt(places[bytes(digest)][1], bytes(sealed))) for digest, sealed in rows]
+        return [(index, record) for (index, _), record in found if record is not None]
+
+    def _copy(self, connection: Connection, rows: list[tuple[int, bytes, bytes]]) -> bool:
+        """Add rows under the intake lock; returns whether their slots were open."""
+        with connection.transaction():
+            self._closed, is_paused, folder = self._lock.shared(connection)
+            if folder != self._mark:
+                raise self._other_folder()
+            if is_paused:
+                raise JournalLocked(
+                    "a service to publish the journal",
+                    "another command that does",
+                    "What it publishes has no events of a service: send the same batch again when it has ended.",
+                    path=self._address,
+                )
+            if min(rows)[0] <= self._closed:
+                return False
+            with connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(("int8", "bytea", "bytea"))
+                for row in rows:
+                    copy.write_row(row)
+        return True
+
+
+class IntakeLock:
+    """Lock of one journal that many sessions share or one has alone, until the end of the transaction.
+
+    A replica that was stopped inside a transaction would keep slots from closing. Therefore `alone` ends sessions that hold
+    the lock for long: they had acknowledged nothing. It waits a little longer for sessions that the role may not end, then
+    it fails; nothing is drawn meanwhile, so nothing is drawn again (spec 10).
+
+    Args:
+        schema: of the journal.
+        address: of the journal, for messages.
+        what: word for what is locked.
+    """
+
+    def __init__(self, schema: str, address: str, what: str = "intake") -> None:
+        self._address, self._what = address, what
+        digest = hashlib.sha256(f"wevent {what} {schema}".encode()).digest()
+        self._number = int.from_bytes(digest[:8], "big", signed=True)
+
+    def shared(self, connection: Connection) -> tuple[int, bool, bytes]:
+        """Take the lock together with others.
+
+        A statement of its own reads the result: one that waited for the lock would see what was there before.
+
+        Returns:
+            the last closed slot, whether nothing is accepted now, and the mark of the folder of keys; all stay so.
+        """
+        text = sql.SQL(
+            "SELECT pg_advisory_xact_lock_shared({}); SELECT closed, paused = fence, folder FROM intake, writer"
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(text.format(self._number))
+            cursor.nextset()
+            closed, is_paused, folder = cursor.fetchall()[0]
+            return int(closed), bool(is_paused), bytes(folder)
+
+    def alone(self, connection: Connection, work: sql.Composable) -> None:
+        """Run statements without results under the lock, in one message: no pause of this process is inside.
+
+        Raises:
+            StorageFailed: if other sessions keep the lock and cannot be ended; nothing was done.
+        """
+        text = sql.SQL("SET LOCAL lock_timeout TO {}; SELECT pg_advisory_xact_lock({}); {}").format(
+            1000 * STANDSTILL_S, self._number, work
+        )
+        end, before = time.monotonic() + GIVE_UP_S, dict[int, str]()
+        while True:
+            try:
+                connection.execute(text).close()
+                return
+            except errors.LockNotAvailable:
+                before = self._end_holders(connection, before)
+                if time.monotonic() >= end:
+                    raise self._locked(before) from None
+
+    def _end_holders(self, connection: Connection, before: dict[int, str]) -> dict[int, str]:
+        """End sessions that held the lock for too long; returns the holders, process and role.
+
+        The server may hide from this role how long others have held it: then those end that held it the last time, too.
+        """
+        holders: dict[int, str] = {}
+        for process, role, is_long in connection.execute(_HOLDERS, (STANDSTILL_S, self._number)).fetchall():
+            holders[process] = str(role)
+            if is_long or (is_long is None and process in before):
+                with suppress(errors.InsufficientPrivilege):
+                    connection.execute("SELECT pg_terminate_backend(%s)", (process,)).close()
+        return holders
+
+    def _locked(self, holders: dict[int, str]) -> StorageFailed:
+        named = ", ".join(f"process {process} of role {role}" for process, role in sorted(holders.items())[:5])
+        return StorageFailed(
+            f"to have the {self._what} of the journal alone for a moment",
+            f"sessions that keep it and could not be ended ({named or 'they keep its tables'}; {self._address})",
+            "Use one role for all replicas, or let this one end the others' sessions (GRANT pg_signal_backend TO role); "
+            "or end them. Nothing was drawn, and what was acknowledged is kept.",
+            path=self._address,
+        )
+
+
+def has_tables(connection: Connection) -> bool:
+    """Return whether the tables of a store are there."""
+    return bool(connection.execute("SELECT to_regclass('intake') IS NOT NULL").fetchall()[0][0])
+
+
+def _read_closed_slot(connection: Connection) -> int:
+    return int(connection.execute("SELECT closed FROM intake").fetchall()[0][0])
+
+
+def _read_mark(connection: Connection) -> bytes:
+    return bytes(connection.execute("SELECT folder FROM intake").fetchall()[0][0])
+
+
+def _read_records(connection: Connection, slot: int, key: bytes | None) -> Iterator[bytes]:
+    """Yield the records of a slot; log that some cannot be read."""
+    is_damaged = False
+    text = sql.SQL("COPY (SELECT sealed FROM events WHERE slot = {}) TO STDOUT (FORMAT BINARY)").format(slot)
+    with connection.cursor() as cursor, cursor.copy(text) as copy:
+        copy.set_types(("bytea",))
+        for (sealed,) in copy.rows():
+            record = None if key is None else decrypt(key, bytes(sealed))
+            if record is None:
+                is_damaged = True
+            else:
+                yield record
+    if is_damaged:
+        _log.warning(
+            "events of a slot cannot be read (their key is gone from the side folder, or is another one): they are not "
+            "counted (private: do not publish this line)"
+        )
+
+
+def _take_room(connection: Connection) -> None:
+    """Commit a row that takes room of its own; delete the row before, unless a backup reads the table."""
+    with suppress(errors.LockNotAvailable):
+        connection.execute(f"SET LOCAL lock_timeout TO {_TRUNCATE_MS}; TRUNCATE probe").close()
+    connection.execute("INSERT INTO probe VALUES (%s)", (_PROBE,)).close()

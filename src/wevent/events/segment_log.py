@@ -1,0 +1,380 @@
+"""Event store in files: one append-only log for all open slots, in segments.
+
+A frame is written and forced to disk before its sender gets an answer: acknowledged events survive a kill and a power
+failure. A frame holds one batch, so a crash leaves all of a batch or nothing. A segment is deleted when all its slots are
+committed; the keys of committed slots are destroyed before.
+
+After a failed sync the kernel may have dropped pages, and the next sync of the same file would succeed without them
+(fsync(2)). Therefore nothing behind the last durable byte of that segment is used: a batch that is sent again goes to a new
+segment.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple, TypeVar
+
+from wevent.events.event_store import StoredRecord
+from wevent.events.records import NAME_BYTES, NO_NAME, decrypt, encrypt
+from wevent.events.slot_keys import SlotKeys, unusable_key
+from wevent.file_io import create_private, probe_write, read_at, storage_errors, storage_failed, sync_path
+
+_log = logging.getLogger("wevent.events.segment_log")
+_MEANING, _BATCH = b"wEv0", b"wEv1"
+_HEAD = Struct("<4sII")  # kind, length of the body, checksum of the body
+_PART = Struct("<QI")  # slot and length of an encrypted record
+_NUMBER = Struct("<I")
+_SEGMENT_BYTES = 64 << 20
+_KEPT_OPEN = 16  # segments
+_PROBE_BYTES = 1 << 14
+_REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
+
+Result = TypeVar("Result")
+
+
+class _Place(NamedTuple):
+    """Where an encrypted record is."""
+
+    slot: int
+    name: bytes
+    segment: int
+    offset: int
+    length: int
+
+
+class SegmentLog:
+    """Event store of a journal in a file; also its intake. From any thread.
+
+    Args:
+        folder: for its owner only; created if it is missing.
+        is_ours: tells by the meaning of a segment whether this stream wrote it; others are deleted.
+
+    Attributes:
+        keys: of open slots, in the same folder.
+        is_damaged: whether acknowledged records were lost.
+
+    Raises:
+        StorageFailed: if the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path, is_ours: Callable[[bytes], bool] = lambda meaning: True) -> None:
+        self.folder, self.patience_s = folder, 0.0
+        self.keys = SlotKeys(folder)
+        self.is_damaged = False
+        self._lock = threading.Lock()
+        self._places: dict[int, list[_Place]] = defaultdict(list)
+        self._names: dict[bytes, _Place] = {}
+        self._last_slots: dict[int, int] = {}  # by segment
+        self._meanings: dict[bytes, bytes] = {}
+        self._header = b""
+        self._files: dict[int, int] = {}
+        self._file: int | None = None  # of the segment that is written
+        self._size = self._closed = self._segment = 0
+        with _log_errors(folder):
+            found = sorted(int(path.stem) for path in folder.glob("*.events") if path.stem.isdecimal())
+        for number in found:
+            self._load(number, is_ours, is_newest=number == found[-1])
+        self._segment = max(found, default=0)
+
+    # Intake
+
+    def declare(self, digest: bytes, meaning: bytes) -> None:
+        with self._lock:
+            header = _frame(_MEANING, [digest, meaning])
+            if header != self._header:
+                self._end_segment()
+            self._header, self._meanings[digest] = header, meaning
+
+    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        with self._lock:
+            places = [(index, self._names.get(name)) for index, (name, _) in enumerate(wanted)]
+        known = [(index, place, self.keys.get(place.slot)) for index, place in places if place is not None]
+        return [(index, record) for index, place, key in known if key for record in self._read([place], key)]
+
+    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
+        slots = {record.slot for batch in batches for record in batch}
+        if not slots or min(slots) <= self._closed:
+            return not slots, self._closed
+        keys = self.keys.make(slots)
+        for slot in slots - keys.keys():
+            raise unusable_key(slot, self.folder)
+        encrypted = [[encrypt(keys[record.slot], record.name + record.data) for record in batch] for batch in batches]
+        with self._lock:
+            if min(slots) <= self._closed:
+                return False, self._closed
+            self._store(batches, encrypted)
+            return True, self._closed
+
+    def probe(self) -> None:
+        """Check that batches can be stored.
+
+        Raises:
+            StorageFailed: if they cannot.
+        """
+        self.keys.probe()
+        with _log_errors(self.folder):
+            probe_write(self.folder / f"{os.urandom(8).hex()}.probe", _PROBE_BYTES)
+
+    # Publisher
+
+    def close_slot(self, slot: int) -> None:
+        with self._lock:
+            self._closed = max(self._closed, slot)
+
+    def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
+        key = self.keys.make([slot]).get(slot)
+        with self._lock:
+            places = list(self._places.get(slot, ()))
+        return use(self._read(places, key))
+
+    def meaning(self, digest: bytes) -> bytes | None:
+        return self._meanings.get(digest)
+
+    def destroy(self, through: int) -> None:
+        self.keys.destroy(through)
+
+    def forget(self, through: int) -> None:
+        self.destroy(through)
+        with self._lock:
+            self._closed = max(self._closed, through)
+            for slot in [slot for slot in self._places if slot <= through]:
+                for place in self._places.pop(slot):
+                    if self._names.get(place.name) == place:
+                        del self._names[place.name]
+            gone = [segment for segment, last in self._last_slots.items() if last <= through]
+            for segment in gone:
+                self._delete(segment)
+            if gone:
+                self._sync_folder()
+
+    def close(self) -> None:
+        """Close all files; the next run counts the events of open slots."""
+        with self._lock:
+            self._end_segment()
+            self._close_files(0)
+
+    # Segments; under the lock
+
+    def _store(self, batches: Sequence[Sequence[StoredRecord]], encrypted: list[list[bytes]]) -> None:
+        """Append batches and force them to disk.
+
+        Raises:
+            StorageFailed: if the disk refuses; nothing behind the last durable byte of the segment is used.
+        """
+        if self._file is None or self._size >= _SEGMENT_BYTES:
+            self._begin_segment()
+        assert self._file is not None
+        frames = [_batch_frame(batch, sealed) for batch, sealed in zip(batches, encrypted, strict=True)]
+        try:
+            _write_all(self._file, b"".join(frames))
+            _force(self._file)
+        except BaseException as error:
+            self._discard_end()
+            if isinstance(error, OSError):
+                raise storage_failed(f"to keep events in {self.folder}", error, _REMEDY, self.folder) from None
+            raise
+        for frame, batch in zip(frames, batches, strict=True):
+            self._index(self._segment, self._size, frame, {record.slot: record.name for record in batch})
+            self._size += len(frame)
+
+    def _index(self, segment: int, offset: int, frame: bytes | memoryview, names: dict[int, bytes]) -> None:
+        """Remember the records of a frame; of two records of one batch in one slot the later one was acknowledged."""
+        for slot, start, length in _parts(frame):
+            place = _Place(slot, names.get(slot, NO_NAME), segment, offset + start, length)
+            before = self._names.get(place.name)
+            if before is not None and before.slot == slot:
+                self._places[slot].remove(before)
+            if place.name != NO_NAME:
+                self._names[place.name] = place
+            self._places[slot].append(place)
+            self._last_slots[segment] = max(slot, self._last_slots.get(segment, 0))
+
+    def _begin_segment(self) -> None:
+        self._end_segment()
+        number, path = self._segment + 1, self._path(self._segment + 1)
+        with _log_errors(path):
+            file = create_private(path)
+            try:
+                _write_all(file, self._header)
+                _force(file)
+                sync_path(self.folder)
+            except BaseException:
+                os.close(file)
+                with suppress(OSError):
+                    path.unlink()
+                raise
+        self._segment, self._size = number, len(self._header)
+        self._file = self._files[number] = file
+        self._last_slots[number] = 0
+        self._close_files(_KEPT_OPEN)
+
+    def _end_segment(self) -> None:
+        """Write no more into the segment that is written."""
+        self._file = None
+
+    def _discard_end(self) -> None:
+        """Cut off what is not durable."""
+        assert self._file is not None
+        with suppress(OSError):
+            os.ftruncate(self._file, self._size)
+        self._end_segment()
+
+    def _delete(self, segment: int) -> None:
+        if segment == self._segment:
+            self._end_segment()
+        path = self._path(segment)
+        with _log_errors(path):
+            path.unlink(missing_ok=True)
+        if segment in self._files:
+            os.close(self._files.pop(segment))
+        del self._last_slots[segment]
+
+    def _close_files(self, kept: int) -> None:
+        for segment in sorted(self._files)[: max(0, len(self._files) - kept)]:
+            os.close(self._files.pop(segment))
+
+    def _sync_folder(self) -> None:
+        with _log_errors(self.folder):
+            sync_path(self.folder)
+
+    def _path(self, segment: int) -> Path:
+        return self.folder / f"{segment:010d}.events"
+
+    # Reading
+
+    def _load(self, segment: int, is_ours: Callable[[bytes], bool], *, is_newest: bool) -> None:
+        """Index a segment of an earlier run, and force it to disk: its batches may be acknowledged again."""
+        path = self._path(segment)
+        self._last_slots[segment] = 0
+        with _log_errors(path):
+            data = path.read_bytes()
+            for offset, frame in _frames(data):
+                if frame is None and is_newest and next(_frames(data, offset + 1), None) is None:
+                    os.truncate(path, offset)  # a crash cut the write of a batch that nobody acknowledged
+                    break
+                if frame is None:
+                    self._report_damage()
+                elif frame[:4] == _BATCH:
+                    self._index(segment, offset, frame, self._find_names(frame))
+                else:
+                    body = bytes(frame[_HEAD.size :])
+                    digest, meaning = body[:NAME_BYTES], body[NAME_BYTES:]
+                    if not is_ours(meaning):
+                        self._delete(segment)
+                        return
+                    self._meanings[digest] = meaning
+            sync_path(path)
+        if not self._last_slots[segment]:
+            self._delete(segment)
+
+    def _find_names(self, frame: memoryview) -> dict[int, bytes]:
+        """Return the names of the batch of a frame, by slot; a record whose key is destroyed has none."""
+        names = {}
+        for slot, start, length in _parts(frame):
+            key = self.keys.get(slot)
+            text = None if key is None else decrypt(key, frame[start : start + length])
+            if text is not None:
+                names[slot] = text[:NAME_BYTES]
+        return names
+
+    def _read(self, places: list[_Place], key: bytes | None) -> Iterator[bytes]:
+        """Yield the records at these places; those that cannot be read are reported."""
+        for place in places:
+            sealed = self._bytes_at(place)
+            text = None if key is None else decrypt(key, sealed)
+            if text is None:
+                self._report_damage()
+            else:
+                yield text[NAME_BYTES:]
+
+    def _bytes_at(self, place: _Place) -> bytes:
+        path = self._path(place.segment)
+        with self._lock, _log_errors(path):
+            if place.segment not in self._files:
+                with suppress(FileNotFoundError):
+                    self._files[place.segment] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            file = self._files.get(place.segment)
+            found = b"" if file is None else read_at(file, place.length, place.offset)
+            self._close_files(_KEPT_OPEN)
+        return found
+
+    def _report_damage(self) -> None:
+        if not self.is_damaged:
+            _log.warning(
+                "acknowledged events cannot be read any more (%s is damaged, or their key is gone): they are not counted "
+                "(private: do not publish this line)",
+                self.folder,
+            )
+        self.is_damaged = True
+
+
+def forget_events(folder: Path, through: int) -> None:
+    """Destroy the events of slots up to this one that a live run left in a folder, if there is one.
+
+    Raises:
+        StorageFailed: if they cannot be destroyed: events may not outlive their slot.
+    """
+    if folder.is_dir():
+        log = SegmentLog(folder)
+        log.forget(through)
+        log.close()
+
+
+def _frame(kind: bytes, body: Sequence[bytes]) -> bytes:
+    text = b"".join(body)
+    return _HEAD.pack(kind, len(text), zlib.crc32(text)) + text
+
+
+def _batch_frame(batch: Sequence[StoredRecord], sealed: Sequence[bytes]) -> bytes:
+    table = (_PART.pack(record.slot, len(text)) for record, text in zip(batch, sealed, strict=True))
+    return _frame(_BATCH, [_NUMBER.pack(len(batch)), *table, *sealed])
+
+
+def _parts(frame: bytes | memoryview) -> Iterator[tuple[int, int, int]]:
+    """Yield slot, offset and length of each encrypted record of a batch frame."""
+    (number,) = _NUMBER.unpack_from(frame, _HEAD.size)
+    table = _HEAD.size + _NUMBER.size
+    start = table + number * _PART.size
+    for index in range(number):
+        slot, length = _PART.unpack_from(frame, table + index * _PART.size)
+        yield slot, start, length
+        start += length
+
+
+def _frames(data: bytes, offset: int = 0) -> Iterator[tuple[int, memoryview | None]]:
+    """Yield every whole frame from an offset on, with its offset; None for damaged bytes before the next frame."""
+    view, good = memoryview(data), offset == 0
+    while offset < len(data):
+        kind, length, checksum = _HEAD.unpack_from(data, offset) if len(data) - offset >= _HEAD.size else (b"", 0, 0)
+        end = offset + _HEAD.size + length
+        if kind in (_MEANING, _BATCH) and end <= len(data) and zlib.crc32(view[offset + _HEAD.size : end]) == checksum:
+            yield offset, view[offset:end]
+            offset, good = end, True
+            continue
+        if good:
+            yield offset, None
+        good = False
+        following = [place for magic in (_MEANING, _BATCH) if (place := data.find(magic, offset + 1)) >= 0]
+        offset = min(following, default=len(data))
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _force(file: int) -> None:
+    os.fdatasync(file) if hasattr(os, "fdatasync") else os.fsync(file)
+
+
+def _log_errors(path: Path) -> AbstractContextManager[None]:
+    return storage_errors(f"to keep events in {path}", _REMEDY, path)

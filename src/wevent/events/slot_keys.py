@@ -1,0 +1,177 @@
+"""Keys of open slots: independent random files, each destroyed when its slot is committed.
+
+Bytes on a disk, in a write-ahead log or in a backup outlive their deletion. Therefore events are stored encrypted under 32
+random bytes per slot. No key follows from another one: an old copy of the folder opens only slots whose keys it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from wevent.errors import StorageFailed
+from wevent.events.records import KEY_BYTES
+from wevent.file_io import destroy_file, link_whole, probe_write, storage_errors, sync_path
+
+_REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
+
+
+class SlotKeys:
+    """Keys of the open slots of one store; from any thread.
+
+    Args:
+        folder: for its owner only; created if it is missing.
+        prefix: start of the file names: a folder may hold the keys of several stores.
+
+    Raises:
+        StorageFailed: if the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path, prefix: str = "") -> None:
+        self.folder, self._prefix = folder, prefix
+        self._name = re.compile(re.escape(prefix) + r"([0-9]{1,19})\.(?:key|[0-9a-f]{16}\.new)")
+        self._known: dict[int, bytes] = {}
+        self._lock = threading.Lock()
+        with _key_errors(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            sync_path(folder.parent)
+
+    def get(self, slot: int) -> bytes | None:
+        """Return the key of a slot, on disk on return; None if there is none."""
+        with self._lock:
+            return self._known.get(slot) or self._read([slot]).get(slot)
+
+    def make(self, slots: Iterable[int]) -> dict[int, bytes]:
+        """Return the keys of some slots, on disk on return; creates missing ones.
+
+        A slot whose key is being destroyed is not in the result.
+
+        Raises:
+            StorageFailed: if a key cannot be written.
+        """
+        slots = list(slots)
+        with self._lock:
+            missing = [slot for slot in slots if slot not in self._known]
+            found = self._read(missing)
+            created = [slot for slot in missing if slot not in found]
+            for slot in created:
+                self._write(self._path(slot), secrets.token_bytes(KEY_BYTES))
+            self._read(created)
+            return {slot: self._known[slot] for slot in slots if slot in self._known}
+
+    def folder_mark(self, *, make: bool) -> bytes:
+        """Return the mark of this folder, equal for all replicas that use it; empty if there is none.
+
+        Args:
+            make: create a missing mark.
+        """
+        path = self.folder / f"{self._prefix}folder"
+        if make and not path.exists():
+            self._write(path, secrets.token_hex(16).encode())
+            self._sync()
+        with _key_errors(path), suppress(FileNotFoundError):
+            return hashlib.blake2b(path.read_bytes(), digest_size=16, person=b"wevent folder").digest()
+        return b""
+
+    def probe(self) -> None:
+        """Check that a key can be stored.
+
+        Raises:
+            StorageFailed: if it cannot.
+        """
+        path = self.folder / f"{self._prefix}{secrets.token_hex(8)}.probe"
+        with _key_errors(path):
+            probe_write(path, KEY_BYTES)
+
+    def slots(self) -> list[int]:
+        """Return the slots that have a key, in order."""
+        return sorted({slot for slot, name in self._files() if name.endswith(".key")})
+
+    def destroy(self, through: int) -> None:
+        """Destroy the keys of slots up to this one, which are committed; other processes may do so at the same time.
+
+        Raises:
+            StorageFailed: if a key cannot be overwritten or removed.
+        """
+        with self._lock:
+            self._known = {slot: key for slot, key in self._known.items() if slot > through}
+            gone = [name for slot, name in self._files() if slot <= through]
+            for name in gone:
+                with _key_errors(self.folder / name):
+                    destroy_file(self.folder / name, 0, KEY_BYTES)
+            if gone:
+                self._sync()
+
+    def _read(self, slots: list[int]) -> dict[int, bytes]:
+        """Return those keys that are there, and remember them; under the lock."""
+        found = {}
+        for slot in slots:
+            path, key = self._path(slot), b""
+            with _key_errors(path), suppress(FileNotFoundError), path.open("rb") as file:
+                key = file.read(KEY_BYTES + 1)
+                os.fsync(file.fileno())
+            if len(key) == KEY_BYTES and key.strip(b"\0"):  # otherwise there is none, or it is being destroyed
+                found[slot] = key
+        if found:
+            self._sync()  # the process that created a key may not have come so far
+        self._known |= found
+        return found
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write a whole file under a name of its own, then link it to its name, unless another process was faster."""
+        with _key_errors(path), suppress(FileExistsError):
+            link_whole(path, data, path.with_name(f"{path.stem}.{secrets.token_hex(8)}.new"))
+
+    def _sync(self) -> None:
+        with _key_errors(self.folder):
+            sync_path(self.folder)
+
+    def _path(self, slot: int) -> Path:
+        return self.folder / f"{self._prefix}{slot}.key"
+
+    def _files(self) -> list[tuple[int, str]]:
+        with _key_errors(self.folder):
+            names = os.listdir(self.folder)
+        matches = ((self._name.fullmatch(name), name) for name in names)
+        return [(int(match[1]), name) for match, name in matches if match is not None]
+
+
+class KeyRing:
+    """Keys of one process for each store: all parts of the process share them, and lose them together.
+
+    Args:
+        folder: of the keys.
+        prefix: returns the start of the file names of a store.
+    """
+
+    def __init__(self, folder: Path, prefix: Callable[[str], str]) -> None:
+        self.folder, self._prefix = folder, prefix
+        self._keys: dict[str, SlotKeys] = {}
+        self._lock = threading.Lock()
+
+    def of_store(self, store: str) -> SlotKeys:
+        """Return the keys of the store with this id."""
+        with self._lock:
+            if store not in self._keys:
+                self._keys[store] = SlotKeys(self.folder, self._prefix(store))
+            return self._keys[store]
+
+
+def unusable_key(slot: int, folder: Path) -> StorageFailed:
+    """Return the error for a file of an open slot that holds no key."""
+    return StorageFailed(
+        f"the key of slot {slot} in {folder}",
+        "a file that has none",
+        "Remove that file; what was stored of the slot cannot be read any more.",
+        path=str(folder),
+    )
+
+
+def _key_errors(path: Path) -> AbstractContextManager[None]:
+    return storage_errors(f"to keep the keys of open slots in {path.parent}", _REMEDY, path)

@@ -1,0 +1,138 @@
+"""Event stores of a journal, and the sources over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wevent.errors import WeventError
+from wevent.events.live_source import LiveSource
+from wevent.events.pipe import PipeInbox, PipeReader, standard_input
+from wevent.events.records import RecordCodec
+from wevent.events.segment_log import SegmentLog
+from wevent.events.slot_keys import KeyRing
+from wevent.journal import JournalPlace, PostgresPlace, share_journal
+from wevent.journal.place import file_beside, psycopg_needed
+from wevent.settings import Settings
+from wevent.streams import SlotClock, Source, open_source
+
+if TYPE_CHECKING:
+    from wevent.events.postgres_store import PostgresStore
+
+
+def open_input(settings: Settings, clock: SlotClock, last: int | None) -> Source:
+    """Open the input of a stream: files, or lines on standard input.
+
+    Raises:
+        InvalidInput, InvalidEvents, InvalidSettings: as of `wevent.streams.open_source`.
+        StorageFailed: if live events cannot be stored.
+    """
+    if not settings.is_live:
+        return open_source(settings, clock, last)
+    pipe = standard_input()
+    log = open_event_log(settings, clock)
+    reader = PipeReader(settings, clock, last, inbox=PipeInbox(pipe), intake=log, in_thread=True)
+    return LiveSource(settings, clock, last, store=log, pipe=reader)
+
+
+def open_event_log(settings: Settings, clock: SlotClock) -> SegmentLog:
+    """Open the event store in files beside a journal."""
+    assert settings.journal is not None
+    return SegmentLog(events_folder(settings.journal), RecordCodec(settings.cells, clock).has_same_clock)
+
+
+def events_folder(place: JournalPlace) -> Path:
+    """Return the folder of an event store in files."""
+    return file_beside(place, "events")
+
+
+def open_sweeper(place: JournalPlace, stack: ExitStack, *, is_live: bool, is_service: bool) -> Callable[[int], None]:
+    """Return a function that destroys the events of committed slots that an earlier run left and this one does not count.
+
+    Args:
+        place: the journal.
+        stack: closed at the end of the run.
+        is_live: whether the run counts live events.
+        is_service: whether a service publishes, which counts the events of all replicas.
+    """
+    folder = events_folder(place)
+    sweepers: list[Callable[[int], None]] = []
+    counts_log = is_live and (isinstance(place, Path) or not is_service)
+    if not counts_log and folder.is_dir():
+        log = SegmentLog(folder)
+        stack.callback(log.close)
+        sweepers.append(log.forget)
+    if isinstance(place, PostgresPlace) and not is_service:
+        store = ReplicaStores(place).open_left()
+        if store is not None:
+            stack.enter_context(closing(store))
+            store.keep_out()  # standby replicas accept nothing meanwhile: it would not be counted
+            sweepers.append(store.forget)
+
+    def sweep(through: int) -> None:
+        for forget in sweepers:
+            forget(through)
+
+    return sweep
+
+
+class ReplicaStores:
+    """Event stores of a journal in PostgreSQL, for one process: all of them have the same keys, and lose them together.
+
+    Args:
+        place: the journal.
+
+    Raises:
+        InvalidJournal: if the address names no side folder, or psycopg is missing.
+    """
+
+    def __init__(self, place: PostgresPlace) -> None:
+        self.shared = share_journal(place)
+        self._place = place
+        self._ring = KeyRing(place.private_folder / "keys", lambda store: f"{place.schema}.{store}.")
+
+    def open(self, purpose: str, patience_s: float | None = None, *, is_writers: bool = False) -> PostgresStore:
+        """Open a store over a connection of its own; for one thread, which closes it.
+
+        Args:
+            purpose: name of the connection on the server.
+            patience_s: time to wait for a database that does not answer.
+            is_writers: whether the writer of the journal uses it: its side folder is then the one that all must use.
+        """
+        with psycopg_needed(self._place):
+            from wevent.events.postgres_store import SETTING, UNDERSTOOD, PostgresStore
+        session = self.shared.session(purpose, setting=SETTING, understood=UNDERSTOOD, patience_s=patience_s)
+        names = self._place.schema, str(self._place)
+        return PostgresStore(session, *names, self._ring, self.shared.own_instances, is_writers=is_writers)
+
+    def open_left(self) -> PostgresStore | None:
+        """Open the store that replicas left, for a writer that is none of them; None if there never was one."""
+        with psycopg_needed(self._place):
+            from wevent.events.postgres_store import has_tables
+        store = self.open("sweeping", is_writers=True)
+        if store.session.repeat(has_tables):
+            return store
+        store.close()
+        return None
+
+    def announce(self, store: PostgresStore) -> None:
+        """Tell other replicas over a store's connection that a slot is committed; they find out without it, later."""
+        with suppress(WeventError):
+            store.session.once(self.shared.announce)
+
+    def join(self) -> int:
+        """Check that the journal, which another replica began, can be shared; returns its last slot that may be shown.
+
+        Destroys the keys of committed slots: the writer that committed them may have died before.
+
+        Raises:
+            StorageFailed: if the other replicas use another side folder.
+            JournalUnreachable: if the database does not answer.
+        """
+        with closing(self.open("joining")) as store, closing(self.shared.news()) as news:
+            store.check()
+            committed = news.wait(0.0)
+            store.destroy(committed)
+        return committed

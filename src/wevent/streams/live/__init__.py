@@ -1,1 +1,0 @@
-"""Events as they come: lines on a pipe, slots that are open."""

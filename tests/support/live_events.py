@@ -1,0 +1,101 @@
+"""Live sources for tests: input as a script has it, events in memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from wevent.events.event_store import StoredRecord
+from wevent.events.live_source import LiveSource
+from wevent.events.pipe import Inbox, PipeReader
+from wevent.events.receiver import BatchReceiver
+from wevent.events.records import RecordCodec
+from wevent.events.segment_log import SegmentLog
+from wevent.settings import StreamSettings
+from wevent.streams.clock import SlotClock
+
+Result = TypeVar("Result")
+
+
+class MemoryStore:
+    """An event store that forgets nothing but what it is told to forget."""
+
+    def __init__(self) -> None:
+        self.patience_s = 0.0
+        self.records: dict[int, list[StoredRecord]] = defaultdict(list)
+        self.closed = self.destroyed = 0
+        self._meanings: dict[bytes, bytes] = {}
+
+    def declare(self, digest: bytes, meaning: bytes) -> None:
+        self._meanings[digest] = meaning
+
+    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        found = {record.name: record.data for records in self.records.values() for record in records}
+        return [(index, found[name]) for index, (name, _) in enumerate(wanted) if name in found]
+
+    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
+        records = [record for batch in batches for record in batch]
+        if any(record.slot <= self.closed for record in records):
+            return False, self.closed
+        for record in records:
+            self.records[record.slot].append(record)
+        return True, self.closed
+
+    def close_slot(self, slot: int) -> None:
+        self.closed = max(self.closed, slot)
+
+    def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
+        return use(record.data for record in self.records.get(slot, ()))
+
+    def meaning(self, digest: bytes) -> bytes | None:
+        return self._meanings.get(digest)
+
+    def destroy(self, through: int) -> None:
+        self.destroyed = max(self.destroyed, through)
+
+    def forget(self, through: int) -> None:
+        self.destroy(through)
+        self.close_slot(through)
+        for slot in [slot for slot in self.records if slot <= through]:
+            del self.records[slot]
+
+    def close(self) -> None:
+        pass
+
+
+def pipe_source(
+    settings: StreamSettings,
+    clock: SlotClock,
+    last: int | None,
+    *,
+    inbox: Inbox | Any,
+    now_us: Callable[[], int],
+    store: MemoryStore | SegmentLog | None = None,
+    source: type[LiveSource] = LiveSource,
+) -> LiveSource:
+    """A source over a pipe, in the thread of the test."""
+    store = MemoryStore() if store is None else store
+    pipe = PipeReader(settings, clock, last, inbox=inbox, intake=store, now_us=now_us)
+    return source(settings, clock, last, store=store, pipe=pipe, now_us=now_us)
+
+
+class BatchSource(LiveSource):
+    """What a service has of events: batches are taken in and counted over one event log."""
+
+    def __init__(
+        self, settings: StreamSettings, clock: SlotClock, last: int | None, *, folder: Path, now_us: Callable[[], int]
+    ) -> None:
+        self.log = SegmentLog(folder, RecordCodec(settings.cells, clock).has_same_clock)
+        super().__init__(settings, clock, last, store=self.log, now_us=now_us)
+        self.receiver = BatchReceiver(settings, clock, last, intake=self.log, now_us=now_us)
+        self.receive = self.receiver.receive
+
+    def totals(self) -> dict[str, int]:
+        counted = super().totals()
+        return {name: number + counted[name] for name, number in self.receiver.totals().items()}
+
+    def close(self) -> None:
+        self.receiver.close()
+        super().close()
