@@ -12,9 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pytest
-from wevent.auditing.journal_audit import Report
-from wevent.streams.files import requirements_file
-from wevent.streams.records import delimited
 
 from tests.fuzz import (
     asking,
@@ -36,8 +33,10 @@ from tests.fuzz.oracles import refusals
 from wevent.counting.counts import Counts
 from wevent.errors import InvalidInput
 from wevent.service import request_body
+from wevent.streams import delimited, requirements_file
 from wevent.streams.json_lines import ObjectDecoder
 from wevent.streams.slot_buffer import SlotBuffer
+from wevent.verification import Report
 
 MOST_BYTES = 120_000
 

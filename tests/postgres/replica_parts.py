@@ -19,9 +19,9 @@ from wevent.counting.cells import Cells
 from wevent.counting.roster import Roster
 from wevent.events.live_source import LiveSource
 from wevent.events.receiver import BatchReceiver
+from wevent.journal import lease
 from wevent.journal.lease import make_tables
 from wevent.journal.place import PostgresPlace, journal_place
-from wevent.journal.postgres import lease
 from wevent.publishing.event_stores import ReplicaStores
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock

@@ -26,7 +26,7 @@ from tests.service.witnessed_serving import witness
 from tests.support.executioner import Executioner
 from wevent.cli import main
 from wevent.events.postgres_store import IntakeLock, PostgresStore
-from wevent.journal.postgres import lease
+from wevent.journal import lease
 from wevent.outputs.lines import ndjson_line
 from wevent.publishing import session
 from wevent.publishing.loop import Publication, Running

@@ -37,9 +37,9 @@ from wevent.errors import (
 )
 from wevent.events import postgres_store
 from wevent.events.postgres_store import IntakeLock, PostgresStore
+from wevent.journal import connection as sessions
 from wevent.journal.connection import Connection
 from wevent.journal.place import PostgresPlace
-from wevent.journal.postgres import postgres_session as sessions
 from wevent.publishing.event_stores import ReplicaStores, open_sweeper
 from wevent.schemas import BatchResult
 

@@ -11,13 +11,14 @@ from tests.postgres.journal_parts import begun, check_once, place_at, publish
 from tests.support.commands import call, wait_for
 from tests.support.journals import InDatabase, copy_schema
 from wevent.errors import StaleJournal
-from wevent.journal import open_journal, share_journal
+from wevent.journal import open_journal
 from wevent.journal.postgres_database import CommitNews
 from wevent.journal.postgres_journal import PostgresJournal
 from wevent.outputs.lines import ndjson_line
+from wevent.publishing.event_stores import ReplicaStores
 from wevent.publishing.staleness import Stated, settle_stale
-from wevent.service.feed import JournalFollower
-from wevent.service.publisher_state import PublisherState, RoleLog
+from wevent.service.publisher_state import PublisherState
+from wevent.service.publishing_thread import JournalFollower
 
 
 class Restorable(InDatabase):
@@ -69,7 +70,7 @@ def test_a_reader_sees_a_slot_from_its_commit_on(tmp_path: Path) -> None:
 def test_a_release_that_a_standby_showed_is_not_drawn_again(kept: Restorable, tmp_path: Path) -> None:
     """The writer dies after its commit; a standby shows the slot; the database is lost and put back as it was."""
     told: list[int] = []
-    follower = JournalFollower(share_journal(kept.place), PublisherState(0, 0, committed=5), told.append, RoleLog())
+    follower = JournalFollower(ReplicaStores(kept.place), PublisherState(0, 0, committed=5), told.append)
     follower.start()
     try:
         with suppress(Died), PostgresJournal(kept.place, write=True) as journal:

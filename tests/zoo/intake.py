@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wevent.streams.records import delimited
-
 from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.events import pipe, segment_log
 from wevent.publishing.loop import Publication
 from wevent.settings import StreamSettings
+from wevent.streams import delimited
 
 _QUOTED = re.compile(rb'"[^"]*(?:"|\Z)')
 

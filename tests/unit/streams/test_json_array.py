@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.streams import settings
+from wevent.streams import json_lines
 from wevent.streams.decoding import PIECE_BYTES, time_reader
 from wevent.streams.json_lines import ObjectDecoder, element_lines
 
