@@ -18,8 +18,8 @@ from wevent.spark.event_plan import EventPlan
 from wevent.spark.input_files import READING, FolderSource, read_files
 from wevent.spark.spark_session import copy_session
 from wevent.streams import SlotClock
+from wevent.streams.duckdb_tables import TableReader
 from wevent.streams.file_source import FileSource, open_readers
-from wevent.streams.tables import TableReader
 
 CLOCK = SlotClock(DAY, 60 * SECOND)
 HOUR = 3600 * SECOND

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from wevent.core.arrays import IntArray
 from wevent.core.requirements import Levels, Population, Requirement
 from wevent.errors import InvalidOption, InvalidRoster
-from wevent.streams.tables import file_list
+from wevent.streams.duckdb_tables import file_list
 
 TYPES = 10  # of the authors' code
 

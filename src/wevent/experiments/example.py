@@ -11,7 +11,7 @@ from wevent.core.requirements import Levels
 from wevent.experiments.datasets.city import DISTRICTS, SLOTS_PER_DAY, City
 from wevent.publishing.template import OUTPUTS_AND_LEVELS
 from wevent.settings.values import format_time, parse_time
-from wevent.streams.tables import literal
+from wevent.streams.duckdb_tables import literal
 
 USERS = 2_000
 START = "2026-01-01T00:00:00Z"

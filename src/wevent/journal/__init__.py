@@ -14,8 +14,8 @@ from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
-    from wevent.journal.postgres.shared_journal import SharedJournal as SharedJournal
     from wevent.journal.postgres_database import Examination as Examination
+    from wevent.journal.shared_journal import SharedJournal as SharedJournal
 
 __all__ = [
     "Batch",
@@ -78,7 +78,7 @@ def share_journal(place: PostgresPlace) -> SharedJournal:
         InvalidJournal: for a Python without what databases need.
     """
     with psycopg_needed(place):
-        from wevent.journal.postgres.shared_journal import SharedJournal
+        from wevent.journal.shared_journal import SharedJournal
     return SharedJournal(place)
 
 

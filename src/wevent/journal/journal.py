@@ -12,11 +12,11 @@ import msgspec
 
 from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, StorageFailed, WeventError
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
+from wevent.journal.database import Database, only_row, stored_bytes
 from wevent.journal.lost import STARTED_OVER
+from wevent.journal.metadata import Facts
 from wevent.journal.record import Record
 from wevent.journal.slots import SlotLog, Transaction
-from wevent.journal.tables.database import Database, only_row, stored_bytes
-from wevent.journal.tables.facts import Facts
 from wevent.journal.terms import Epoch, Terms, hash_versions
 from wevent.journal.user_registry import UserRegistry
 from wevent.journal.versions import NewVersion, PendingVersion, VersionTable

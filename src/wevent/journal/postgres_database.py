@@ -33,9 +33,9 @@ from wevent.journal.connection import (
     translate_errors,
     without_rights,
 )
+from wevent.journal.database import UNREADABLE, FoundRows, Result
 from wevent.journal.lease import Lease, current_writer, lock_key, read_holder
 from wevent.journal.place import PostgresPlace
-from wevent.journal.tables.database import UNREADABLE, FoundRows, Result
 
 FORMAT = 1
 """Format of journals in PostgreSQL. The tables are those of journal files of this format."""
@@ -79,7 +79,7 @@ FROM (SELECT to_regnamespace(%s)::oid AS schema) AS named
 
 
 class PostgresDatabase:
-    """Connection to the tables of a journal; see `wevent.journal.tables.database.Database`.
+    """Connection to the tables of a journal; see `wevent.journal.database.Database`.
 
     Args:
         place: the journal.
@@ -209,10 +209,6 @@ class PostgresDatabase:
         self.session.close()
 
     # Dialect
-
-    def insert(self, table: str, data: bytes) -> int:
-        ((number,),) = self._run(f"INSERT INTO {table} (data) VALUES (%s) RETURNING id", (data,)).fetchall()
-        return int(number)
 
     def fact(self, value: str | int | bytes) -> bytes:
         """Return numbers and texts as the bytes of their text."""

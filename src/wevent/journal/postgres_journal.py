@@ -8,14 +8,14 @@ from pathlib import Path
 from wevent.errors import InvalidJournal
 from wevent.journal.connection import PATIENCE_S, no_journal
 from wevent.journal.contents import Writer
+from wevent.journal.database import only_row
 from wevent.journal.journal import SqlJournal
 from wevent.journal.lease import Lease, current_writer
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
+from wevent.journal.metadata import Facts
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import PostgresDatabase
 from wevent.journal.postgres_schema import has_journal, lay_out_tables
-from wevent.journal.tables.database import only_row
-from wevent.journal.tables.facts import Facts
 from wevent.journal.witness import WitnessFile, WitnessRecord
 from wevent.journal.witness_folder import WitnessFolder
 

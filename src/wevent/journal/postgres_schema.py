@@ -6,10 +6,9 @@ import re
 
 from wevent.errors import InvalidJournal
 from wevent.journal.connection import without_rights
+from wevent.journal.metadata import Facts, begin_rows
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import FORMAT, PostgresDatabase
-from wevent.journal.tables.beginning import begin_rows
-from wevent.journal.tables.facts import Facts
 
 _TABLES = """
 CREATE TABLE facts (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);

@@ -15,6 +15,7 @@ import msgspec
 
 from wevent.core.arrays import IntArray
 from wevent.errors import InvalidJournal, StorageFailed
+from wevent.journal.database import Database, maybe_row, only_row, stored_bytes
 from wevent.journal.record import (
     KINDS,
     Group,
@@ -26,7 +27,6 @@ from wevent.journal.record import (
     decode_shown,
     hash_charges,
 )
-from wevent.journal.tables.database import Database, maybe_row, only_row, stored_bytes
 from wevent.journal.terms import Epoch
 
 _PAGE = 64  # slots that are read in one view

@@ -14,7 +14,7 @@ import apsw
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.file_io import storage_errors
 from wevent.journal import sqlite_schema as schema
-from wevent.journal.tables.database import UNREADABLE
+from wevent.journal.database import UNREADABLE
 
 BUSY_TIMEOUT_MS = 10_000
 

@@ -1,4 +1,4 @@
-"""The tables of a journal in an SQLite file: see `wevent.journal.tables.database.Database`."""
+"""The tables of a journal in an SQLite file: see `wevent.journal.database.Database`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import apsw
 import msgspec
 
 from wevent.errors import InvalidJournal
+from wevent.journal.database import FoundRows, Result
 from wevent.journal.sqlite_connection import clear_errors, damaged, readable, snapshot, transaction
-from wevent.journal.tables.database import FoundRows, Result
 
 _AT_ONCE = 1 << 16
 _COLUMNS = f"""
@@ -78,10 +78,6 @@ class SqliteDatabase:
 
     def damaged(self) -> InvalidJournal:
         return damaged(self._path)
-
-    def insert(self, table: str, data: bytes) -> int:
-        self.connection.execute(f"INSERT INTO {table} (data) VALUES (?)", (data,))
-        return self.connection.last_insert_rowid()
 
     def fact(self, value: str | int | bytes) -> Any:
         """See `Dialect.fact`: a value of any kind is stored as what it is."""

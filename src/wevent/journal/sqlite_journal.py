@@ -17,12 +17,12 @@ from wevent.file_io import storage_errors
 from wevent.journal import sqlite_schema as schema
 from wevent.journal.backup import copy_journal
 from wevent.journal.contents import Batch, Hook, Writer, no_hook
+from wevent.journal.database import only_row
 from wevent.journal.journal import SqlJournal
 from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
+from wevent.journal.metadata import begin_rows
 from wevent.journal.sqlite_connection import LOG_LIMIT, check_pages, clear_errors, connect, keep_log, readable
 from wevent.journal.sqlite_database import SqliteDatabase
-from wevent.journal.tables.beginning import begin_rows
-from wevent.journal.tables.database import only_row
 from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness
 from wevent.journal.writer_lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
 

@@ -17,8 +17,8 @@ from wevent.core.arrays import IntArray
 from wevent.counting.string_column import StringColumn
 from wevent.errors import StaleJournal
 from wevent.journal.contents import Revision
-from wevent.journal.tables.database import ALL, Database, maybe_row, only_row
-from wevent.journal.tables.facts import UPSERT, Facts
+from wevent.journal.database import ALL, Database, maybe_row, only_row
+from wevent.journal.metadata import UPSERT, Facts
 from wevent.people.classes import ClassHistory, Key, Restore
 from wevent.people.membership import (
     ERASED,

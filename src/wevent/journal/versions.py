@@ -10,8 +10,8 @@ import msgspec
 
 from wevent.core.requirements import Levels
 from wevent.errors import InvalidMembership, InvalidRequirement
-from wevent.journal.tables.database import Database, only_row
-from wevent.journal.tables.facts import Facts
+from wevent.journal.database import Database, only_row
+from wevent.journal.metadata import Facts
 from wevent.journal.terms import Epoch, Terms, class_history, decode_terms, encode_terms
 from wevent.journal.user_registry import UserRegistry
 from wevent.people.classes import Key

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from wevent.errors import InvalidSettings
+from wevent.streams.duckdb_tables import NAIVE, WHOLE, ZONED
 from wevent.streams.inspection import Column, column_types
-from wevent.streams.tables import NAIVE, WHOLE, ZONED
 
 FILES = ("wevent.toml", "requirements.csv")
 _NAMES = {

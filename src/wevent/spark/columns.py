@@ -1,4 +1,4 @@
-"""Columns of times, ids and cell labels, of any type, read as input files are (`streams.tables`).
+"""Columns of times, ids and cell labels, of any type, read as input files are (`streams.duckdb_tables`).
 
 A value that is no time, id or label becomes NULL. No record may end a query or delay it. So no expression here fails or
 takes long, as Spark's casts and sums do: its decimals compute 10⁹ digits for "1e-999999999". A time beyond any clock stays

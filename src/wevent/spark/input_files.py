@@ -35,11 +35,11 @@ from wevent.spark.columns import of_nanoseconds, shifted
 from wevent.spark.event_plan import COUNTS, WHY, EventPlan
 from wevent.spark.spark_session import activate, copy_session, session_for_files
 from wevent.streams.clock import SlotClock
+from wevent.streams.duckdb_tables import TableReader
 from wevent.streams.file_source import Reader, open_readers
 from wevent.streams.inputs import InputFile, open_decoder
 from wevent.streams.rejections import MALFORMED
 from wevent.streams.source import SlotCounts, Source
-from wevent.streams.tables import TableReader
 
 READING = {
     "spark.sql.caseSensitive": "true",  # as for every other engine, user and User are two

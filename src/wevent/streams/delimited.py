@@ -52,7 +52,7 @@ class DelimitedDecoder:
         return times.texts()[0] if len(times) else None
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Some columns of the lines that are records.
 
     Attributes:
@@ -66,7 +66,7 @@ class Table(NamedTuple):
     broken: IntArray
 
 
-def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> Table:
+def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> TextTable:
     """Return the wanted columns of lines that have `width` fields."""
     ends = line_ends(lines)
     starts = line_starts(ends)
@@ -93,7 +93,7 @@ def split_fields(lines: bytes, delimiter: str, width: int, wanted: Sequence[int]
         columns, legal = _unquoted(lines, bounds, quotes, delimiter, wanted)
         usable[rows[~legal]] = False
         rows, columns = rows[legal], [column.where(legal) for column in columns]
-    return Table(rows, columns, np.flatnonzero(present & ~usable))
+    return TextTable(rows, columns, np.flatnonzero(present & ~usable))
 
 
 def split_line(line: bytes, delimiter: str) -> list[bytes] | None:

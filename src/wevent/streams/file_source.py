@@ -20,10 +20,10 @@ from wevent.errors import InvalidEvents
 from wevent.settings import StreamSettings
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import PROBLEMS, EventColumns, explain
+from wevent.streams.duckdb_tables import Table, TableReader, connect
 from wevent.streams.inputs import FRAME, EventPiece, InputFile, TextReader, event_bytes, find_files, open_input
 from wevent.streams.source import SlotCounts, Source
 from wevent.streams.spill import Spill
-from wevent.streams.tables import Table, TableReader, connect
 
 _RANGE_EVENTS = 2_000_000  # in memory: about 100 MB with the columns that counting needs
 _LARGE_SLOT = 4 * _RANGE_EVENTS  # a slot with more is never in memory whole

@@ -15,8 +15,8 @@ from weakref import WeakSet
 import duckdb
 
 from wevent.errors import InvalidInput
+from wevent.streams.duckdb_tables import connect, quoted
 from wevent.streams.inputs import FRAME, require_columns
-from wevent.streams.tables import connect, quoted
 
 _KINDS = {"pandas": "pandas", "polars": "Polars", "pyarrow": "Arrow", "duckdb": "DuckDB", "_duckdb": "DuckDB"}
 _COARSE = ("s", "ms")  # units in which a time may be beyond microseconds

@@ -41,7 +41,7 @@ _MEMBERS = 'SELECT "user", "window", nano, level, first, last FROM members'
 _ERASED = ("erased:", "erased;")  # ids from the first to before the second are digests
 
 
-class SlotEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class StoredEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Payload of a slot. Blobs are named by SHA-256, empty for none."""
 
     slot: int
@@ -63,7 +63,7 @@ class SlotRow(NamedTuple):
 
     slot: int
     payload: bytes
-    entry: SlotEntry
+    entry: StoredEntry
     chain: bytes
 
 
@@ -77,7 +77,7 @@ class HeadRow(NamedTuple):
     copied: bool
 
 
-class JournalReader:
+class JournalTables:
     """Tables of a journal.
 
     Args:
@@ -117,14 +117,14 @@ class JournalReader:
         found = self._find("SELECT slot, payload, chain FROM slots ORDER BY slot")
         while page := list(itertools.islice(found, _PAGE)):
             yield [
-                SlotRow(slot, _bytes(payload), msgspec.msgpack.decode(payload, type=SlotEntry), _bytes(chain))
+                SlotRow(slot, _bytes(payload), msgspec.msgpack.decode(payload, type=StoredEntry), _bytes(chain))
                 for slot, payload, chain in page
             ]
 
     def chain_at(self, slot: int) -> tuple[bytes, int] | None:
         """Return chain hash and kind of a kept slot."""
         for payload, chain in self._find("SELECT payload, chain FROM slots WHERE slot = ?", slot):
-            return _bytes(chain), msgspec.msgpack.decode(payload, type=SlotEntry).kind
+            return _bytes(chain), msgspec.msgpack.decode(payload, type=StoredEntry).kind
         return None
 
     def blobs(self, names: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:
@@ -149,7 +149,7 @@ def fact_text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def open_reader(place: Path | PostgresPlace) -> AbstractContextManager[JournalReader]:
+def open_reader(place: Path | PostgresPlace) -> AbstractContextManager[JournalTables]:
     """Open a journal.
 
     Raises:
@@ -160,7 +160,7 @@ def open_reader(place: Path | PostgresPlace) -> AbstractContextManager[JournalRe
 
 
 @contextmanager
-def _open_file(path: Path) -> Iterator[JournalReader]:
+def _open_file(path: Path) -> Iterator[JournalTables]:
     if not path.is_file():
         _refuse(path, "no such file")
     try:
@@ -176,7 +176,7 @@ def _open_file(path: Path) -> Iterator[JournalReader]:
                 _refuse(path, "one from a newer wevent")
             connection.create_scalar_function("sha256", _sha256, 1, deterministic=True)
             connection.execute("BEGIN")
-            yield JournalReader(lambda query, values: iter(connection.execute(query, values)))
+            yield JournalTables(lambda query, values: iter(connection.execute(query, values)))
         finally:
             connection.close()
     except InvalidJournal:
@@ -186,7 +186,7 @@ def _open_file(path: Path) -> Iterator[JournalReader]:
 
 
 @contextmanager
-def _open_database(place: PostgresPlace) -> Iterator[JournalReader]:
+def _open_database(place: PostgresPlace) -> Iterator[JournalTables]:
     with psycopg_needed(place):
         import psycopg
 
@@ -205,7 +205,7 @@ def _open_database(place: PostgresPlace) -> Iterator[JournalReader]:
         found = list(rows("SELECT value FROM facts WHERE name = 'format'", ()))
         if not found or int(found[0][0]) != _FORMAT:
             _refuse(place, "one from a newer wevent")
-        yield JournalReader(rows)
+        yield JournalTables(rows)
     except InvalidJournal:
         raise
     except psycopg.Error as error:

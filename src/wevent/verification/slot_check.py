@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from wevent.auditing.memberships import Run, find_unordered
 from wevent.auditing.window_sums import NANO, WindowSums
-from wevent.verification.journal_reader import ELSEWHERE, PUBLISHED, JournalReader, SlotEntry, SlotRow
+from wevent.verification.journal_reader import ELSEWHERE, PUBLISHED, JournalTables, SlotRow, StoredEntry
 
 _Array = npt.NDArray[np.int64]
 _Key = tuple[int, int]
@@ -59,7 +59,7 @@ class SlotCheck:
         sums: largest spend of any window, by class.
     """
 
-    def __init__(self, reader: JournalReader, versions: dict[int, PinnedVersion], add: Callable[..., None]) -> None:
+    def __init__(self, reader: JournalTables, versions: dict[int, PinnedVersion], add: Callable[..., None]) -> None:
         self._reader, self._versions, self._add = reader, versions, add
         self._charges: dict[bytes, _Charges] = {}
         self._populations: dict[bytes, _Population] = {}
@@ -114,7 +114,7 @@ class SlotCheck:
             self._add(slot, _CHANGED)
         return stored
 
-    def _check_outcome(self, slot: int, entry: SlotEntry) -> None:
+    def _check_outcome(self, slot: int, entry: StoredEntry) -> None:
         """Check that a slot shows its own histogram or that of the slot before, and charges what its outcome costs."""
         kind, shown, before = entry.kind, (entry.shown, entry.histogram), self._shown
         self._shown = shown if kind != ELSEWHERE else None
@@ -133,7 +133,7 @@ class SlotCheck:
 
     # Blobs
 
-    def _load(self, entries: list[SlotEntry]) -> None:
+    def _load(self, entries: list[StoredEntry]) -> None:
         """Read the populations and charges that slots name, and check the hashes of their histograms."""
         self._read_blobs({entry.population for entry in entries}, self._populations, self._read_population)
         charges = {name for entry in entries for name in (entry.probe, entry.publication) if name}
@@ -173,7 +173,7 @@ class SlotCheck:
 
     # Charges and populations of consecutive slots
 
-    def _collect(self, slot: int, entry: SlotEntry) -> None:
+    def _collect(self, slot: int, entry: StoredEntry) -> None:
         """Collect the charges of a slot, to be added up with those of others with the same classes."""
         is_elsewhere, population = entry.kind == ELSEWHERE, self._populations[entry.population]
         if population.keys != self._stretch_keys:
@@ -196,7 +196,7 @@ class SlotCheck:
             self._close_stretch()
         self._extend_run(slot, entry, population, is_elsewhere)
 
-    def _extend_run(self, slot: int, entry: SlotEntry, population: _Population, is_elsewhere: bool) -> None:
+    def _extend_run(self, slot: int, entry: StoredEntry, population: _Population, is_elsewhere: bool) -> None:
         if is_elsewhere:
             is_next = bool(self.elsewhere) and self.elsewhere[-1][1] == slot - 1
             self.elsewhere.append((self.elsewhere.pop()[0] if is_next else slot, slot))

@@ -16,7 +16,7 @@ from wevent.auditing.memberships import JournalRows, RestoreRow, Version, check_
 from wevent.auditing.window_sums import NANO
 from wevent.errors import InvalidJournal
 from wevent.journal.place import PostgresPlace, journal_place
-from wevent.verification.journal_reader import HeadRow, JournalReader, fact_text, open_reader
+from wevent.verification.journal_reader import HeadRow, JournalTables, fact_text, open_reader
 from wevent.verification.slot_check import PinnedVersion, SlotCheck
 from wevent.verification.witness_check import SeenWitness, check_end, read_witness
 
@@ -97,7 +97,7 @@ def audit_journal(path: str | Path | PostgresPlace) -> Report:
         return _check(reader, witness)
 
 
-def _check(reader: JournalReader, witness: SeenWitness) -> Report:
+def _check(reader: JournalTables, witness: SeenWitness) -> Report:
     head, facts = reader.head(), reader.facts()
     report = Report(first=head.first, unsafe=json.loads(facts["unsafe"]))
     if "seeded noise" in report.unsafe:

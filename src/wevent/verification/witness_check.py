@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from wevent.journal.place import PostgresPlace
-from wevent.verification.journal_reader import ELSEWHERE, HeadRow, JournalReader, fact_text
+from wevent.verification.journal_reader import ELSEWHERE, HeadRow, JournalTables, fact_text
 
 _RECORD_SIZE = 4096
 _AHEAD_AT = 4 * _RECORD_SIZE
@@ -28,7 +28,7 @@ _TRIES = 5  # a record may be half written, or a file about to be removed
 _PAUSE_S = 0.02
 
 
-class WitnessRecord(msgspec.Struct):
+class ObservedWitness(msgspec.Struct):
     """Fields of a witness record that are compared; hashes are hexadecimal."""
 
     number: int
@@ -51,7 +51,7 @@ class SeenWitness(NamedTuple):
     """
 
     place: str
-    record: WitnessRecord | None
+    record: ObservedWitness | None
     problem: str | None
     has_draw: bool = False
 
@@ -80,7 +80,7 @@ def read_witness(place: Path | PostgresPlace) -> SeenWitness:
     return seen
 
 
-def check_end(reader: JournalReader, seen: SeenWitness, add: Callable[[int, str], None]) -> EndOfJournal:
+def check_end(reader: JournalTables, seen: SeenWitness, add: Callable[[int, str], None]) -> EndOfJournal:
     """Compare the last slots of a journal with its witness; report each difference with `add`."""
     head, facts, record = reader.head(), reader.facts(), seen.record
     if record is None:
@@ -108,7 +108,7 @@ def check_end(reader: JournalReader, seen: SeenWitness, add: Callable[[int, str]
     return EndOfJournal(record.committed, None, None)
 
 
-def _can_be_stored(head: HeadRow, record: WitnessRecord, revision: tuple[int, str]) -> bool:
+def _can_be_stored(head: HeadRow, record: ObservedWitness, revision: tuple[int, str]) -> bool:
     """Return whether the next writer stores the write-ahead record."""
     return record.before == head.chain.hex() and record.revision == revision and not head.copied
 
@@ -152,12 +152,12 @@ def _read_file(path: Path) -> SeenWitness:
         return SeenWitness(place, None, f"{place} cannot be read")
 
 
-def _decode(block: bytes) -> WitnessRecord | None:
+def _decode(block: bytes) -> ObservedWitness | None:
     """Return a record if its checksum is right."""
     text = block[9:].rstrip(b" \0")
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if text and block[:9] == b"%08x " % zlib.crc32(text):
-            return msgspec.json.decode(text, type=WitnessRecord)
+            return msgspec.json.decode(text, type=ObservedWitness)
     return None
 
 

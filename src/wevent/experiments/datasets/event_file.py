@@ -22,8 +22,8 @@ from wevent.experiments.datasets.raw import by_user_and_slot
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.experiments.datasets.stream import SlotTimes
 from wevent.streams.delimited import DELIMITERS, split_fields
+from wevent.streams.duckdb_tables import file_list
 from wevent.streams.inputs import open_input, read_lines, require_columns
-from wevent.streams.tables import file_list
 from wevent.streams.times import SlotReader, TimeReader
 
 _EARLIEST = -(2**62)  # any time there is

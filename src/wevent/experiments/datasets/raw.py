@@ -16,7 +16,7 @@ from wevent.core.arrays import IntArray
 from wevent.errors import InvalidOption
 from wevent.experiments.datasets.recorded import Recorded
 from wevent.file_io import atomic_write
-from wevent.streams.tables import file_list, literal
+from wevent.streams.duckdb_tables import file_list, literal
 
 Positions = tuple[IntArray, IntArray, IntArray]
 

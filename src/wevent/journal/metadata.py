@@ -1,12 +1,16 @@
-"""The table `facts` of a journal: what the journal knows of itself, by name."""
+"""The table `facts` of a journal: named values that describe the journal, and the first rows of a new one."""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
+import time
+import uuid
 from typing import Any
 
 import msgspec
 
-from wevent.journal.tables.database import Database, maybe_row, only_row
+from wevent.journal.database import Database, maybe_row, only_row
 
 UPSERT = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 """Writes a fact, or writes it anew."""
@@ -61,3 +65,20 @@ class Facts:
 
     def _stored(self, name: str) -> Any:
         return only_row(self._database, "SELECT value FROM facts WHERE name = ?", (name,))[0]
+
+
+def begin_rows(database: Database) -> None:
+    """The rows of a new journal, whose tables are there and empty; inside a transaction."""
+    identity = uuid.uuid4().hex
+    genesis = hashlib.sha256(b"wevent journal" + identity.encode()).digest()
+    database.execute("INSERT INTO head VALUES (1, 0, 0, 'null', ?, 1, ?, 0)", (genesis, genesis))
+    facts = Facts(database)
+    facts["id"] = identity
+    facts["salt"] = secrets.token_bytes(32)
+    facts["created"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    facts["unsafe"] = "[]"
+    facts["revision"] = 0
+    facts["registry chain"] = bytes(32).hex()
+    facts["changes lost"] = 0
+    facts["together"] = 0
+    facts["registry"] = bytes(8)

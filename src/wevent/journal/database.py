@@ -38,9 +38,6 @@ class FoundRows(Protocol):
 class Dialect(Protocol):
     """What SQL has no portable words for."""
 
-    def insert(self, table: str, data: bytes) -> int:
-        """A row of a table of an id and bytes; returns the id. In a transaction."""
-
     def fact(self, value: str | int | bytes) -> Any:
         """A value of the table `facts` as it is stored; what is read is taken apart by `Facts`."""
 

@@ -1,1 +1,0 @@
-"""Journals in tables: the rules, and the SQL that SQLite and PostgreSQL share."""
