@@ -12,6 +12,7 @@ from tests.support.journals import Kept
 from tests.support.publications import publish
 from wevent.errors import JournalLocked
 from wevent.journal import Batch, Journal
+from wevent.journal.journal import SqlJournal
 
 STEPS = ("began", "slots stored", "version stored", "position stored")
 
@@ -33,7 +34,7 @@ def test_a_commit_is_whole_or_not_at_all(fresh: Journal, kept: Kept, tmp_path: P
 
     with pytest.raises(Fault):
         publish(fresh, tmp_path / "o.ndjson", 9, batch=2, at=fail)
-    is_durable = "written ahead" in reached  # a journal in memory has no witness that outlives its process
+    is_durable = isinstance(fresh, SqlJournal)  # a journal in memory has no witness that outlives its process
     assert [label for label in reached if label != "written ahead"] == ["stepped", *STEPS[: STEPS.index(step) + 1]]
     assert fresh.head() == head
     assert [record.slot for record in fresh.releases()] == [1, 2, 3, 4, 5]

@@ -266,7 +266,7 @@ AFTER_PUBLISHING = {
         ("token", "run.journal", "link", "3", "--url", "stats"), "such as https://stats.example"
     ),
     "a link for ever": Mistake(("token", "run.journal", "link", "3", "--expires", "500d"), "a second and 366 days"),
-    "a link for nobody": Mistake(("token", "run.journal", "link", ""), "an id that is not empty"),
+    "a link for nobody": Mistake(("token", "run.journal", "link", ""), "that is not empty"),
     "tokens elsewhere": Mistake(
         ("token", "nowhere/run.journal", "create", "--role", "read"), "No such file or directory"
     ),

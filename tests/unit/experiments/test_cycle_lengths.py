@@ -17,7 +17,7 @@ def test_lengths_are_slots_of_the_stream() -> None:
     assert in_slots({"cycle": 100, "round": True}, city) == {"cycle": (100.0,), "round": True}
     assert in_slots({"round": True}, city) == {"round": True}
     assert in_slots(None, city) is None
-    with pytest.raises(InvalidSettings, match="in slots"):
+    with pytest.raises(InvalidSettings, match="number of slots"):
         in_slots({"cycle": "1d"}, Daily(10, 10, 2, 24.0))
 
 
