@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from wevent.journal.sqlite.lock import witness_path
 
 from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
@@ -417,9 +418,9 @@ class TestSignals:
 
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
-        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.streams import SlotClock, StreamSettings
+        from wevent.settings import StreamSettings
+        from wevent.streams import LineSource, SlotClock
 
         minute = 60_000_000
         times = iter([0, 3 * minute, minute, 2 * minute, 90 * minute, 5 * minute, 91 * minute])
@@ -434,7 +435,7 @@ class TestClock:
                 return 0
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        source = LineSource(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:
             output = open_output(str(tmp_path / "out.ndjson"))
@@ -443,10 +444,9 @@ class TestClock:
         assert_once(path, 90)
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
-        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.events.live_source import LiveSource
-        from wevent.streams import SlotClock, StreamSettings
+        from wevent.settings import StreamSettings
+        from wevent.streams import LineSource, SlotClock
 
         minute = 60_000_000
         now = [1_000 * minute]
@@ -459,7 +459,7 @@ class TestClock:
             def waiting(self) -> int:
                 return 0
 
-        class Watched(LiveSource):
+        class Watched(LineSource):
             open_when_counted = 0
 
             def count(self, roster: Any, first: int, most: int) -> Any:
@@ -468,8 +468,7 @@ class TestClock:
                 return super().count(roster, first, most)
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0], source=Watched)
-        assert isinstance(source, Watched)
+        source = Watched(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
         steps: list[str] = []
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:
