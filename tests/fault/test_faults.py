@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wevent.journal.sqlite.lock import witness_path
 
 from tests.support.commands import PATIENCE_S
 from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make_terms
