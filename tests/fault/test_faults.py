@@ -417,9 +417,9 @@ class TestSignals:
 
 class TestClock:
     def test_a_live_clock_that_jumps_neither_repeats_nor_reopens_a_slot(self, tmp_path: Path) -> None:
+        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.settings import StreamSettings
-        from wevent.streams import LineSource, SlotClock
+        from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
         times = iter([0, 3 * minute, minute, 2 * minute, 90 * minute, 5 * minute, 91 * minute])
@@ -434,7 +434,7 @@ class TestClock:
                 return 0
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = LineSource(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:
             output = open_output(str(tmp_path / "out.ndjson"))
@@ -443,9 +443,10 @@ class TestClock:
         assert_once(path, 90)
 
     def test_a_live_publisher_that_is_behind_commits_closed_slots_together(self, tmp_path: Path) -> None:
+        from tests.support.live_events import pipe_source
         from wevent.counting.cells import Cells
-        from wevent.settings import StreamSettings
-        from wevent.streams import LineSource, SlotClock
+        from wevent.events.live_source import LiveSource
+        from wevent.streams import SlotClock, StreamSettings
 
         minute = 60_000_000
         now = [1_000 * minute]
@@ -458,7 +459,7 @@ class TestClock:
             def waiting(self) -> int:
                 return 0
 
-        class Watched(LineSource):
+        class Watched(LiveSource):
             open_when_counted = 0
 
             def count(self, roster: Any, first: int, most: int) -> Any:
@@ -467,7 +468,8 @@ class TestClock:
                 return super().count(roster, first, most)
 
         settings = StreamSettings(inputs=("-",), cells=Cells.of(["north", "south", "west"]), slot_us=minute)
-        source = Watched(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0])
+        source = pipe_source(settings, SlotClock(0, minute), None, inbox=Inbox(), now_us=lambda: now[0], source=Watched)
+        assert isinstance(source, Watched)
         steps: list[str] = []
         path = tmp_path / "live.journal"
         with make_journal(path, origin_us=0) as journal:
