@@ -158,7 +158,9 @@ class Victim:
         shutil.rmtree(self._folder)
         self._folder.mkdir()
         for name, data in files.items():
-            (self._folder / name).write_bytes(data)
+            path = self._folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
 
 
 def strike(

@@ -87,20 +87,26 @@ def rebuild(recording: Recording, moment: int, chance: random.Random) -> Disk:
     for effect in recording.effects[:moment]:
         if effect.kind in ("write", "cut", "grow"):
             unsynced.setdefault(effect.file, []).append(effect)
-        elif effect.kind in ("create", "rename", "unlink"):
+        elif effect.kind in ("create", "rename", "link", "unlink"):
             moved.append(effect)
         elif effect.kind == "sync":
             for one in unsynced.pop(effect.file, []):
                 apply(one, files)
         if effect.kind == "sync folder" or (effect.kind == "sync" and journalled):
-            for one in moved:
+            synced = [one for one in moved if journalled or not effect.name or folder_of(one) == effect.name]
+            moved = [one for one in moved if one not in synced]
+            for one in synced:
                 rename(one, names)
-            moved = []
     for number, effects in unsynced.items():
         _survive(effects, files.setdefault(number, bytearray()), chance)
     for one in moved[: chance.randint(0, len(moved))]:
         rename(one, names)
     return {name: bytes(files.get(number, b"")) for name, number in names.items()}
+
+
+def folder_of(effect: Effect) -> str:
+    """Return the folder whose names an effect changes, empty for the whole one."""
+    return (effect.target or effect.name).rpartition("/")[0]
 
 
 def _survive(effects: list[Effect], data: bytearray, chance: random.Random) -> None:

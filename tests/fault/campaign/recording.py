@@ -15,7 +15,7 @@ import wevent
 from tests.fault.killing import Broken
 
 _CALLS = (
-    "write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,openat,close,"
+    "write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,fallocate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,openat,close,"
     "lseek,dup,dup2,copy_file_range,sendfile"
 )
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)")
@@ -28,11 +28,11 @@ class Effect(NamedTuple):
     """One thing that a run did to its folder, or said.
 
     Attributes:
-        kind: write, cut, grow, sync, create, rename, unlink, sync folder, say.
+        kind: write, cut, grow, sync, create, rename, link, unlink, sync folder, say.
         file: the number of the file: names move, files stay.
         place: where it was written, or the length it was cut to or has at least.
         data: what was written or said.
-        name, target: of the file in the folder.
+        name, target: of the file in the folder; of a folder that is synced, empty for the whole one.
     """
 
     kind: str
@@ -124,6 +124,8 @@ def rename(effect: Effect, names: dict[str, int]) -> None:
         names[effect.name] = effect.file
     elif effect.kind == "rename":
         names[effect.target] = names.pop(effect.name)
+    elif effect.kind == "link":
+        names[effect.target] = names[effect.name]
     elif effect.kind == "unlink":
         names.pop(effect.name, None)
 
@@ -210,8 +212,10 @@ class _Reader:
 
     def _fsync(self, arguments: str, result: int) -> Effect | None:
         if int(arguments) in self._folders:
-            inside = self._folders[int(arguments)] == self._folder
-            return Effect("sync folder") if inside else None
+            path = self._folders[int(arguments)]
+            if not path.is_relative_to(self._folder):
+                return None
+            return Effect("sync folder", name="" if path == self._folder else str(path.relative_to(self._folder)))
         return Effect("sync", self._open[int(arguments)]) if int(arguments) in self._open else None
 
     _fdatasync = _fsync
@@ -223,6 +227,14 @@ class _Reader:
         return Effect("rename", self._names[names[0]], name=names[0] or "", target=names[1] or "")
 
     _renameat = _rename
+
+    def _link(self, arguments: str, result: int) -> Effect | None:
+        names = [self._name(self._path("AT_FDCWD", text)) for text in _texts(arguments)]
+        if names[0] not in self._names:
+            return None
+        return Effect("link", self._names[names[0]], name=names[0] or "", target=names[1] or "")
+
+    _linkat = _link
 
     def _unlink(self, arguments: str, result: int) -> Effect | None:
         name = self._name(self._path("AT_FDCWD", _texts(arguments)[0]))

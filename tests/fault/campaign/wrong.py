@@ -59,18 +59,16 @@ def late_witness() -> None:
 
 def no_sync() -> None:
     """Nothing is forced to disk before the release goes out: after a power cut the slot is drawn again."""
-    from wevent.journal.sqlite import storage
+    from wevent.journal import sqlite_connection, witness
 
-    from wevent.journal import witness
-
-    prepared = storage._prepared
+    prepared = sqlite_connection._prepared
 
     def careless(connection: Any) -> Any:
         prepared(connection)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    storage._prepared = careless
+    sqlite_connection._prepared = careless
     witness._force = lambda file: None
 
 
@@ -83,7 +81,7 @@ def unchecked_output() -> None:
     def content(output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None) -> _Content:
         file.seek(0)
         data = file.read()
-        return _Content(data.count(b"\n"), len(data), b"", hashlib.sha256(data))
+        return _Content(data.count(b"\n"), len(data), hashlib.sha256(data))
 
     FileOutput._inspect = content  # type: ignore[method-assign]
 
