@@ -144,7 +144,7 @@ class Lease:
 
         Args:
             place: the journal.
-            above: a lower bound of the fence: the number of the newest side file.
+            above: a lower bound of the fence: the number of the newest witness file.
 
         Raises:
             JournalLocked: naming the writer.

@@ -23,7 +23,7 @@ class Home(NamedTuple):
 
 
 def is_lost(record: WitnessRecord, identity: str | None) -> bool:
-    """Whether a side file knows slots of another journal than the one that is here (None: none is)."""
+    """Return whether a witness shows slots of another journal than the one that is here (None: none is)."""
     if not record.is_readable:
         return identity is None
     return record.committed > 0 and record.journal != identity
@@ -49,7 +49,7 @@ def check_lost(home: Home, record: WitnessRecord, identity: str | None, *, start
 
 
 def refuse_lost(home: Home, record: WitnessRecord) -> None:
-    """Tell who wants to read a journal that is not there what became of it, if its side file knows.
+    """Refuse to read a missing journal whose witness shows slots.
 
     Raises:
         StaleJournal: with both ways out.

@@ -102,7 +102,7 @@ def _refuse_swapped(backup: Path, journal: Path, witness: WitnessFile) -> None:
     if copied:
         raise StaleJournal(
             "a backup, and then the place of its journal",
-            f"a journal with its side file ({backup}), and then a backup ({journal.name})",
+            f"a journal with its witness ({backup}), and then a backup ({journal.name})",
             "Swap them; nothing was changed.",
             committed=committed,
             released=None,
@@ -133,7 +133,7 @@ def _check_copy(copy: Path, backup: Path, witness: WitnessFile) -> tuple[str, in
         record = witness.before
         if record.committed and record.journal != identity:
             raise StaleJournal(
-                f"a backup of the journal whose side file is {witness.path.name}",
+                f"a backup of the journal whose witness is {witness.path.name}",
                 f"one of another journal ({backup})",
                 "Nothing was changed. Take a backup of that journal, or restore to another place.",
                 committed=0,

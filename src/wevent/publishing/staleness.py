@@ -201,7 +201,7 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
                 "" if has_others else "If settings did not change after the backup, say --same-settings. Otherwise "
             )
             raise StaleJournal(
-                f"a side file of this journal that reaches slot {through} and has the settings of the backup",
+                f"a witness of this journal that reaches slot {through} and has the settings of the backup",
                 "one with other settings" if has_others else "none",
                 f"{if_same}nobody is counted for the widest window ever declared: state it (--widest-window SLOTS), "
                 "epochs after the backup included.",

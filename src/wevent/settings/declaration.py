@@ -154,9 +154,9 @@ class RestoreOptions:
 
     released_through: int | None = setting(None, "For a restored backup: last slot that was ever released.")
     widest_window: int | None = setting(
-        None, "For a backup without its side file: widest window ever declared, in slots.", least=1
+        None, "For a backup without its witness: widest window ever declared, in slots.", least=1
     )
-    same_settings: bool = setting(False, "For a backup without its side file: the settings did not change after it.")
+    same_settings: bool = setting(False, "For a backup without its witness: the settings did not change after it.")
     accept_lost_changes: bool = setting(False, "For a restored backup: continue although registry changes may be lost.")
 
 

@@ -65,7 +65,7 @@ class StatusAnswer(Answer):
         classes: what is left for each.
         meaning: what it means that little is left, in a sentence.
         backup: whether the file is a backup that cannot be published from yet.
-        noted_slot: the last slot that is noted outside (side file, side folder), if that is later than the last one that is
+        noted_slot: the last slot that is shown by the witness, if that is later than the last one that is
             stored: the journal was put back, or its end is missing. Null otherwise, and where nothing outside can be read.
         unsafe: what weakens the promise.
         writer: who publishes; null if nobody does.
