@@ -101,14 +101,19 @@ def test_a_cut_witness_stops_it(used: Path, size: int) -> None:
 
 
 def test_what_is_written_after_a_cut_does_not_hide_it(used: Path) -> None:
-    """A log that was cut and is long again has a hole."""
-    with running(used) as child:
+    """A log that was cut and is long again has a hole: the next start refuses, because the witness shows later slots."""
+    with running(used):
         size = (used / "run.journal-wal").stat().st_size
         os.truncate(used / "run.journal-wal", 4096)
         os.truncate(used / "run.journal-wal", size + 8240)
-        assert SENTENCE in stopped(child)
+    refused = publish(used, 25)
+    assert refused.code == 2
+    assert "--released-through" in refused.err
     assert_only_end_missing(used)
     assert slots_of(used / "out.ndjson") == list(range(1, 23))
+    assert publish(used, 25, "--released-through", "22").code == 0
+    assert slots_of(used / "out.ndjson") == list(range(1, 26))
+    assert call(used, "audit", "run.journal").code == 0
 
 
 def test_cut_shared_memory_stops_it_and_nothing_is_lost(used: Path) -> None:
