@@ -83,7 +83,7 @@ def unchecked_output() -> None:
     def content(output: FileOutput, file: Any, journal: Any, committed: int, note: Note | None) -> _Content:
         file.seek(0)
         data = file.read()
-        return _Content(data.count(b"\n"), len(data), b"", hashlib.sha256(data))
+        return _Content(data.count(b"\n"), len(data), hashlib.sha256(data))
 
     FileOutput._inspect = content  # type: ignore[method-assign]
 
