@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -69,13 +70,17 @@ def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
         storage._lease.close()
 
 
-def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
+def dies_when(step: str) -> Callable[[str], None]:
     def die(now: str) -> None:
         if now == step:
             raise Died
 
+    return die
+
+
+def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
     with dying(place) as journal:
-        publish(journal, out, end, at=die)
+        publish(journal, out, end, at=dies_when(step))
         raise AssertionError("it lived")
 
 
@@ -181,6 +186,21 @@ def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresPl
     with PostgresJournal(place, write=True) as journal:
         journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
         publish(journal, tmp_path / "out.ndjson", 3)
+        assert b"somebody-new" not in witness_of(place).read_bytes()
+
+
+@pytest.mark.parametrize("step", ["position stored", "committed"])
+def test_ids_that_a_version_brought_go_from_the_witness_although_its_writer_died(
+    place: PostgresPlace, tmp_path: Path, step: str
+) -> None:
+    with dying(place) as journal:
+        journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
+        if step == "committed":
+            journal._witness.clear_ahead = Mock(side_effect=Died)  # type: ignore[method-assign, union-attr]
+        publish(journal, tmp_path / "out.ndjson", 3, at=dies_when(step))
+        raise AssertionError("it lived")
+    assert b"somebody-new" in witness_of(place).read_bytes()
+    with PostgresJournal(place, write=True):
         assert b"somebody-new" not in witness_of(place).read_bytes()
 
 
