@@ -147,9 +147,8 @@ MUTANTS = [
     Mutant(
         "restore: users changes a stale journal",
         "publishing/registrations.py",
-        "    refuse_stale(\n"
-        "        journal, head.committed, known_released(journal, head.committed, stated=head.copied), copied=head.copied\n"
-        "    )\n",
+        "    known = known_released(journal, head.committed, stated=head.copied, record=record)\n"
+        "    refuse_stale(journal, head.committed, known, copied=head.copied)\n",
         "",
         MEMBERSHIPS,
     ),

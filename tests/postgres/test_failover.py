@@ -73,13 +73,33 @@ def test_a_standby_that_follows_at_once_takes_over_unnoticed(
     assert wevent.audit(address).ok
 
 
+def test_a_standby_that_lacks_the_last_draw_takes_it_from_the_witness(
+    pair: tuple[PostgresServer, PostgresServer], tmp_path: Path
+) -> None:
+    primary, standby = pair
+    address = both(*pair, tmp_path)
+    publish(tmp_path, address, SLOTS)
+    standby.stop()
+    primary.set_synchronous("")
+    before = publish(tmp_path, address, SLOTS + 1)
+    primary.kill()
+    standby.start()
+    standby.run("pg_ctl", "-D", standby.data, "-w", "promote")
+    standby.set_synchronous("")
+    after = publish(tmp_path, address, 2 * SLOTS)
+    assert after[: len(before)] == before
+    assert len(after) == 2 * SLOTS * 3
+    assert wevent.audit(address).ok
+
+
 def test_a_standby_that_lags_behind_is_an_old_copy(pair: tuple[PostgresServer, PostgresServer], tmp_path: Path) -> None:
     primary, standby = pair
     address = both(*pair, tmp_path)
     publish(tmp_path, address, SLOTS)
     standby.stop()
     primary.set_synchronous("")  # what must not be done
-    publish(tmp_path, address, SLOTS + 3)
+    publish(tmp_path, address, SLOTS + 1)
+    publish(tmp_path, address, SLOTS + 3)  # of two draws that it lacks, the witness has the last one
     primary.kill()
     standby.start()
     standby.run("pg_ctl", "-D", standby.data, "-w", "promote")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 from tests.postgres.journal_parts import asked, check_once, place_at, publish
 from tests.support.journals import copy_schema
@@ -16,9 +18,9 @@ from tests.support.synthetic import make_terms, register
 from wevent.errors import InvalidMembership, StaleJournal, StorageFailed
 from wevent.journal import PostgresPlace
 from wevent.journal.postgres_journal import JournalSchema, PostgresJournal
-from wevent.journal.witness import RECORD_SIZE, read_witness
+from wevent.journal.witness import RECORD_SIZE, WitnessRecord, read_witness
 from wevent.people.membership import Change
-from wevent.publishing.registrations import Asked, put_in_force
+from wevent.publishing.registrations import Asked, choose, put_in_force
 from wevent.publishing.registrations import register as add
 from wevent.publishing.resolve import ResolvedRun
 from wevent.publishing.session import Watch
@@ -69,13 +71,17 @@ def dying(place: PostgresPlace) -> Iterator[PostgresJournal]:
         storage._lease.close()
 
 
-def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
+def dies_when(step: str) -> Callable[[str], None]:
     def die(now: str) -> None:
         if now == step:
             raise Died
 
+    return die
+
+
+def dies_at(place: PostgresPlace, out: Path, end: int, step: str) -> None:
     with dying(place) as journal:
-        publish(journal, out, end, at=die)
+        publish(journal, out, end, at=dies_when(step))
         raise AssertionError("it lived")
 
 
@@ -182,6 +188,43 @@ def test_ids_that_a_version_brought_do_not_stay_in_the_witness(place: PostgresPl
         journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
         publish(journal, tmp_path / "out.ndjson", 3)
         assert b"somebody-new" not in witness_of(place).read_bytes()
+
+
+@pytest.mark.parametrize("step", ["position stored", "committed"])
+def test_ids_that_a_version_brought_go_from_the_witness_although_its_writer_died(
+    place: PostgresPlace, tmp_path: Path, step: str
+) -> None:
+    with dying(place) as journal:
+        journal.begin(make_terms(mechanism="pba"), changes=[Change("set", "somebody-new", LATE)])
+        if step == "committed":
+            journal._witness.clear_ahead = Mock(side_effect=Died)  # type: ignore[method-assign, union-attr]
+        publish(journal, tmp_path / "out.ndjson", 3, at=dies_when(step))
+        raise AssertionError("it lived")
+    assert b"somebody-new" in witness_of(place).read_bytes()
+    with PostgresJournal(place, write=True):
+        assert b"somebody-new" not in witness_of(place).read_bytes()
+
+
+def test_a_request_is_not_refused_while_the_publisher_draws_on(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def draw_on(schema: JournalSchema) -> WitnessRecord:
+        """Return a record that is one slot later with every look."""
+        shown, ahead = read_witness(witness_of(place)), len(looks)
+        looks.append(ahead)
+        return (
+            replace(shown, committed=shown.committed + ahead, chain=f"{ahead:064}", before=shown.chain)
+            if ahead
+            else shown
+        )
+
+    monkeypatch.setattr(JournalSchema, "seen", draw_on)
+    with PostgresJournal(place, write=True):
+        looks.clear()
+        choose(place, "somebody", Asked("4", "1.0"))
+    assert looks
 
 
 def test_a_write_ahead_record_that_is_damaged_is_no_draw_that_can_be_stored(

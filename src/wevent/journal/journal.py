@@ -186,6 +186,8 @@ class SqlJournal:
         # 1. The witness is of this journal, and shows a draw that follows its last slot.
         record, head = self._witness.record, self._stored_head()
         self._end = head
+        if (record.journal, record.committed, record.chain) == (self.identity, head[0], head[1].hex()):
+            self._clear_version()
         if record.journal != self.identity or not record.follows(head[1]) or record.committed <= head[0]:
             return
         # 2. The journal is no backup, has the memberships that were counted under, and nothing else is said.
@@ -212,7 +214,16 @@ class SqlJournal:
             lambda: self._store(transaction, no_hook), self._slots.clear_cache, lambda: self._has(transaction)
         )
         self._end = transaction.last, transaction.after
+        self._clear_version()
         self._epochs.committed()
+
+    def _clear_version(self) -> None:
+        """Overwrite a stored draw that brought ids, as its own writer would have done."""
+        assert self._witness is not None
+        data = self._witness.read_ahead()
+        with suppress(msgspec.MsgspecError):
+            if data is not None and msgspec.msgpack.decode(data, type=Transaction).version is not None:
+                self._witness.clear_ahead()
 
     def _build(self, batch: Batch) -> Transaction:
         end = self._end or self._stored_head()

@@ -178,9 +178,8 @@ def _refuse_stale(journal: Journal, *, is_writer: bool = False) -> None:
     head = journal.head()
     if not is_writer and journal.writer() is not None and record.follows(head.digest):
         return
-    refuse_stale(
-        journal, head.committed, known_released(journal, head.committed, stated=head.copied), copied=head.copied
-    )
+    known = known_released(journal, head.committed, stated=head.copied, record=record)
+    refuse_stale(journal, head.committed, known, copied=head.copied)
 
 
 def _set(

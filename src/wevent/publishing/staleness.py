@@ -213,19 +213,22 @@ def _find_doubts(journal: Journal, batch: Batch, stated: Stated) -> Settlement:
     return Settlement(batch, Restore(through, silent_through, doubted), changes_lost=True)
 
 
-def known_released(journal: Journal, committed: int, *, stated: bool = False) -> int:
+def known_released(
+    journal: Journal, committed: int, *, stated: bool = False, record: WitnessRecord | None = None
+) -> int:
     """Return the last slot that the witness shows, 0 if it shows nothing of this journal.
 
     Args:
         journal: opened for reading or writing.
         committed: its last slot.
         stated: whether the operator states through which slot releases went out.
+        record: what the witness showed before `committed` was read, for a journal that a publisher may write meanwhile.
 
     Raises:
         StaleJournal: if two copies drew the same slots. Unless the slot is stated, also if the witness is missing, shows
             later changes of the registry, or shows a slot that the journal dropped.
     """
-    record = journal.witnessed()
+    record = record or journal.witnessed()
     if record.journal != journal.identity:
         if committed and not stated:
             raise _stale(

@@ -124,6 +124,36 @@ def as_a_process(arguments: list[str], folder: Path, stdin: bytes) -> Ended:
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
+class PublicLines(logging.Handler):
+    """Log lines that an operator may publish.
+
+    Attributes:
+        lines: their texts, in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "(private" not in text:
+            self.lines.append(f"{record.name} {record.levelname} {text}")
+
+    @contextlib.contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Collect the lines of a logger, whatever its level, for a while."""
+        log = logging.getLogger(name)
+        level = log.level
+        log.addHandler(self)
+        log.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            log.removeHandler(self)
+            log.setLevel(level)
+
+
 def library_run(
     pair: Pair,
     folder: Path,
@@ -131,14 +161,13 @@ def library_run(
     wrap: Callable[[Output, LiveSource], Output] = lambda output, source: output,
 ) -> list[Ended]:
     """The loop on live lines that slots of an injected wall clock close."""
-    said: list[str] = []
-    code = 0
-    with SqliteJournal(folder / "run.journal", write=True) as journal:
+    logged = PublicLines()
+    said, code = logged.lines, 0
+    with SqliteJournal(folder / "run.journal", write=True) as journal, logged.of("wevent"):
         journal.begin(_terms(pair))
         users = zip(pair.world.users, pair.world.requirements, strict=True)
         journal.registry.ask(Change("set", str(user), (window, round(nano * 1e9))) for user, (window, nano) in users)
         opened = _live_source(pair, source, SegmentLog(folder / "run.journal.events"))
-        opened.report = lambda notice: None if "(private" in notice else said.append(notice)
         output = wrap(open_output(str(folder / "out.ndjson")), opened)
         try:
             Publication(journal, opened, output, running=Running(last=pair.world.slots)).run()

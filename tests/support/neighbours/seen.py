@@ -9,22 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.support.neighbours.pairs import Pair
 from tests.support.neighbours.runs import Ended
+from tests.support.stored_slots import FIELDS
 
 PRIVATE = "(private"  # marks the one line that an operator must not pass on
 PUBLIC = {
-    "slots": "slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown",
-    "charges": "*",
-    "populations": "*",
-    "histograms": "*",
+    "blobs": "*",
     "epochs": "number, first, terms",
     "head": "committed, emitted, first, copied",
-    "states": "slot, data",
+    "state": "*",
     "members": "user, window, nano, level, first, last",
     "changes": "*",
 }
-"""Columns of a journal that are functions of settings, registry and past outputs."""
+"""Columns of a journal that are functions of settings, registry and past outputs; so is every field of a slot."""
+NAMED = {"populations": ("population",), "charges": ("probe", "publication"), "histograms": ("histogram",)}
 
 
 @dataclass
@@ -68,12 +69,26 @@ def _journal(path: Path) -> dict[str, Any]:
         for table in tables:
             shown[f"rows of {table}"] = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             if table in PUBLIC:
-                shown[f"content of {table}"] = connection.execute(f"SELECT {PUBLIC[table]} FROM {table}").fetchall()
+                rows = connection.execute(f"SELECT {PUBLIC[table]} FROM {table} ORDER BY 1").fetchall()
+                shown[f"content of {table}"] = rows
+        if "slots" in tables:
+            shown |= _slots(connection)
         if "facts" in tables:
             names = connection.execute("SELECT name FROM facts ORDER BY name").fetchall()
             shown["facts"] = [re.sub(r":[0-9a-f]{40}$", ":<salted digest>", name) for (name,) in names]
     finally:
         connection.close()
+    return shown
+
+
+def _slots(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return every slot, and what the slots name, one after the other."""
+    payloads = connection.execute("SELECT payload FROM slots ORDER BY slot").fetchall()
+    entries = [dict(zip(FIELDS, msgspec.msgpack.decode(payload), strict=True)) for (payload,) in payloads]
+    blobs = dict(connection.execute("SELECT hash, data FROM blobs"))
+    shown: dict[str, Any] = {"content of slots": entries}
+    for name, fields in NAMED.items():
+        shown[f"content of {name}"] = [blobs[entry[key]] for entry in entries for key in fields if entry[key]]
     return shown
 
 
@@ -106,7 +121,7 @@ def _sensitivity(pair: Pair, one: Seen, other: Seen) -> dict[str, str]:
     populations = one.shown.get("content of populations")
     if not slots or not populations:
         return {}
-    classes = [tuple(row[:2]) for row in json.loads(populations[-1][1])["classes"]]
+    classes = [tuple(row[:2]) for row in json.loads(populations[-1])["classes"]]
     limit, row = pair.options["max_cells_per_user"], _row(pair, classes)
     unknown = _unknown_row(pair, classes)
     for (slot, here), (_, there) in zip(one.counts, other.counts, strict=True):
