@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.support.neighbours.pairs import Pair
 from tests.support.neighbours.runs import Ended
+from wevent.journal.record import SlotEntry
 
 PRIVATE = "(private"  # marks the one line that an operator must not pass on
 PUBLIC = {
-    "slots": "slot, kind, epoch, population, probe, publication, threshold, dissimilarity, shown",
-    "charges": "*",
-    "populations": "*",
-    "histograms": "*",
+    "slots": "slot, payload",
+    "blobs": "*",
     "epochs": "number, first, terms",
     "head": "committed, emitted, first, copied",
-    "states": "slot, data",
+    "state": "slot, data",
     "members": "user, window, nano, level, first, last",
     "changes": "*",
 }
@@ -103,10 +104,11 @@ def _sensitivity(pair: Pair, one: Seen, other: Seen) -> dict[str, str]:
     slots = [slot for slot, _ in one.counts]
     if slots != [slot for slot, _ in other.counts]:
         return {"counted slots": f"with: {slots}\nwithout: {[slot for slot, _ in other.counts]}"}
-    populations = one.shown.get("content of populations")
-    if not slots or not populations:
+    stored = one.shown.get("content of slots")
+    if not slots or not stored:
         return {}
-    classes = [tuple(row[:2]) for row in json.loads(populations[-1][1])["classes"]]
+    population = msgspec.msgpack.decode(stored[-1][1], type=SlotEntry).population
+    classes = [tuple(row[:2]) for row in json.loads(dict(one.shown["content of blobs"])[population])["classes"]]
     limit, row = pair.options["max_cells_per_user"], _row(pair, classes)
     unknown = _unknown_row(pair, classes)
     for (slot, here), (_, there) in zip(one.counts, other.counts, strict=True):
