@@ -56,7 +56,7 @@ LIVING = (
         "A release goes out before it is stored; after a crash in between its slot is drawn again.",
         "emit, then commit: the usual order of things",
         _emitted_first(),
-        (19,),
+        (8,),
         "lives",
     ),
     _bug(
