@@ -148,7 +148,7 @@ def test_the_last_slot_does_not_end_the_reading(tmp_path: Path) -> None:
 
 def test_a_publisher_of_lines_leaves_nothing_of_what_the_service_received(tmp_path: Path) -> None:
     configure(tmp_path, slot="1s")
-    spool = tmp_path / "run.journal.spool"
+    events = tmp_path / "run.journal.events"
 
     def is_left() -> bool:
         """Unless its slot closed before the service was killed, on a busy machine."""
@@ -156,15 +156,16 @@ def test_a_publisher_of_lines_leaves_nothing_of_what_the_service_received(tmp_pa
             service.wait_for(1)
             service.send([{"time": now(), "user": "needle", "cell": "north"}])
             service.stop(signal.SIGKILL)
-        return any(b"needle" in path.read_bytes() for path in spool.iterdir())
+        return any(path.suffix == ".events" and b"wEv1" in path.read_bytes() for path in events.iterdir())
 
-    commands.wait_for(is_left, "an event in the spool")
+    commands.wait_for(is_left, "an event in the event store")
+    assert [path.name for path in events.iterdir() if b"needle" in path.read_bytes()] == [], "encrypted"
     until = ("--end", now(3)[:19] + "Z")
     lines = commands.start(tmp_path, "publish", "--config", "wevent.toml", *until, "-", stdin=subprocess.PIPE)
     # its input stays open: at the end of it, open slots would be left to the next run
     assert lines.wait(PATIENCE_S) == 0
     lines.communicate()
-    assert list(spool.iterdir()) == []
+    assert list(events.iterdir()) == []
 
 
 def test_a_kill_before_the_first_slot_moves_no_slot_under_what_was_acknowledged(tmp_path: Path) -> None:

@@ -174,17 +174,20 @@ VICTIM = "victim-of-slot-two"
 
 
 def files(subject: Subject, looking: Persistence, seed: int) -> Seen:
-    """Every byte of every file is searched for somebody's id when the slot is over."""
-    wall = Wall()
-    event = b'{"time": %d, "user": "%s", "cell": 1}\n' % (DAY // 1_000_000 + 70, VICTIM.encode())
-    script: list[bytes | float] = [70.0, event, 130.0, 200.0, 260.0, 320.0]
+    """Every byte of every file is searched for somebody's id when the slot is over; later slots have events too."""
+    wall, script = Wall(), list[bytes | float]()
+    for second, user in ((70, VICTIM), (150, "user-3"), (210, "user-4"), (270, "user-5")):
+        event = b'{"time": %d, "user": "%s", "cell": 1}\n' % (DAY // 1_000_000 + second, user.encode())
+        script += [float(second), event]
+    script.append(320.0)
     clock = SlotClock(DAY, 60_000_000)
     with _folder() as folder:
         opened = settings(cells=3, grace_us=60_000_000)
         inbox, store = ScriptedInbox(script, wall, leave_open=True), SegmentLog(folder / "run.journal.events")
-        source = pipe_source(opened, clock, 4, inbox=inbox, now_us=wall, store=store)
+        source = pipe_source(opened, clock, 5, inbox=inbox, now_us=wall, store=store)
         with make_journal(folder / "run.journal", origin_us=DAY, cells=3) as written:
             Publication(written, source, KeptOutput(), running=Running(last=4)).run()
+            assert list(folder.rglob("*.events")), "events of open slots are kept"
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                 data = path.read_bytes()
                 if VICTIM.encode() in data or VICTIM.encode() in data.replace(b"\0\0\0", b""):
