@@ -186,7 +186,10 @@ class SqlJournal:
         # 1. The witness is of this journal, and shows a draw that follows its last slot.
         record, head = self._witness.record, self._stored_head()
         self._end = head
-        if record.journal != self.identity or not record.follows(head[1]) or record.committed <= head[0]:
+        if record.journal == self.identity and record.committed <= head[0]:
+            self._forget_ahead()
+            return
+        if record.journal != self.identity or not record.follows(head[1]):
             return
         # 2. The journal is no backup, has the memberships that were counted under, and nothing else is said.
         if self._is_copied() or record.revision != self.registry.revision() or released_through > head[0]:
@@ -204,15 +207,29 @@ class SqlJournal:
                 "A later version wrote it: upgrade wevent.",
                 path=self.name,
             ) from None
-        # 4. As if the commit of that writer had come through.
+        # 4. The draw is of these versions: a journal without slots takes others.
         if transaction.version is not None:
             self._epochs.restore_pending(PendingVersion.decode(transaction.version))
+        if record.versions != hash_versions(self._epochs.all(), self.registry.restores()):
+            self._epochs.committed()
+            return
+        # 5. As if the commit of that writer had come through.
         self._storage.check_place()
         self._database.write(
             lambda: self._store(transaction, no_hook), self._slots.clear_cache, lambda: self._has(transaction)
         )
         self._end = transaction.last, transaction.after
         self._epochs.committed()
+        if transaction.version is not None:
+            self._witness.clear_ahead()
+
+    def _forget_ahead(self) -> None:
+        """Overwrite a write-ahead record that the journal has, if the writer that stored it came not so far."""
+        assert self._witness is not None
+        with suppress(msgspec.MsgspecError):
+            data = self._witness.read_ahead()
+            if data is not None and msgspec.msgpack.decode(data, type=Transaction).version is not None:
+                self._witness.clear_ahead()
 
     def _build(self, batch: Batch) -> Transaction:
         end = self._end or self._stored_head()
@@ -242,8 +259,9 @@ class SqlJournal:
         self._attempt = None
         if self._witness is not None and transaction.entries:
             with suppress(StorageFailed):
-                self._witness.clear_ahead()
+                # First the record: one that names a draw without having it would close these slots.
                 self._witness.update(committed=transaction.first - 1, chain=transaction.before.hex(), before="")
+                self._witness.clear_ahead()
 
     def _store(self, transaction: Transaction, at: Hook) -> None:
         """Store charges, releases, position and a pending version; inside a transaction."""
