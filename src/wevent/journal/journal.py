@@ -186,9 +186,10 @@ class SqlJournal:
         # 1. The witness is of this journal, and shows a draw that follows its last slot.
         record, head = self._witness.record, self._stored_head()
         self._end = head
-        if (record.journal, record.committed, record.chain) == (self.identity, head[0], head[1].hex()):
+        if record.journal == self.identity and record.committed <= head[0]:
             self._clear_version()
-        if record.journal != self.identity or not record.follows(head[1]) or record.committed <= head[0]:
+            return
+        if record.journal != self.identity or not record.follows(head[1]):
             return
         # 2. The journal is no backup, has the memberships that were counted under, and nothing else is said.
         if self._is_copied() or record.revision != self.registry.revision() or released_through > head[0]:
@@ -206,9 +207,13 @@ class SqlJournal:
                 "A later version wrote it: upgrade wevent.",
                 path=self.name,
             ) from None
-        # 4. As if the commit of that writer had come through.
+        # 4. The draw is of these versions: a journal without slots takes others.
         if transaction.version is not None:
             self._epochs.restore_pending(PendingVersion.decode(transaction.version))
+        if record.versions != hash_versions(self._epochs.all(), self.registry.restores()):
+            self._epochs.committed()
+            return
+        # 5. As if the commit of that writer had come through.
         self._storage.check_place()
         self._database.write(
             lambda: self._store(transaction, no_hook), self._slots.clear_cache, lambda: self._has(transaction)
@@ -253,8 +258,9 @@ class SqlJournal:
         self._attempt = None
         if self._witness is not None and transaction.entries:
             with suppress(StorageFailed):
-                self._witness.clear_ahead()
+                # First the record: one that names a draw without having it would close these slots.
                 self._witness.update(committed=transaction.first - 1, chain=transaction.before.hex(), before="")
+                self._witness.clear_ahead()
 
     def _store(self, transaction: Transaction, at: Hook) -> None:
         """Store charges, releases, position and a pending version; inside a transaction."""

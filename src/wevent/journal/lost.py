@@ -26,7 +26,8 @@ def is_lost(record: WitnessRecord, identity: str | None) -> bool:
     """Return whether a witness shows slots of another journal than the one that is here (None: none is)."""
     if not record.is_readable:
         return identity is None
-    return record.committed > 0 and record.journal != identity
+    journal, committed = record.last_drawn
+    return committed > 0 and journal != identity
 
 
 def check_lost(home: Home, record: WitnessRecord, identity: str | None, *, start_over: bool) -> None:
@@ -59,7 +60,7 @@ def refuse_lost(home: Home, record: WitnessRecord) -> None:
 
 
 def _lost(home: Home, record: WitnessRecord, identity: str | None) -> StaleJournal:
-    released = record.committed if record.is_readable else None
+    released = record.last_drawn[1] if record.is_readable else None
     known = "some slot" if released is None else f"slot {released}"
     through = "SLOT" if released is None else f"{released}"
     return StaleJournal(

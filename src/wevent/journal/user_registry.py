@@ -252,10 +252,10 @@ class UserRegistry:
     def apply(self, slot: int, classes: ClassHistory, most: int | None = None) -> int:
         before = self.revision()
         number, is_done, self._in_force = self._database.write(lambda: self._apply(slot, classes, most))
-        if self._in_force != before:
-            self._witness(self._in_force)
         if self.held_after is not None and is_done:
             self.held_after = 0  # ids of requests begin again at 1 when the queue is empty
+        if self._in_force != before:
+            self._witness(self._in_force)  # last: it may fail, and what is applied stays applied
         return number
 
     def _apply(self, slot: int, classes: ClassHistory, most: int | None) -> tuple[int, bool, Revision]:

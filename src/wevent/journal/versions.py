@@ -54,7 +54,7 @@ class PendingVersion(NamedTuple):
     def decode(cls, data: bytes) -> PendingVersion:
         """Return the counterpart of `encode`."""
         number, first, terms, unsafe, changes, imported, before, asked = msgspec.msgpack.decode(data, type=_Encoded)
-        epoch = Epoch(number, first, decode_terms(terms))
+        epoch = Epoch(number, first, decode_terms(terms), terms)
         return cls(epoch, NewVersion(epoch.terms, unsafe, changes, imported), before, asked)
 
 
@@ -168,7 +168,7 @@ class VersionTable:
 
     def _store(self, epoch: Epoch, new: NewVersion, since: Iterable[Change] = ()) -> None:
         """An epoch and what comes with it; `since` was asked for after it was begun."""
-        terms = encode_terms(epoch.terms).decode()
+        terms = (epoch.text or encode_terms(epoch.terms)).decode()
         self._database.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch.number, epoch.first, terms))
         self._facts.add_unsafe(new.unsafe)
         changes = new.changes

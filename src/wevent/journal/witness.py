@@ -69,6 +69,16 @@ class WitnessRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The process that writes the journal, or wrote it last."""
         return Writer(self.pid, self.host, self.since)
 
+    @property
+    def last_drawn(self) -> tuple[str, int]:
+        """The journal that drew here last, and its last slot; ("", 0) if none did.
+
+        A journal that was started over draws nothing before its first slot: until then it is the one before.
+        """
+        if self.committed:
+            return self.journal, self.committed
+        return self.earlier[-1] if self.earlier else ("", 0)
+
     def follows(self, chain: bytes) -> bool:
         """Return whether a journal that ends with this chain hash lacks only the write-ahead record."""
         return self.before == chain.hex()

@@ -230,11 +230,11 @@ def known_released(
     """
     record = record or journal.witnessed()
     if record.journal != journal.identity:
-        if committed and not stated:
+        if not stated and (committed or not record.is_readable):
             raise _stale(
                 journal, f"the witness of this journal beside it ({journal.witness_name})", "none", committed, None
             )
-        return 0
+        return max((slot for identity, slot in record.earlier if identity == journal.identity), default=0)
     chain = journal.chain_at(record.committed)
     if chain is None and 0 < record.committed < committed and not stated:
         raise _stale(
@@ -248,7 +248,7 @@ def known_released(
             committed=committed,
             released=record.committed,
         )
-    if record.committed == committed and _lacks_changes(record, journal.registry.revision()) and not stated:
+    if record.committed <= committed and _lacks_changes(record, journal.registry.revision()) and not stated:
         shown = f"the changes of the registry that {journal.witness_name} shows"
         raise _stale(journal, shown, "a copy without them", committed, record.committed)
     return record.committed
