@@ -54,7 +54,7 @@ def readings(spark: SparkSession, paths: list[str], **how: Any) -> Iterator[tupl
 def test_nanoseconds(spark: SparkSession, tmp_path: Path, zone: str | None, offset_us: int | None) -> None:
     times = [moment + (offset_us or 0) * 1000 for moment in MOMENTS]
     path = write(tmp_path / "a.parquet", [*times, *EDGES], pyarrow.timestamp("ns", zone), "`a.b` {c}")
-    how = {"columns": {"time": "`a.b` {c}", "user": "user", "cell": "cell"}, "timezone_us": offset_us}
+    how: dict[str, Any] = {"time_column": "`a.b` {c}", "timezone_us": offset_us}
     here, elsewhere = readings(spark, [path], **how)
     assert elsewhere == here
     assert sum(sum(map(sum, matrix)) for _, matrix in here[0]) > 9
