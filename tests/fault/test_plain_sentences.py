@@ -84,7 +84,7 @@ def test_a_verdict_does_not_depend_on_the_reader(used: Path) -> None:
     import apsw
 
     with apsw.Connection(str(used / "run.journal")) as database:
-        database.execute("UPDATE slots SET threshold = 1 WHERE slot = 2")
+        database.execute("UPDATE slots SET chain = zeroblob(32) WHERE slot = 2")
     reading, writing = os.pipe()
     os.close(reading)
     assert run(used, "audit", "run.journal", stdout=writing).code == 1

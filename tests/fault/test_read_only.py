@@ -63,7 +63,7 @@ def test_a_healthy_journal_is_read_as_it_is(folder: Path) -> None:
     assert [code for code, _, _ in found] == [0, 0, 0], found
     assert [out for _, out, _ in found] == [done.out for done in expected]
     assert "clean" in found[0][1]
-    assert sorted(one.suffix for one in folder.iterdir()) == [".csv", ".csv", ".journal", ".witness", ".ndjson"]
+    assert sorted(one.suffix for one in folder.iterdir()) == [".csv", ".csv", ".journal", ".ndjson", ".witness"]
 
 
 def test_a_log_that_cannot_be_read_is_told(folder: Path) -> None:

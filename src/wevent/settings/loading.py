@@ -280,6 +280,9 @@ def _parse_levels(value: Any, windows: WindowReader) -> Levels:
         for word in table:
             if not word or word != word.strip() or "/" in word:
                 raise invalid(key, "words without a slash, nor blanks at their ends", word, "Rename it.")
+    for word, window in value["window"].items():
+        if isinstance(window, str) and window.strip().isdecimal():  # a number of slots is a number
+            raise invalid(f"levels.window.{word}", "a number of slots or a duration such as 24h", window, "Write 40.")
     try:
         slots = {word: windows.read(window) for word, window in value["window"].items()}
         return Levels(dict(value["privacy"]), slots, dict(value.get("combined", {})))
