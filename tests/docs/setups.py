@@ -107,7 +107,8 @@ def _database_put_back(folder: Path) -> None:
     assert isinstance(place, PostgresPlace)
     backup = f"{place.schema}_backup"
     copy_schema(place, place.schema, backup)
-    _must(folder, "publish", "--config", "wevent.toml", "--end", "2026-01-01T16:40:00Z")
+    for end in ("15:00", "16:40"):  # two draws: a database that lacks the last one takes it from the witness
+        _must(folder, "publish", "--config", "wevent.toml", "--end", f"2026-01-01T{end}:00Z")
     copy_schema(place, backup, place.schema)
 
 
