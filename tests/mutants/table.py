@@ -1084,8 +1084,8 @@ MUTANTS = [
     Mutant(
         "recovery: a draw that does not follow is stored",
         "journal/journal.py",
-        " or not record.follows(head[1]) or",
-        " or",
+        "if record.journal != self.identity or not record.follows(head[1]):",
+        "if record.journal != self.identity:",
         AHEAD,
     ),
     Mutant(
