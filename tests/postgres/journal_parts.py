@@ -12,6 +12,7 @@ import psycopg
 
 from tests.support.commands import PATIENCE_S, wait_for
 from tests.support.cutting_proxy import CuttingProxy
+from tests.support.journals import InDatabase, copy_schema
 from tests.support.postgres_server import own_schema, shared_url
 from tests.support.publications import publish
 from tests.support.synthetic import make_terms, register
@@ -33,6 +34,13 @@ def place_at(folder: Path, url: str | None = None, *, lease_s: float = LEASE_S, 
     place = journal_place(f"{url or shared_url()}?schema={own_schema()}&side={side}&lease={lease_s}{more}")
     assert isinstance(place, PostgresPlace)
     return place
+
+
+class Restorable(InDatabase):
+    """A journal whose database is put back as it was, as by point-in-time recovery: it does not know that it is a copy."""
+
+    def remember(self) -> None:
+        copy_schema(self.place, self.place.schema, self._backup)
 
 
 @contextmanager
@@ -113,6 +121,7 @@ def check_once(journal: Journal, place: PostgresPlace, out: Path, end: int) -> N
 
 
 __all__ = [
+    "Restorable",
     "asked",
     "bear_silence",
     "beats_on",

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres.journal_parts import begun, check_once, place_at, publish
+from tests.postgres.journal_parts import Restorable, begun, check_once, place_at, publish
 from tests.support.commands import call, wait_for
-from tests.support.journals import InDatabase, copy_schema
 from wevent.errors import StaleJournal
 from wevent.journal import open_journal
 from wevent.journal.postgres_database import CommitNews
@@ -19,13 +18,6 @@ from wevent.publishing.event_stores import ReplicaStores
 from wevent.publishing.staleness import Stated, settle_stale
 from wevent.service.publisher_state import PublisherState
 from wevent.service.publishing_thread import JournalFollower
-
-
-class Restorable(InDatabase):
-    """A journal whose database is put back as it was, as by point-in-time recovery."""
-
-    def remember(self) -> None:
-        copy_schema(self.place, self.place.schema, self._backup)
 
 
 class Died(BaseException):

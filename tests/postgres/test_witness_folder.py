@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres.journal_parts import asked, begun, check_once
+from tests.postgres.journal_parts import Restorable, asked, begun, check_once
 from tests.support.commands import call
-from tests.support.journals import InDatabase, copy_schema
+from tests.support.journals import copy_schema
 from tests.support.publications import publish
 from tests.support.synthetic import CLASSES, make_terms, register
 from wevent.errors import InvalidJournal, InvalidOption, StaleJournal
@@ -21,13 +21,6 @@ from wevent.journal.witness import read_witness
 from wevent.people.membership import Change
 from wevent.publishing.staleness import Stated, refuse_lost_changes, settle_stale
 from wevent.verification import audit_journal
-
-
-class Restorable(InDatabase):
-    """A journal whose database is put back as it was, as by point-in-time recovery: it does not know that it is a copy."""
-
-    def remember(self) -> None:
-        copy_schema(self.place, self.place.schema, self._backup)
 
 
 @pytest.fixture

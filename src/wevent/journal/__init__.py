@@ -58,7 +58,7 @@ def open_journal(
     Raises:
         InvalidJournal: if it is no journal, damaged or newer.
         JournalLocked: naming the writer.
-        StaleJournal: if it is to be written, and its mark knows slots of a journal that is not here.
+        StaleJournal: if it is to be written, and its witness shows slots of a journal that is not here.
         StorageFailed: if it cannot be opened or written.
     """
     if not isinstance(place, (str, Path, PostgresPlace)):

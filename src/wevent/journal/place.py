@@ -42,7 +42,7 @@ class PostgresPlace:
     Attributes:
         conninfo: the address as libpq takes it; it may hold a password, so it is never shown.
         schema: the schema that holds the journal's tables.
-        side: a folder outside the database, for the mark and the keys; None: the journal can only be read.
+        side: a folder outside the database, for the witness and the keys; None: the journal can only be read.
         lease_s: how long a writer may be silent before another one takes its place.
     """
 
@@ -91,7 +91,7 @@ class PostgresPlace:
     def private_folder(self) -> Path:
         """The folder outside the database, which nobody but its owner can read or write: for whoever writes or has keys.
 
-        Who could write to it could turn the mark back, and a slot would be drawn twice (spec 10).
+        An attacker who can write to it can turn the witness back, and a slot would be drawn twice (spec 10).
 
         Raises:
             InvalidJournal: as of `side_folder`, and if others may read or write there.
