@@ -113,7 +113,13 @@ def erase(place: JournalPlace, user: str, *, dry_run: bool = False, due_through:
 
 
 def import_file(
-    place: JournalPlace, file: Path, *, columns: Mapping[str, str] | None = None, **options: bool
+    place: JournalPlace,
+    file: Path,
+    *,
+    allow_removals: bool = False,
+    columns: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+    partial: bool = False,
 ) -> Difference:
     """Queue the changes that make the registry equal to a requirements file; `put_in_force` or a publisher applies them.
 
@@ -121,7 +127,7 @@ def import_file(
         place: the journal.
         file: the requirements file.
         columns: names of the file's columns where they differ.
-        **options: as of `import_users`.
+        allow_removals, dry_run, partial: as of `import_users`.
 
     Raises:
         WeventError: as of `read_unchanged`, `import_users` and `register`.
@@ -129,7 +135,7 @@ def import_file(
     with _changeable(place) as journal:
         terms = journal.head().epoch.terms
         wanted = read_unchanged(RequirementsFile(file, terms.level_table, terms.slot_length_us, columns or {}))
-        return import_users(journal, wanted, **options)
+        return import_users(journal, wanted, allow_removals=allow_removals, dry_run=dry_run, partial=partial)
 
 
 def boundary_ahead(journal: Journal, head: Head, due_through: int) -> int:
