@@ -164,7 +164,7 @@ class LiveSource(Source):
                 if not fault.passing or isinstance(fault, JournalUnreachable):
                     raise
                 if not is_waiting:
-                    _log.warning("counting waits until the fault is over: %s", fault)
+                    _log.warning("publishing waits until the fault is over: %s", fault)
                 is_waiting = True
             if self.idle(_AGAIN_S):
                 return None

@@ -19,7 +19,7 @@ IMPLEMENTED = (
     "postgres_database",
     "postgres_journal",
     "postgres_schema",
-    "postgres.shared_journal",
+    "shared_journal",
 )
 
 WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, audit_journal]
