@@ -1,13 +1,11 @@
 """Errors: one base class and a few children that carry their facts as attributes.
 
-Every message has three parts: what was expected, what was received, what to do. For counts, "received" names the
-shape, type, class and cell index, never a value: a message may end up in a log, and true counts never may.
+A message has two sentences: the problem, and the fix. It never contains a count or a user id, since it may end up in a log.
 """
 
 from __future__ import annotations
 
 import errno
-import re
 from typing import Any
 
 _PASSING = {
@@ -16,31 +14,31 @@ _PASSING = {
 
 
 class WeventError(Exception):
-    """Base of all errors a user of wevent can cause.
+    """Base class of all errors that a user can cause.
 
     Args:
-        expected: what the call needed.
-        received: what it was given (never a true count).
-        remedy: what to do about it.
-        **facts: the details as attributes, for programs.
+        problem: sentence that names the problem. Never contains a true count or a user id.
+        fix: sentence that tells the user what to do, or "" if the problem says it all.
+        remedy: only in calls of the older form (expected, received, remedy), until the last of them is rewritten.
+        **facts: details for programs, available as attributes.
     """
 
-    def __init__(self, expected: str, received: str, remedy: str, **facts: Any) -> None:
-        super().__init__(f"Expected {expected}; received {received}. {remedy}")
-        self.expected = expected
-        self.received = received
-        self.remedy = remedy
-        self.facts = facts
+    def __init__(self, problem: str, fix: str = "", remedy: str | None = None, **facts: Any) -> None:
+        if remedy is not None:
+            self.expected, self.received, self.remedy = problem, fix, remedy
+            problem, fix = f"Expected {problem}; received {fix}.", remedy
+        super().__init__(f"{problem} {fix}".rstrip())
+        self.problem, self.fix, self.facts = problem, fix, facts
         for name, value in facts.items():
             setattr(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.expected, self.received, self.remedy, self.facts)
+        return _rebuild, (type(self), self.problem, self.fix, self.facts)
 
 
-def _rebuild(kind: type[WeventError], expected: str, received: str, remedy: str, facts: Any) -> WeventError:
+def _rebuild(kind: type[WeventError], problem: str, fix: str, facts: dict[str, Any]) -> WeventError:
     error = kind.__new__(kind)
-    WeventError.__init__(error, expected, received, remedy, **facts)
+    WeventError.__init__(error, problem, fix, **facts)
     return error
 
 
@@ -176,23 +174,20 @@ class InvalidInput(WeventError, ValueError):
 
 
 class ServiceRefused(WeventError):
-    """A service said no; the message is its own sentence. Facts: `status`, `title`, `problem` (the whole answer).
+    """A request that a service refused. Facts: `status`, `title`, `answer` (all fields of the reply).
 
     Args:
-        sentence: what the service said.
-        status: of HTTP.
-        title: what kind of problem it is, in a few words.
-        problem: all fields of the answer.
+        sentence: message of the service, which is the message of the error.
+        status: HTTP status.
+        title: name of the status.
+        answer: all fields of the reply.
     """
 
-    def __init__(self, sentence: str, status: int, title: str = "", problem: dict[str, Any] | None = None) -> None:
-        parts = re.fullmatch(r"Expected (.*?); received (.*?)\. (.*)", sentence, re.DOTALL)
-        expected, received, remedy = parts.groups() if parts else ("a request that is granted", title, sentence)
-        super().__init__(expected, received, remedy, status=status, title=title, problem=problem or {})
-        self.args = (sentence,)  # the service's own words, also where they are not in three parts
+    def __init__(self, sentence: str, status: int, title: str = "", answer: dict[str, Any] | None = None) -> None:
+        super().__init__(sentence, status=status, title=title, answer=answer or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], *(self.facts[name] for name in ("status", "title", "problem")))
+        return type(self), (self.problem, *(self.facts[name] for name in ("status", "title", "answer")))
 
 
 class ServiceUnreachable(WeventError):

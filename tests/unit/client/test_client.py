@@ -245,7 +245,6 @@ class TestAgain:
             ask(server.url, "send", [EVENT])
         assert len(server.asked) == 1
         assert (caught.value.status, caught.value.title) == (status, "A title")  # type: ignore[attr-defined]
-        assert (caught.value.expected, caught.value.received, caught.value.remedy) == ("a", "b", "Do c.")
 
     @both
     def test_a_link_is_not_made_twice(self, ask: Ask) -> None:
@@ -479,7 +478,7 @@ class TestFace:
     def test_refusals_can_be_pickled(self) -> None:
         for sentence in ("Expected a; received b. Do c.", "A sentence of a proxy."):
             error = pickle.loads(pickle.dumps(ServiceRefused(sentence, 400, "Bad", {"key": "x"})))
-            assert (str(error), error.status, error.problem) == (sentence, 400, {"key": "x"})
+            assert (str(error), error.status, error.answer) == (sentence, 400, {"key": "x"})
 
     def test_an_answer_of_something_else(self) -> None:
         with (
