@@ -219,6 +219,7 @@ soak: $(VENV)/.stamp | strace postgresql ## Many examples, whole lives, pairs of
 	@WEVENT_SERVICE_KILLS=200 WEVENT_SERVICE_RESULT=docs/results/service-kills.json $(VENV)/bin/python -m pytest tests/service/test_service_kills.py -k load $(ARGS)
 	@WEVENT_SPARK_KILLS=20 WEVENT_SPARK_RESULT=docs/results/spark-kills.json $(VENV)/bin/python -m pytest tests/spark/test_kills.py $(ARGS)
 	@WEVENT_REPLICA_KILLS=50 WEVENT_REPLICA_RESULT=docs/results/replica-kills.json $(VENV)/bin/python -m pytest tests/postgres/test_replicas.py -k under_load $(ARGS)
+	@WEVENT_REPLICA_FAULTS=200 WEVENT_REPLICA_FAULTS_RESULT=docs/results/replica-faults.json $(VENV)/bin/python -m pytest tests/postgres/test_replica_campaign.py $(ARGS)
 	@WEVENT_SCHEMA_EXAMPLES=1000 $(VENV)/bin/python -m pytest tests/service/test_service_schema.py $(ARGS)
 	@HYPOTHESIS_PROFILE=soak $(VENV)/bin/python -m pytest tests/service/test_service_answers.py $(ARGS)
 	@$(VENV)/bin/python -m tests.fault.campaign --number 1000 --jobs $(WORKERS) --out docs/results/campaign

@@ -37,6 +37,8 @@ class CuttingProxy:
         self._lock = threading.Lock()
         self._wanted: tuple[bytes, Cut] | None = None
         self._refusing = False
+        self._flowing = threading.Event()
+        self._flowing.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -54,28 +56,44 @@ class CuttingProxy:
         """Whether new connections are turned away."""
         self._refusing = refusing
 
+    def freeze(self) -> None:
+        """Pass nothing on, and keep every connection open."""
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        """Pass everything on again, first what waited."""
+        self._flowing.set()
+
     def close(self) -> None:
         """End it."""
         self._listening.close()
+        self.thaw()
         self.cut()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                if self._refusing:
+                server = None if self._refusing else self._connected()
+                if server is None:
                     _reset(client)
                     continue
-                server = socket.create_connection(("127.0.0.1", self._server))
                 with self._lock:
                     self._pairs.add((client, server))
                 threading.Thread(target=self._pass_on, args=((client, server),), daemon=True).start()
+
+    def _connected(self) -> socket.socket | None:
+        try:
+            return socket.create_connection(("127.0.0.1", self._server))
+        except OSError:  # the server is down; the proxy stays up
+            return None
 
     def _pass_on(self, pair: tuple[socket.socket, socket.socket]) -> None:
         client, server = pair
         with suppress(OSError, ValueError):
             while True:
                 ready, _, _ = select.select(pair, [], [])
+                self._flowing.wait()
                 for source in ready:
                     data = source.recv(1 << 16)
                     if not data:
