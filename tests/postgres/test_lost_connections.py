@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres.journal_parts import begun, check_once, place_at, proxied
+from tests.postgres.journal_parts import asked, begun, check_once, place_at, proxied
+from tests.support.commands import wait_for
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.moved_time import MovedTime
 from tests.support.publications import publish
@@ -138,6 +139,33 @@ def test_who_is_not_the_writer_asks_once(behind: tuple[PostgresPlace, CuttingPro
             proxy.cut_at(b"COMMIT", when)  # type: ignore[arg-type]
             ask(reader)
             assert proxy.cuts == 1
+        assert [change.user for change in journal.registry.queued()] == ["v0", "v1", "v2"]
+
+
+def test_a_request_that_stands_still_is_ended(
+    behind: tuple[PostgresPlace, CuttingProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica stopped inside a request holds the lock of the journal: the server ends its session, the writer goes on."""
+    monkeypatch.setattr("wevent.journal.connection._LEAST_IDLE_S", 0.0)
+    place, proxy = behind
+    with begun(place_at(tmp_path), 0) as journal:
+        reading = PostgresPlace(place.conninfo, journal._storage._place.schema, place.side, 1.0)
+        with PostgresJournal(reading) as reader, asked(place_at(tmp_path)) as database:
+            attempts = []
+
+            def stand_still(_: object) -> None:
+                session = reader._database.session.connection.info.backend_pid
+                attempts.append(session)
+                if len(attempts) == 1:
+                    proxy.freeze()
+                    alive = "SELECT FROM pg_stat_activity WHERE pid = %s"
+                    wait_for(lambda: not database.execute(alive, (session,)).fetchall(), "the end of the session")
+                    publish(journal, tmp_path / "o.ndjson", 1)
+                    proxy.thaw()
+
+            monkeypatch.setattr(reader.registry, "_note_by_request", stand_still)
+            ask(reader)
+            assert len(attempts) == 2
         assert [change.user for change in journal.registry.queued()] == ["v0", "v1", "v2"]
 
 

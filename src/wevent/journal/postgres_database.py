@@ -113,9 +113,18 @@ class PostgresDatabase:
         return self._run(_portable(query), values)
 
     def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one query per row, inside a write transaction.
+
+        The writer sends all at once, and the next writer ends its sessions. Everybody else sends one after another: after
+        a pipeline the server lets a session that stands still hold its locks without a limit.
+        """
         assert self._inside == "write", "rows are changed inside a transaction only"
         with self.session.translating(), self.session.connection.cursor() as cursor:
-            cursor.executemany(_portable(query), rows)
+            if self._lease is not None:
+                cursor.executemany(_portable(query), rows)
+                return
+            for row in rows:
+                cursor.execute(_portable(query), row)
 
     def write(
         self,
