@@ -388,14 +388,14 @@ MUTANTS = [
     ),
     Mutant(
         "pft: nothing stands between smoother and commit",
-        "core/total.py",
+        "core/step.py",
         "        return (after, estimate) if held or _is_finite(estimate) else None\n",
         "        return after, estimate\n",
         TOTAL,
     ),
     Mutant(
         "pft: a smoother's exception ends the slot",
-        "core/total.py",
+        "core/step.py",
         "    except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on\n        return None\n",
         "    except ZeroDivisionError:\n        return None\n",
         TOTAL,
