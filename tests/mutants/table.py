@@ -14,7 +14,12 @@ LOST = ("tests/fault/test_lost_journal.py",)
 LEFT = ("tests/fault/test_leftovers.py",)
 GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
-TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
+TOTAL = (
+    "tests/unit/core/test_total.py",
+    "tests/property/test_total.py",
+    "tests/unit/core/test_filter.py",
+    "tests/unit/core/test_anchored.py",
+)
 BOUNDS = ("tests/unit/core", "tests/unit/noise", "tests/unit/publisher/test_publisher.py")
 RESTORE = ("tests/fault/test_restore.py",)
 INTEGRITY = ("tests/fault/test_integrity.py",)
