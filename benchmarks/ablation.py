@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from wevent.core.smoothers import filter as filter_module
+from wevent.core.smoothers import first_look as first_look_module
 
 import wevent
 from benchmarks import hard_streams, report
 from benchmarks.accuracy import SEED, Run, fixed_period, real_stream
 from benchmarks.correlated_streams import INDEPENDENT, PEOPLE, Case, correlated
-from wevent.core.estimators.sampling import Sampling
-from wevent.core.estimators.two_sums import TwoSums
+from wevent.core.anchored import AnchoredFilter
+from wevent.core.anchoring import Anchoring
+from wevent.core.bank import Bank, default_bank
+from wevent.core.estimators import Sampling, TwoSums
+from wevent.core.filter import Filter
 from wevent.core.mechanism import Estimate, Mechanism
-from wevent.core.policies.anchoring import Anchoring
-from wevent.core.policies.tracking import Tracking
 from wevent.core.registry import BUILT_IN
-from wevent.core.smoothers import filter as filter_module
-from wevent.core.smoothers import first_look as first_look_module
-from wevent.core.smoothers.anchored import AnchoredFilter
-from wevent.core.smoothers.bank import Bank, default_bank
-from wevent.core.smoothers.filter import Filter
+from wevent.core.tracking import Tracking
 
 SEEDS = 3
 CORRELATED = {

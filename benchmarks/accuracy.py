@@ -14,10 +14,10 @@ import numpy as np
 
 import wevent
 from benchmarks import hard_streams, report
+from wevent.core.filter import Filter
 from wevent.core.mechanism import Mechanism
-from wevent.core.policies.tracking import Tracking
 from wevent.core.registry import BUILT_IN
-from wevent.core.smoothers.filter import Filter
+from wevent.core.tracking import Tracking
 
 CLASSIC = ("bd", "ba", "pbd", "pba", "uniform")
 RIVALS = (*CLASSIC, "pbu", "sample")

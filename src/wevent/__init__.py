@@ -39,8 +39,8 @@ from wevent.errors import (
 
 if TYPE_CHECKING:
     from wevent.auditing.challenging import challenge
-    from wevent.core.estimators.sampling import Sampling
-    from wevent.core.estimators.weighting import Weighting
+    from wevent.core.estimators import Sampling, Weighting
+    from wevent.core.filter import Filter, Hold
     from wevent.core.mechanism import (
         Budgets,
         Estimate,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from wevent.core.permit import NoisePermit, Permit, ResponsePermit, SamplingPermit, redeem
     from wevent.core.requirements import Levels, Population, Requirement
     from wevent.core.settings import Options
-    from wevent.core.smoothers.filter import Filter
-    from wevent.core.smoothers.hold import Hold
     from wevent.counting.cells import Cells
     from wevent.counting.counts import Counts
     from wevent.counting.roster import Roster
@@ -159,8 +157,7 @@ __all__ = [
 _HOMES = {
     "wevent.verification": ("audit",),
     "wevent.auditing.challenging": ("challenge",),
-    "wevent.core.estimators.sampling": ("Sampling",),
-    "wevent.core.estimators.weighting": ("Weighting",),
+    "wevent.core.estimators": ("Sampling", "Weighting"),
     "wevent.core.mechanism": (
         "Budgets",
         "Estimate",
@@ -180,8 +177,7 @@ _HOMES = {
     "wevent.core.permit": ("NoisePermit", "Permit", "ResponsePermit", "SamplingPermit", "redeem"),
     "wevent.core.requirements": ("Levels", "Population", "Requirement"),
     "wevent.core.settings": ("Options",),
-    "wevent.core.smoothers.filter": ("Filter",),
-    "wevent.core.smoothers.hold": ("Hold",),
+    "wevent.core.filter": ("Filter", "Hold"),
     "wevent.counting.cells": ("Cells",),
     "wevent.counting.counts": ("Counts",),
     "wevent.counting.roster": ("Roster",),

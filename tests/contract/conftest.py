@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import wevent
-from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators import Sampling
+from wevent.core.filter import Hold
 from wevent.core.mechanism import Idle, Mechanism
 from wevent.core.registry import BUILT_IN
 from wevent.core.settings import Options
-from wevent.core.smoothers.hold import Hold
 
 
 class EverySecond:

@@ -14,7 +14,12 @@ LOST = ("tests/fault/test_lost_journal.py",)
 LEFT = ("tests/fault/test_leftovers.py",)
 GATE = ("tests/unit/core/test_ledger.py",)
 PERMITS = ("tests/unit/core/test_permit.py", "tests/contract/test_noise_sources.py", "tests/unit/noise")
-TOTAL = ("tests/unit/core/test_total.py", "tests/property/test_total.py", "tests/unit/core/smoothers")
+TOTAL = (
+    "tests/unit/core/test_total.py",
+    "tests/property/test_total.py",
+    "tests/unit/core/test_filter.py",
+    "tests/unit/core/test_anchored.py",
+)
 BOUNDS = ("tests/unit/core", "tests/unit/noise", "tests/unit/publisher/test_publisher.py")
 RESTORE = ("tests/fault/test_restore.py",)
 INTEGRITY = ("tests/fault/test_integrity.py",)
@@ -388,14 +393,14 @@ MUTANTS = [
     ),
     Mutant(
         "pft: nothing stands between smoother and commit",
-        "core/total.py",
+        "core/step.py",
         "        return (after, estimate) if held or _is_finite(estimate) else None\n",
         "        return after, estimate\n",
         TOTAL,
     ),
     Mutant(
         "pft: a smoother's exception ends the slot",
-        "core/total.py",
+        "core/step.py",
         "    except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on\n        return None\n",
         "    except ZeroDivisionError:\n        return None\n",
         TOTAL,

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import wevent
 from wevent import Population, Publisher, Release, Requirement, SeededNoise
+from wevent.core.anchored import AnchoredState
+from wevent.core.filter import FilterState
 from wevent.core.limits import MAX_USERS
 from wevent.core.mechanism import Measurement
-from wevent.core.smoothers.anchored import AnchoredState
-from wevent.core.smoothers.filter_state import FilterState
 
 ENDS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 0, 1, -1)
 draws = st.one_of(st.sampled_from(ENDS), st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wevent
-from wevent.core.bounds import pba_bound, pbd_bound, sampling_mechanism_bound
+from tests.support.bounds import pba_bound, pbd_bound, sampling_mechanism_bound
 from wevent.core.threshold import reporting_errors
 
 MIXED = {(4, "0.8"): 30, (6, "0.9"): 20, (8, "1.0"): 5}

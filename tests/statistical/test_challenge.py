@@ -23,7 +23,7 @@ from wevent.auditing.black_box.own_service import own_service
 from wevent.auditing.black_box.service_audit import audit_service
 from wevent.auditing.challenged import Challenged, challenged
 from wevent.auditing.challenging import PROVES_NOTHING
-from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators import Sampling
 from wevent.core.registry import BUILT_IN
 from wevent.errors import InvalidOption
 

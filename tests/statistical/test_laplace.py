@@ -17,7 +17,7 @@ from tests.statistical.goodness import (
     repetition_alarm,
 )
 from wevent import SecureNoise, SeededNoise
-from wevent.core.estimators.sampling import laplace_error
+from wevent.core.estimators import laplace_error
 
 SIZE = 40_000
 SOURCES = {"secure": SecureNoise, "seeded": lambda: SeededNoise(20240611)}

@@ -12,7 +12,7 @@ from tests.statistical.goodness import ALPHA, has_mean, has_variance, p_value
 from tests.unit.scripted import permit_for
 from wevent import Population, Publisher, Requirement, SecureNoise, SeededNoise, local
 from wevent.core.budget import response_probability
-from wevent.core.response import randomize
+from wevent.core.estimators import randomize
 
 CELLS, BUDGET = 3, 10**9
 SIZE = 30_000

@@ -8,7 +8,7 @@ import pytest
 from tests.statistical.goodness import Z_LIMIT, has_mean, has_variance
 from tests.unit.scripted import HUGE, permit_for
 from wevent import Population, Publisher, Requirement, SecureNoise, SeededNoise
-from wevent.core.estimators.sampling import Sampling, laplace_error
+from wevent.core.estimators import Sampling, laplace_error
 from wevent.core.mechanism import Plan
 
 SIZE = 40_000  # cells of one slot: as many independent draws

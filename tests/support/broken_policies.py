@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 import wevent
-from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators import Sampling
+from wevent.core.filter import Hold
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Budgets, History, Idle, Policy
 from wevent.core.permit import Reservation
-from wevent.core.policies.absorption import Absorption
-from wevent.core.policies.distribution import Distribution
-from wevent.core.smoothers.hold import Hold
+from wevent.core.policies import Absorption, Distribution
 
 # --- doubles of the gate ----------------------------------------------------------------------------------------------
 

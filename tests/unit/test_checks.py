@@ -28,13 +28,11 @@ from wevent import InvalidOption, Mechanism, Population, Publisher, Requirement,
 from wevent.checks import CHECKS, CheckFailed, check_mechanism
 from wevent.checks.spending import expect_windows_hold
 from wevent.checks.subject import Broken, available
-from wevent.core.estimators.sampling import Sampling, laplace_error
+from wevent.core.estimators import Sampling, laplace_error
+from wevent.core.filter import Hold
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Idle, Measurement
-from wevent.core.policies.absorption import Absorption
-from wevent.core.policies.distribution import Distribution
-from wevent.core.policies.uniform import Uniform
-from wevent.core.smoothers.hold import Hold
+from wevent.core.policies import Absorption, Distribution, Uniform
 
 pytestmark = pytest.mark.slow
 

@@ -67,7 +67,10 @@ def test_a_row_names_code_and_tests_that_exist(row: Row) -> None:
 
 def check_row(row: Row) -> None:
     """Whether a row names code and tests, and all of them exist."""
-    names, tests = re.findall(r"`(wevent[\w.]+)`", row[1]), re.findall(r"`(tests/[\w/]+\.py)::([\w:]+)`", row[2])
+    names, tests = (
+        re.findall(r"`((?:wevent|tests)[\w.]+)`", row[1]),
+        re.findall(r"`(tests/[\w/]+\.py)::([\w:]+)`", row[2]),
+    )
     assert names
     assert tests
     for name in names:

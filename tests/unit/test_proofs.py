@@ -17,7 +17,7 @@ from wevent.core.budget import NANO, noise_scale, response_probability, sampling
 from wevent.core.ledger import Ledger
 from wevent.core.limits import MAX_CELLS
 from wevent.core.mechanism import History, Idle
-from wevent.core.policies.absorption import Absorption
+from wevent.core.policies import Absorption
 from wevent.core.requirements import Population, Requirement
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,7 @@ from tests.zoo.spending import rebuilt
 from wevent.auditing.challenged import Challenged, challenged
 from wevent.core import dissimilarity, permit
 from wevent.core.budget import noise_scale, sampling_probability
-from wevent.core.estimators import sampling
-from wevent.core.estimators.sampling import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, laplace_error, sample, sampling
 from wevent.core.mechanism import Measurement, NoiseSource, Plan
 from wevent.core.permit import Permit
 from wevent.core.requirements import Population, Requirement

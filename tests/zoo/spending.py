@@ -14,7 +14,7 @@ from tests.zoo.bug import Bug, Subject, Undone, together
 from wevent.auditing.challenged import Challenged, challenged
 from wevent.auditing.exact.cases import LIVED, WIDE, World
 from wevent.core.budget import MAX_EPSILON, NANO
-from wevent.core.estimators.sampling import Sampling
+from wevent.core.estimators import Sampling
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Estimator, NoiseSource, Plan, Policy
 from wevent.core.permit import Permit

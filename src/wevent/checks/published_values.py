@@ -11,10 +11,10 @@ from wevent.checks.adversaries import ENDS, HUGE, ScriptedDraws
 from wevent.checks.spending import expect_windows_hold
 from wevent.checks.subject import CELLS, EVERYONE, Subject, expect, expect_same, expect_same_state
 from wevent.checks.watching import watched_smoother
+from wevent.core.filter import Hold
 from wevent.core.limits import MAX_USERS
 from wevent.core.requirements import Population, Requirement
 from wevent.core.settings import Options
-from wevent.core.smoothers.hold import Hold
 from wevent.errors import InvalidOption
 from wevent.publisher.catalogue import mechanisms
 from wevent.publisher.confidence import OUTCOMES

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from wevent.core.estimators.randomized import Randomized
-from wevent.core.estimators.sampling import Sampling
-from wevent.core.estimators.two_sums import TwoSums
-from wevent.core.estimators.weighting import Weighting
+from wevent.core.anchored import AnchoredFilter
+from wevent.core.anchoring import Anchoring
+from wevent.core.bank import Bank, bank_with_cycles
+from wevent.core.estimators import Randomized, Sampling, TwoSums, Weighting
+from wevent.core.filter import Filter, Hold
 from wevent.core.mechanism import Estimator, Mechanism, Policy, Smoother
-from wevent.core.policies.absorption import Absorption
-from wevent.core.policies.anchoring import Anchoring
-from wevent.core.policies.distribution import Distribution
-from wevent.core.policies.sample import Sample
-from wevent.core.policies.shared import Shared
-from wevent.core.policies.tracking import Tracking
-from wevent.core.policies.uniform import Uniform
+from wevent.core.policies import Absorption, Distribution, Sample, Shared, Uniform
 from wevent.core.requirements import Requirement
 from wevent.core.settings import EstimatorName, Options, SmoothingName
-from wevent.core.smoothers.anchored import AnchoredFilter
-from wevent.core.smoothers.bank import Bank, bank_with_cycles
-from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.hold import Hold
+from wevent.core.tracking import Tracking
 
 PolicyMaker = Callable[[tuple[Requirement, ...], Options], Policy]
 

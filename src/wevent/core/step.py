@@ -1,18 +1,29 @@
-"""One slot, from budgets to a measurement: the personalised window size mechanism PWSM (paper, Algorithm 2)."""
+"""One slot: from budgets to a measurement (`step`), and from the measurement to what is published (`advance`).
+
+The personalised window size mechanism PWSM (paper, Algorithm 2), with its private distance (Algorithm 3, DC; spec 7).
+
+What comes after the draw cannot fail (spec 10): a smoother and a planner compute with floats from what was drawn. If some
+draw made them raise, or give what is not finite, the slot would fail after its draw and be drawn anew, and what goes out
+would depend on a draw that was thrown away. So there is always an estimate: in the last resort the measurement itself, with
+the error it is known to have.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from wevent.core.arrays import IntArray
+from wevent.core.arrays import FloatArray, IntArray
 from wevent.core.budget import NANO
-from wevent.core.dissimilarity import compared, measure_dissimilarity
+from wevent.core.estimators import sample
 from wevent.core.ledger import Ledger
+from wevent.core.limits import farthest_compared
 from wevent.core.mechanism import (
+    Budgets,
     Estimate,
     Estimator,
     History,
@@ -26,9 +37,9 @@ from wevent.core.mechanism import (
     Split,
     is_mostly_new,
 )
-from wevent.core.permit import Reservation
+from wevent.core.permit import Permit, Reservation
 from wevent.core.settings import ThresholdRule
-from wevent.core.total import plan_ahead, smooth, widened
+from wevent.core.threshold import choose_threshold
 from wevent.errors import InsufficientBudget
 
 OutcomeKind = Literal["published", "repeated", "nullified"]
@@ -146,3 +157,107 @@ def _limit(rule: ThresholdRule | None, plan: Plan, reservation: Reservation) -> 
         return math.sqrt(plan.error)  # the paper's sqrt(err)
     scale = reservation.publication.sensitivity * NANO / plan.threshold
     return scale if rule == "scale" else math.sqrt(2.0) * scale  # Kellaris' Δ/e², or the standard deviation
+
+
+def compared(values: npt.NDArray[Any]) -> IntArray:
+    """A measurement as the whole numbers that the next probes compare with: l.
+
+    A probe adds whole noise to a whole distance, and the distance must not wrap: values beyond what any count can be are
+    drawn in. Post-processing of what was published.
+    """
+    farthest = farthest_compared(len(values))
+    if values.dtype != np.int64:
+        values = np.rint(np.clip(np.nan_to_num(values), -farthest, farthest)).astype(np.int64)
+    whole: IntArray = np.minimum(np.maximum(values, -farthest), farthest)
+    return whole
+
+
+def measure_dissimilarity(permit: Permit, counts: IntArray, last: IntArray, noise: NoiseSource) -> float | None:
+    """dis = (1/d)·(Σ_j |c̃[j] − l[j]| + integer noise of scale Δ/θ), with c̃ sampled under θ = OBS(e¹).
+
+    Charges e¹_g to class g: under the neighbouring relation one user's records change Σ_j |c̃ − l| by at most Δ, and the
+    sample amplifies as in SM. ▲ The sample is used here and discarded; a publication draws its own.
+
+    Returns:
+        The noisy distance; None if no class has enough budget to look with.
+    """
+    choice = choose_threshold(permit)
+    if choice.nano == 0:
+        return None  # no class has enough budget to look with: never a reason to publish
+    spend = permit.for_sampling(choice.nano)
+    distance = int(np.add.reduce(np.abs(sample(counts, spend, noise) - last)))
+    return (distance + int(noise.laplace(spend.noise, 1)[0])) / len(last)
+
+
+def smooth(smoother: Smoother, history: History, measurement: Measurement | None) -> tuple[Any, Estimate]:
+    """The smoother's next state and what is published, finite for every measurement.
+
+    First from what the smoother knows (once more where the caller's numpy raises); if that fails, from this measurement
+    alone, as if it were the first; if that fails too, the measurement as it is (without one, the last), and the smoother
+    learns nothing from it. Live and replayed slots take the same way: it is a function of past outputs.
+    """
+    found = _advanced(smoother, history.smoothed, measurement)
+    if found is None:
+        with np.errstate(all="ignore"):
+            found = _advanced(smoother, history.smoothed, measurement)
+            if found is None and measurement is not None:
+                found = _advanced(smoother, smoother.start(len(history.measurement), history.slot), measurement)
+    return (history.smoothed, as_measured(history, measurement)) if found is None else found
+
+
+def _advanced(smoother: Smoother, state: Any, measurement: Measurement | None) -> tuple[Any, Estimate] | None:
+    """The smoother's step, or None if it failed or is not finite."""
+    try:
+        after, estimate = smoother.advance(state, measurement)
+        held = estimate is state  # it was checked when it was new
+        return (after, estimate) if held or _is_finite(estimate) else None
+    except Exception:  # noqa: BLE001  whatever a draw can lead to, the slot goes on
+        return None
+
+
+def widened(estimate: Estimate, turnover: int) -> Estimate:
+    """An estimate that knows nothing of so many people, who joined or left since the last publication.
+
+    All of them may be in one cell, or none: half of their number as a further standard error makes a 95 % band wide enough
+    for either. Public numbers only; what is measured or repeated as it was keeps the error of its noise.
+    """
+    law, std_error = estimate.error, estimate.std_error
+    if not turnover or law is None or std_error is None or law.law != "estimate":
+        return estimate
+    more = (turnover / 2.0) ** 2
+    with np.errstate(all="ignore"):  # no draw may make it fail where the caller's numpy raises
+        variance = law.variance + more
+        wide = _finite(np.sqrt(std_error**2 + more))
+    return estimate._replace(std_error=wide, error=law._replace(scale=variance**0.5, variance=variance))
+
+
+def plan_ahead(planner: Planner, ledger: Budgets, history: History) -> Any:
+    """What a planner remembers; if it fails, what it remembered before."""
+    with np.errstate(all="ignore"):
+        try:
+            return planner.replan(ledger, history)
+        except Exception:  # noqa: BLE001  as there
+            return history.memory
+
+
+def as_measured(history: History, measurement: Measurement | None) -> Estimate:
+    """A measurement as it is, with its own error; the last one's values without an error if there is none now."""
+    if measurement is None:
+        return Estimate(_finite(history.measurement), None, None)
+    error = measurement.error
+    deviation = _finite(np.full(len(measurement.values), error.variance)) ** 0.5
+    return Estimate(_finite(measurement.values), _finite(deviation), error)
+
+
+def _is_finite(estimate: Estimate) -> bool:
+    """A sum is finite if all of it is: the fastest way to ask."""
+    total = np.add.reduce(estimate.values)
+    if estimate.std_error is not None:
+        total = total + np.add.reduce(estimate.std_error)
+    return math.isfinite(total)
+
+
+def _finite(values: Any) -> FloatArray:
+    finite: FloatArray = np.nan_to_num(np.asarray(values, dtype=np.float64))
+    finite.setflags(write=False)
+    return finite

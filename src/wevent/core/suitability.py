@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from wevent.core.budget import NANO
-from wevent.core.estimators.two_sums import TwoSums
-from wevent.core.estimators.weighting import Weighting
+from wevent.core.estimators import TwoSums, Weighting
 from wevent.core.limits import MAX_CELLS, MAX_SCALE
 from wevent.core.mechanism import Estimator, Mechanism
 from wevent.core.permit import WEIGHT_BITS

@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wevent.core.arrays import FloatArray, IntArray
-from wevent.core.estimators.weighting import Weighting
+from wevent.core.estimators import Weighting
+from wevent.core.filter import Filter
 from wevent.core.mechanism import NoiseError
 from wevent.core.registry import BUILT_IN
 from wevent.core.settings import Options
-from wevent.core.smoothers.filter import Filter
 from wevent.core.step import OutcomeKind
 
 OutcomeWord = Literal["fresh", "repeated", "estimated", "nullified"]

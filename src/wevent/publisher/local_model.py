@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wevent.core.budget import response_probability
+from wevent.core.estimators import randomize as _randomize
+from wevent.core.estimators import unbiased
 from wevent.core.requirements import Requirement
-from wevent.core.response import randomize as _randomize
-from wevent.core.response import unbiased
 from wevent.counting.cells import Cells
 from wevent.errors import InvalidReports
 

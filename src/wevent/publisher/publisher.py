@@ -9,13 +9,12 @@ import numpy as np
 
 from wevent.core.arrays import IntArray, any_true
 from wevent.core.budget import NANO
-from wevent.core.dissimilarity import compared
 from wevent.core.ledger import Ledger, PublicLedger
 from wevent.core.mechanism import Measurement, NoiseSource, Planner
 from wevent.core.postprocess import Polish
 from wevent.core.requirements import Population
 from wevent.core.settings import Options, option_values
-from wevent.core.step import Outcome, Pieces, advance, first_history, step
+from wevent.core.step import Outcome, Pieces, advance, compared, first_history, step
 from wevent.core.suitability import check_options, check_reach, complete
 from wevent.counting.cells import Cells
 from wevent.counting.counts import checked_matrix

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 import wevent
-from wevent.core.estimators.sampling import Sampling, laplace_error
+from wevent.core.estimators import Sampling, laplace_error
+from wevent.core.filter import Filter, Hold
 from wevent.core.mechanism import Idle, Measurement, Mechanism
-from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.hold import Hold
 from wevent.publisher import catalogue
 
 

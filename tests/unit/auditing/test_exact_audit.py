@@ -20,7 +20,7 @@ from wevent.auditing.exact.cases import SEARCHED, TINY, World
 from wevent.auditing.exact.enumeration import Enumeration
 from wevent.auditing.exact.pairs import Case
 from wevent.core import permit
-from wevent.core.estimators.sampling import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement
 from wevent.errors import InvalidOption
 from wevent.publisher.release import Release

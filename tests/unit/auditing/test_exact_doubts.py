@@ -21,7 +21,7 @@ from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import run_slot
 from wevent.auditing.exact.steered import Chooser, NotFollowed, SteeredNoise
 from wevent.core.budget import noise_scale
-from wevent.core.estimators.sampling import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement
 
 NINE = Population({Requirement(1, "0.5"): 9})

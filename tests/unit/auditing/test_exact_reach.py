@@ -17,7 +17,7 @@ from wevent.auditing.exact import audit_exactly
 from wevent.auditing.exact.cases import LIVED, SEARCHED, SEARCHED_LOCAL, WIDE, World
 from wevent.auditing.exact.lives import Living
 from wevent.auditing.exact.pairs import Case, PairMove, Playing
-from wevent.core.estimators.sampling import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.ledger import Ledger
 from wevent.core.mechanism import Measurement
 

@@ -17,7 +17,7 @@ from wevent.auditing.exact.slot_law import SlotLaw
 from wevent.auditing.exact.slot_run import run_slot
 from wevent.auditing.exact.steered import SteeredNoise
 from wevent.core.budget import NANO, noise_scale, sampling_probability
-from wevent.core.estimators.sampling import Sampling, laplace_error, sample
+from wevent.core.estimators import Sampling, laplace_error, sample
 from wevent.core.mechanism import Measurement
 
 ROUNDING = Decimal("1e-50")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.scripted import permit_for
-from wevent.core.dissimilarity import compared, measure_dissimilarity
 from wevent.core.limits import MAX_CELLS, MAX_EXACT, MAX_USERS, farthest_compared
+from wevent.core.step import compared, measure_dissimilarity
 
 ENDS = [2**63 - 1, -(2**63), 2**62, -(2**62), 0, MAX_USERS]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from wevent.core.filter import Hold
 from wevent.core.mechanism import Measurement, NoiseError
-from wevent.core.smoothers.hold import Hold
 
 
 def test_hold_repeats_and_survives_a_dump() -> None:

@@ -11,11 +11,10 @@ import pytest
 import wevent
 from tests.unit.scripted import ScriptedNoise
 from wevent import Population, Publisher, Requirement, SeededNoise
+from wevent.core.anchoring import Anchoring
+from wevent.core.filter import Filter, Hold
 from wevent.core.mechanism import Estimate
-from wevent.core.policies.anchoring import Anchoring
-from wevent.core.policies.tracking import Tracking
-from wevent.core.smoothers.filter import Filter
-from wevent.core.smoothers.hold import Hold
+from wevent.core.tracking import Tracking
 from wevent.publisher.catalogue import find_mechanism
 
 ONE = Population({Requirement(2, 1): 100})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from wevent import Options, Population, Publisher, Requirement, SeededNoise
+from wevent.core.bank import bank_with_cycles
+from wevent.core.filter import Filter
 from wevent.core.mechanism import History, Measurement, NoiseError
-from wevent.core.smoothers.bank import bank_with_cycles
-from wevent.core.smoothers.filter import Filter
-from wevent.core.total import smooth
+from wevent.core.step import smooth
 from wevent.errors import InvalidState
 from wevent.publisher import state as state_format
 

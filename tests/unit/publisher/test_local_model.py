@@ -7,7 +7,7 @@ import pytest
 
 from wevent import InvalidReports, InvalidRequirement, local
 from wevent.core.budget import response_probability
-from wevent.core.response import randomize as core_randomize
+from wevent.core.estimators import randomize as core_randomize
 
 
 def bits(*draws: int):

@@ -7,7 +7,7 @@ import pytest
 
 from wevent import InvalidOption, Population, Publisher, Release, Requirement, Roster, SeededNoise
 from wevent.core.mechanism import Estimate, NoiseError
-from wevent.core.total import widened
+from wevent.core.step import widened
 
 SMALL, LARGE = Requirement(40, "0.9"), Requirement(120, "0.5")
 

@@ -53,7 +53,7 @@ class _Policy(Protocol):
 
 
 class _Distribution:
-    """`wevent.core.policies.distribution`: half of what the window has left."""
+    """`wevent.core.policies`: half of what the window has left."""
 
     def __init__(self, rows: _Rows, slots: int) -> None:
         self._halves = rows.nanos // 2
@@ -86,7 +86,7 @@ class _Distribution:
 
 
 class _Absorption:
-    """`wevent.core.policies.absorption`: the shares of skipped slots, nullified afterwards."""
+    """`wevent.core.policies`: the shares of skipped slots, nullified afterwards."""
 
     def __init__(self, rows: _Rows, slots: int) -> None:
         self._shares = rows.shares

@@ -1,1 +1,0 @@
-"""How a slot is measured: one file per estimator."""

@@ -1,1 +1,0 @@
-"""When and how much: one file per policy."""
