@@ -13,8 +13,9 @@ from wevent.errors import StorageFailed, may_pass
 
 
 def storage_failed(task: str, error: OSError, remedy: str, path: Path | str) -> StorageFailed:
-    """Return the error for a task that the operating system refused."""
-    return StorageFailed(task, error.strerror or "an error", remedy, path=str(path), passing=may_pass(error))
+    """Return the error for a task, such as "to write a file", that the operating system refused."""
+    problem = f"wevent failed {task}: {error.strerror or 'an error'}."
+    return StorageFailed(problem, remedy, path=str(path), passing=may_pass(error))
 
 
 @contextmanager

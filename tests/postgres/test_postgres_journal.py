@@ -65,7 +65,7 @@ def test_a_folder_that_others_can_use_is_refused(tmp_path: Path) -> None:
 
 def test_no_journal_is_no_journal(tmp_path: Path) -> None:
     place = place_at(tmp_path)
-    with pytest.raises(InvalidJournal, match="without one"):
+    with pytest.raises(InvalidJournal, match="names no folder"):
         PostgresJournal(place)
     with asked(place) as database:
         database.execute(f"CREATE SCHEMA {place.schema}")
@@ -114,7 +114,7 @@ def test_a_role_without_rights_is_told_so(tmp_path: Path) -> None:
     other = PostgresPlace(other.conninfo.replace(password, "x"), place.schema, place.side, 3)
     try:
         for write in (False, True):
-            with pytest.raises(StorageFailed, match="a role that may use the schema"):
+            with pytest.raises(StorageFailed, match="may not use the schema"):
                 PostgresJournal(other, write=write)
     finally:
         with asked(place) as database:

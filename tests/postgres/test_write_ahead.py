@@ -397,7 +397,7 @@ def test_a_draw_that_cannot_be_written_ahead_is_not_sent(
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr("wevent.journal.witness._force", fails)
-        with pytest.raises(StorageFailed, match=r"witness; received Input/output error"):
+        with pytest.raises(StorageFailed, match=r"witness: Input/output error"):
             publish(journal, tmp_path / "out.ndjson", 3)
         monkeypatch.undo()
     assert not draws(place, 3)

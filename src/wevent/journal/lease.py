@@ -27,6 +27,7 @@ from wevent.errors import JournalLocked, WeventError
 from wevent.journal.connection import Connection, Session, check_writable
 from wevent.journal.contents import Writer
 from wevent.journal.place import PostgresPlace
+from wevent.journal.witness import STOP_HOLDER, held_by, this_process
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS writer (
@@ -61,7 +62,6 @@ _WAIT_S = 0.2  # for a live writer, which may be about to end
 _WAIT_GONE_S = 5.0  # for the connections of a killed writer: the server may still be inside a statement
 _WAIT_MORE_S = 10.0  # after the lease of a writer without connections
 _LOCK_MS = 1000  # for transactions of the writer before, whose sessions were told to end
-_STOP_IT = "Stop that process first, or publish into another journal."
 _END_IT = (
     "It does not react, and its sessions could not be ended: let the role do that (GRANT pg_signal_backend TO role), or end"
     " them."
@@ -126,9 +126,7 @@ class Lease:
 
     def __init__(self, place: PostgresPlace) -> None:
         """Prepare a lease. Callers use `take`."""
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.place, self.instance = place, secrets.token_hex(8)
-        self.writer = Writer(os.getpid(), socket.gethostname(), since)
+        self.place, self.instance, self.writer = place, secrets.token_hex(8), this_process()
         self.fence, self.is_lost = 0, False
         self.before: Holder | None = None
         self._made_schema = False
@@ -165,7 +163,8 @@ class Lease:
     def locked(self, holder: Holder | None) -> JournalLocked:
         """Note that another writer took the journal; return the error that says so."""
         self.is_lost = True
-        return _held_by(self.place, holder, "Its releases stand, this draw is discarded.")
+        writer = None if holder is None else holder.writer
+        return held_by(str(self.place), writer, "Its releases stand, this draw is discarded.")
 
     def close(self, *, never_begun: bool = False) -> None:
         """Give the lease up.
@@ -199,11 +198,12 @@ class Lease:
             except (errors.UndefinedTable, errors.LockNotAvailable):  # dropped meanwhile; a session that ends slowly
                 holder = None
             if holder is not None and holder.connected:
-                limit_s, remedy = _WAIT_GONE_S if holder.seems_gone() else _WAIT_S, _STOP_IT
+                limit_s, fix = _WAIT_GONE_S if holder.seems_gone() else _WAIT_S, STOP_HOLDER
             else:
-                limit_s, remedy = self.place.lease_s + _WAIT_MORE_S, _END_IT
+                limit_s, fix = self.place.lease_s + _WAIT_MORE_S, _END_IT
             if time.monotonic() - begun >= limit_s:
-                raise _held_by(self.place, holder or read_holder(connection), remedy)
+                holder = holder or read_holder(connection)
+                raise held_by(str(self.place), None if holder is None else holder.writer, fix)
             time.sleep(_PAUSE_S)
 
     def _try_take(self, connection: Connection, above: int) -> Holder | None:
@@ -299,18 +299,6 @@ def current_writer(connection: Connection) -> Writer | None:
     """Return the process that publishes into a journal now, None if there is none."""
     holder = read_holder(connection)
     return holder.writer if holder is not None and holder.left_s is not None and holder.connected else None
-
-
-def _held_by(place: PostgresPlace, holder: Holder | None, remedy: str) -> JournalLocked:
-    writer = None if holder is None else holder.writer
-    named = "another process" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
-    return JournalLocked(
-        "to be the only writer of the journal",
-        f"one held by {named}",
-        remedy,
-        path=str(place),
-        holder={} if writer is None else writer._asdict(),
-    )
 
 
 def _only(connection: Connection, query: str, *values: object) -> Any:
