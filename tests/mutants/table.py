@@ -892,8 +892,8 @@ MUTANTS = [
     Mutant(
         "database: a number of an old backup is used again",
         "journal/postgres_journal.py",
-        "Lease.take(place, above=newest)",
-        "Lease.take(place)",
+        "Lease(place, above=newest)",
+        "Lease(place)",
         OUTSIDE,
     ),
     Mutant(

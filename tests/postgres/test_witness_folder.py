@@ -190,7 +190,7 @@ def test_an_older_writer_does_not_turn_the_witness_back(kept: Restorable, tmp_pa
 
 def test_a_database_that_knows_a_smaller_number_does_not_reuse_one(kept: Restorable) -> None:
     for _ in range(3):
-        Lease.take(kept.place).close()
+        Lease(kept.place).close()
     with PostgresJournal(kept.place, write=True) as journal:
         fence = journal._storage._lease.fence
     kept.put_back()  # it was 1 then

@@ -37,13 +37,7 @@ def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, repl
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:
-    """Copy a backup beside the journal, durable; the backup is only read.
-
-    Raises:
-        InvalidInput: if the backup is no file of its own.
-        InvalidJournal: if it is no wevent journal, of a newer format, or not readable.
-        StorageFailed: if it cannot be copied.
-    """
+    """Copy a backup beside the journal, durable; the backup is only read. Refuse one that is no journal of this format."""
     _refuse_source(backup, journal)
     copy = _partial_path(journal)
     with storage_errors(f"to copy {backup} to {copy}", _AGAIN, copy):
@@ -191,10 +185,5 @@ def _special_kind(path: Path) -> str | None:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return None
-    kinds = {
-        stat.S_IFLNK: "a symbolic link",
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    return None if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
+    kinds = {"l": "a symbolic link", "d": "a folder", "p": "a pipe", "s": "a socket"}
+    return None if stat.S_ISREG(mode) else kinds.get(stat.filemode(mode)[0], "a device")

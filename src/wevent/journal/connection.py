@@ -63,7 +63,6 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
 
     Raises:
         JournalUnreachable: if no server answers, or it refuses this client (then not `passing`).
-        InvalidJournal: if the address is invalid, the server too old, or the database not in UTF-8.
     """
     own = {"application_name": " ".join(filter(None, ("wevent", instance, purpose))), "client_encoding": "UTF8"}
     limits = {**_LIMITS, "tcp_user_timeout": f"{place.lease_s * 1000:.0f}"}  # a dead network is noticed
@@ -153,9 +152,7 @@ class Session:
     A loss is always a `JournalUnreachable`: `once` raises it, `repeat` reconnects and does the work again.
 
     Args:
-        place: the journal.
-        purpose: as of `connect`.
-        instance: as of `connect`; empty for readers.
+        place, purpose, instance: as of `connect`.
         setting: a statement for each new connection.
         writes: refuse servers that can lose commits, and wait for a standby to be promoted.
         understood: errors of PostgreSQL that the caller handles.
@@ -241,11 +238,7 @@ class Session:
             return work(self.connect())
 
     def repeat(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work, and again over another connection whenever one is lost. Repetition must be harmless.
-
-        Raises:
-            JournalUnreachable: if the limit for reconnecting is reached, or the session was closed.
-        """
+        """Do some work, and again over another connection whenever one is lost. Repetition must be harmless."""
         if self._is_regaining:  # within `regained`: the outer call reconnects
             with self.translating():
                 return work(self.connection)

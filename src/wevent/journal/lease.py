@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors, sql
@@ -115,17 +115,27 @@ class Holder(NamedTuple):
 
 
 class Lease:
-    """The right to write a journal, from `take` to `close` or until another writer takes it.
+    """The right to write a journal, until `close` or until another writer takes it.
+
+    A writer without a connection may be about to connect again: wait for it, at most until its lease expires.
+
+    Args:
+        place: the journal.
+        above: a lower bound of the fence: the number of the newest witness file.
 
     Attributes:
         instance: the name of its connections, see `connect`.
         fence: its fencing number.
         before: last writer before this one; None if there was none.
         is_lost: whether another writer is known to have the journal. The fence in the database decides.
+
+    Raises:
+        JournalLocked: naming the writer.
+        StorageFailed: if the server can lose commits, is a standby, or refuses it.
+        JournalUnreachable, InvalidJournal: as of `connect`.
     """
 
-    def __init__(self, place: PostgresPlace) -> None:
-        """Prepare a lease. Callers use `take`."""
+    def __init__(self, place: PostgresPlace, *, above: int = 0) -> None:
         self.place, self.instance, self.writer = place, secrets.token_hex(8), this_process()
         self.fence, self.is_lost = 0, False
         self.before: Holder | None = None
@@ -133,32 +143,14 @@ class Lease:
         self._session = Session(place, "lease", self.instance, writes=False)
         self._closing = threading.Event()
         self._renewing = threading.Thread(target=self._renew, name="wevent-lease", daemon=True)
-
-    @classmethod
-    def take(cls, place: PostgresPlace, *, above: int = 0) -> Self:
-        """Become the writer of a journal.
-
-        A writer without a connection may be about to connect again: wait for it, at most until its lease expires.
-
-        Args:
-            place: the journal.
-            above: a lower bound of the fence: the number of the newest witness file.
-
-        Raises:
-            JournalLocked: naming the writer.
-            StorageFailed: if the server can lose commits, is a standby, or refuses it.
-            JournalUnreachable, InvalidJournal: as of `connect`.
-        """
-        lease = cls(place)
         try:
-            lease._session.once(lambda connection: lease._wait(connection, above))
+            self._session.once(lambda connection: self._wait(connection, above))
         except BaseException:
-            lease._session.close()
+            self._session.close()
             raise
-        _here.add(lease.instance)
-        lease._session.regained = lambda: check_writable(lease._session.connection, place)
-        lease._renewing.start()
-        return lease
+        _here.add(self.instance)
+        self._session.regained = lambda: check_writable(self._session.connection, place)
+        self._renewing.start()
 
     def locked(self, holder: Holder | None) -> JournalLocked:
         """Note that another writer took the journal; return the error that says so."""
@@ -167,11 +159,7 @@ class Lease:
         return held_by(str(self.place), writer, "Its releases stand, this draw is discarded.")
 
     def close(self, *, never_begun: bool = False) -> None:
-        """Give the lease up.
-
-        Args:
-            never_begun: whether there is no journal: remove the tables that were made for it.
-        """
+        """Give the lease up. `never_begun`: there is no journal, so remove the tables that were made for it."""
         if self._closing.is_set():
             return
         self._closing.set()

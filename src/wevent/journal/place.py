@@ -60,11 +60,7 @@ class PostgresPlace:
 
     @property
     def side_folder(self) -> Path:
-        """The folder outside the database.
-
-        Raises:
-            InvalidJournal: if the address names none, or one that is not there.
-        """
+        """The folder outside the database; refuses an address that names none, or one that is not there."""
         if self.side is None:
             problem = f"The address names no folder outside the database, for the witness and the keys ({self})."
             fix = "Add &side=FOLDER to it: every replica names the same folder, and no backup has it."
@@ -80,9 +76,6 @@ class PostgresPlace:
         """The folder outside the database, which nobody but its owner can read or write: for whoever writes or has keys.
 
         An attacker who can write to it can turn the witness back, and a slot would be drawn twice (spec 10).
-
-        Raises:
-            InvalidJournal: as of `side_folder`, and if others may read or write there.
         """
         folder = self.side_folder
         mode = stat.S_IMODE(folder.stat().st_mode)

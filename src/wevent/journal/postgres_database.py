@@ -16,7 +16,7 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -144,11 +144,7 @@ class PostgresDatabase:
             return self.session.repeat(attempt)
 
     def _begin(self, stands: Callable[[], bool] | None) -> bool:
-        """Begin a write transaction; return whether an earlier attempt at it was stored. `stands` is None at the first.
-
-        Raises:
-            JournalLocked: if another writer has the journal.
-        """
+        """Begin a write transaction; return whether an earlier attempt at it was stored. `stands` is None at the first."""
         settings = source = ""
         if self._lease is not None:
             settings = _WRITER_SETTINGS
@@ -190,9 +186,6 @@ class PostgresDatabase:
         with self._now("read"):
             return self.session.repeat(in_one_view)
 
-    def clear_errors(self) -> AbstractContextManager[None]:
-        return nullcontext()  # the session has translated them
-
     @contextmanager
     def readable(self) -> Iterator[None]:
         try:
@@ -206,12 +199,7 @@ class PostgresDatabase:
         return damaged_tables(self._place)
 
     def has_journal(self) -> bool:
-        """Return whether the schema has a journal that this version can use.
-
-        Raises:
-            InvalidJournal: if it has something else under these names, a newer one, or not all of it.
-            StorageFailed: if the role may not use it.
-        """
+        """Return whether the schema has a journal. Refuse other tables under these names, and a newer or partial one."""
         query = "SELECT tablename, has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = ?"
         rights: dict[str, bool] = dict(self.execute(query, (self._place.schema,)))
         found = TABLE_NAMES.intersection(rights)
@@ -223,7 +211,7 @@ class PostgresDatabase:
         with suppress(InvalidJournal):
             number = Facts(self).number("format") if "facts" in found else None
         if number is None:
-            problem = f"The schema {self._place.schema} has other tables under the names of a journal's"
+            problem = f"The schema {self._place.schema} has other tables under the same names"
             raise journal_error(InvalidJournal, self._place, problem, "Choose another schema; this one is untouched.")
         if number != FORMAT:
             raise newer_format(number, self._place)
@@ -296,19 +284,18 @@ def examine(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
             raise InvalidJournal("The database cannot be asked (see above).", "Mend that first.", path=str(place))
         return connection
 
+    def commits() -> str:
+        check_writable(connected(), place)
+        return "forced to disk before they are reported (fsync, full_page_writes, synchronous_commit); no standby"
+
     try:
         yield "database", database
-        yield "commits", lambda: _examine_commits(connected(), place)
+        yield "commits", commits
         yield "schema", lambda: _examine_schema(connected(), place)
         yield "side folder", lambda: _examine_side_folder(place)
     finally:
         if connection is not None:
             connection.close()
-
-
-def _examine_commits(connection: Connection, place: PostgresPlace) -> str:
-    check_writable(connection, place)
-    return "forced to disk before they are reported (fsync, full_page_writes, synchronous_commit); no standby"
 
 
 def _examine_schema(connection: Connection, place: PostgresPlace) -> str:
@@ -332,11 +319,7 @@ def _examine_side_folder(place: PostgresPlace) -> str:
 
 
 class SharedJournal:
-    """A journal as one process shares it with others: connections for events, and notifications of commits.
-
-    Args:
-        place: the journal.
-    """
+    """A journal as one process shares it with others: connections for events, and notifications of commits."""
 
     def __init__(self, place: PostgresPlace) -> None:
         self._place = place
@@ -381,11 +364,7 @@ class SharedJournal:
 
 
 class CommitNews:
-    """Notifications of commits, for one thread. A notification is only a hint.
-
-    Args:
-        place: the journal.
-    """
+    """Notifications of commits, for one thread. A notification is only a hint."""
 
     def __init__(self, place: PostgresPlace) -> None:
         listen = f'LISTEN "wevent_{place.schema}"'
@@ -397,10 +376,6 @@ class CommitNews:
         """Wait for a commit; return the last committed slot.
 
         The first call over a connection returns at once: earlier commits were not notified.
-
-        Raises:
-            JournalUnreachable: if the database does not answer.
-            InvalidJournal: if there is no journal.
         """
 
         def look(connection: Connection) -> int:

@@ -36,12 +36,7 @@ class PostgresJournal(SqlJournal):
         released_through: see `SqlJournal`.
         patience_s: how long a database that does not answer is waited for, once it did.
 
-    Raises:
-        InvalidJournal: if there is no journal, a damaged or newer one, or the address lacks what a writer needs.
-        JournalLocked: naming the writer.
-        JournalUnreachable: if the database does not answer.
-        StaleJournal: if the witness shows slots of a journal that is not there.
-        StorageFailed: if the server may forget what it commits, is a standby, or cannot be written.
+    Raises the errors of `wevent.journal.open_journal`, and `JournalUnreachable` if the database does not answer.
     """
 
     def __init__(
@@ -78,7 +73,7 @@ class JournalSchema:
             if write:
                 _ = place.private_folder
             newest = max(self._fences(), default=0) if write else 0  # a database put back may know less
-            self._lease = Lease.take(place, above=newest) if write else None
+            self._lease = Lease(place, above=newest) if write else None
             undo.callback(self._let_go)
             self.database = PostgresDatabase(place, self._lease, patience_s=patience_s)
             undo.callback(self.database.close)

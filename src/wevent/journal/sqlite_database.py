@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class SqliteDatabase:
         One read transaction covers header, size and log: while the log is empty in it, no writer changes the file. SQLite
         alone would read a page that was cut as one that ends with zeros.
         """
-        with _snapshot(self.connection):
+        with transaction(self.connection, "BEGIN"):
             pages, page = (self.connection.pragma(name) for name in ("page_count", "page_size"))
             size = _size(self._path)  # not by opening it: closing that again would drop SQLite's locks
             if size and not pages:  # SQLite takes one byte for an empty file
@@ -127,7 +127,7 @@ class SqliteDatabase:
     ) -> Result:
         """See `Database.write`; what was committed is known here, so nothing is done twice."""
         try:
-            with self.clear_errors(), transaction(self.connection):
+            with translate_errors(self._path), transaction(self.connection):
                 return work()
         except BaseException:
             if undone is not None:
@@ -135,11 +135,8 @@ class SqliteDatabase:
             raise
 
     def read(self, work: Callable[[], Result]) -> Result:
-        with _snapshot(self.connection):
+        with transaction(self.connection, "BEGIN"):
             return work()
-
-    def clear_errors(self) -> AbstractContextManager[None]:
-        return translate_errors(self._path)
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -154,10 +151,6 @@ class SqliteDatabase:
     def damaged(self) -> InvalidJournal:
         return _damaged(self._path)
 
-    def create_tables(self) -> None:
-        """Create the tables of a new journal; inside a transaction."""
-        _create_tables(self.connection)
-
     def keep_log(self) -> None:
         """Write to a write-ahead log from now on; for writers: a backup stays one file for those who only read it."""
         with self.readable():
@@ -165,7 +158,7 @@ class SqliteDatabase:
 
     def check_pages(self) -> None:
         """Refuse a file whose pages contradict each other."""
-        with self.clear_errors():
+        with translate_errors(self._path):
             found = self.connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != [("ok",)]:
             raise self.damaged()
@@ -212,33 +205,19 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Run one write transaction, all of it or nothing; a part of the one that is open, if one is."""
+def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Run one transaction, all of it or nothing; a part of the one that is open, if one is."""
     if connection.in_transaction:
         yield
         return
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
-    """Read within one transaction, or within the open one, if one is open."""
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
         if connection.in_transaction:  # an input/output error ends it
             connection.execute("ROLLBACK")
+        raise
 
 
 def open_for_reading(path: Path) -> apsw.Connection:
@@ -275,7 +254,8 @@ def prepare(connection: apsw.Connection) -> None:
     connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT}").fetchall()
 
 
-def _create_tables(connection: apsw.Connection) -> None:
+def create_tables(connection: apsw.Connection) -> None:
+    """Create the tables of a new journal; inside a transaction."""
     connection.execute(SQLITE_TABLES)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -285,7 +265,7 @@ def _create_tables(connection: apsw.Connection) -> None:
 def _expected_columns() -> list[Any]:
     """Return every table with its columns, types and keys."""
     connection = apsw.Connection(":memory:")
-    _create_tables(connection)
+    create_tables(connection)
     return connection.execute(_COLUMNS).fetchall()
 
 

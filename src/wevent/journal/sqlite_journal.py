@@ -17,7 +17,7 @@ from wevent.journal.backup import copy_journal, own_files
 from wevent.journal.contents import Batch, Hook, Writer, no_hook
 from wevent.journal.journal import SqlJournal
 from wevent.journal.metadata import begin_rows
-from wevent.journal.sqlite_database import LOG_LIMIT, SqliteDatabase
+from wevent.journal.sqlite_database import LOG_LIMIT, SqliteDatabase, create_tables
 from wevent.journal.witness import (
     WitnessFile,
     WitnessRecord,
@@ -31,7 +31,7 @@ from wevent.journal.witness import (
 
 
 class SqliteJournal(SqlJournal):
-    """A journal file; see `wevent.journal.contract.Journal`.
+    """A journal file; see `wevent.journal.contract.Journal`. Raises the errors of `wevent.journal.open_journal`.
 
     Args:
         path: the file; made on the first `begin` if it does not exist.
@@ -39,12 +39,6 @@ class SqliteJournal(SqlJournal):
         start_over: make a new journal where another one was lost.
         held: the witness, if the caller has locked it already and keeps it.
         released_through: see `SqlJournal`.
-
-    Raises:
-        InvalidJournal: if the file is no journal, damaged or newer.
-        JournalLocked: naming the holder.
-        StaleJournal: if the witness shows slots of a journal that is not here.
-        StorageFailed: if it cannot be opened or written.
     """
 
     def __init__(
@@ -72,13 +66,9 @@ class SqliteJournal(SqlJournal):
             self._file.connection.execute("PRAGMA cache_spill = ON")
 
     def backup(self, target: Path, *, replace: bool = False) -> int:
-        """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
+        """Copy the journal while it is in use, and return its last slot. `replace` allows to replace an existing file.
 
         The copy cannot be published from until it is told through which slot releases went out (spec 10).
-
-        Args:
-            target: the copy.
-            replace: whether an existing file may be replaced; never the journal itself or its own files.
 
         Raises:
             InvalidOutput: if the target is there, or is one of the journal's own files.
@@ -153,7 +143,7 @@ class JournalFile:
         return read_witness(witness_path(self.path))
 
     def create_tables(self) -> None:
-        self.database.create_tables()
+        create_tables(self.connection)
         begin_rows(self.database)
 
     def check_pages(self) -> None:
@@ -199,12 +189,7 @@ class JournalFile:
 
 
 class Place:
-    """The files of a journal that is open for writing. Each stays, once it is there, and never gets shorter.
-
-    Args:
-        path: the journal.
-        witness: its witness.
-    """
+    """The files of a journal that is open for writing. Each stays, once it is there, and never gets shorter."""
 
     def __init__(self, path: Path, witness: Path) -> None:
         real = os.path.realpath(path)
@@ -219,11 +204,7 @@ class Place:
         self.is_intact()
 
     def is_intact(self) -> bool:
-        """Return whether every file is still the one it was, and as long; remembers how long it is now.
-
-        Raises:
-            OSError: if that cannot be told.
-        """
+        """Return whether every file is still the one it was, and as long; remembers how long it is now."""
         for path, limit in self._limits.items():
             try:
                 found = os.stat(path)
@@ -240,11 +221,7 @@ class Place:
         return not _has_second_name(self._path)
 
     def check(self) -> None:
-        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost.
-
-        Raises:
-            StorageFailed: before anything more is stored or released.
-        """
+        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost."""
         fix = "Nothing more was released, and nothing is lost: run the same command again when that is over."
         with storage_errors(f"to look at the files of the journal {self._path}", fix, self._path):
             if self.is_intact():

@@ -102,11 +102,7 @@ class WitnessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WitnessFile:
-    """A witness that is open for its one writer.
-
-    Args:
-        path: its path.
-        file: its descriptor, open for reading and writing; closed by `close`.
+    """A witness that is open for its one writer, by a descriptor for reading and writing, which `close` closes.
 
     Attributes:
         before: record of the writer before.
@@ -146,7 +142,7 @@ class WitnessFile:
             _force(self._file)
 
     def write_ahead(self, data: bytes, **known: Any) -> None:
-        """Write a draw ahead, and a record that names it; durable on return.
+        """Write a draw ahead, and a record that names it; durable on return. Nobody saw a draw that cannot be written.
 
         The bytes are durable before the record names them. So a record with another write-ahead record than it names is
         damage, or its draw is in the journal already.
@@ -232,7 +228,6 @@ def take_witness(journal: Path) -> WitnessFile:
 
     Raises:
         JournalLocked: naming the holder, if another process has it.
-        StorageFailed: if the witness cannot be made or written.
     """
     path = witness_path(journal)
     if fcntl is None:
@@ -325,10 +320,6 @@ def check_lost(
         place: its path or address.
         restoring: how a backup is put back: the words before `--released-through`.
         start_over: whether the operator says so.
-
-    Raises:
-        StaleJournal: with both ways out.
-        InvalidOption: if there is nothing to start over from.
     """
     identity = None
     if database is not None:
