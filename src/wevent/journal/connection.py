@@ -122,8 +122,8 @@ def check_writable(connection: Connection, place: PostgresPlace) -> None:
 class RetryLimit:
     """Time limit for reconnecting, from the first loss of a connection on, or from now if there is none.
 
-    The limit starts again after a connection that lasted longer than the limit, but only a few times. A server that
-    accepts connections and drops them uses it up.
+    It starts again after a connection that lasted longer, but only a few times. A server that accepts connections and drops
+    them uses it up.
     """
 
     def __init__(self, limit_s: float) -> None:

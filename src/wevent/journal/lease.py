@@ -70,11 +70,9 @@ _here: set[str] = set()  # instances of the writers of this process
 
 
 class Holder(NamedTuple):
-    """Last writer of a journal.
+    """Last writer of a journal: its fence, the name of its connections, and its lease.
 
     Attributes:
-        instance: the name of its connections.
-        lease_s: length of its lease.
         left_s: time until its lease expires; None if it gave the lease up.
         connected: whether the server has a connection of it.
     """

@@ -27,17 +27,7 @@ from wevent.journal.witness import WitnessFile, WitnessRecord, check_lost, read_
 
 
 class PostgresJournal(SqlJournal):
-    """A journal in a database; see `wevent.journal.contract.Journal`.
-
-    Args:
-        place: the database, the schema, and the folder outside.
-        write: be the writer. Readers, and requests to the registry, need not.
-        start_over: make a new journal where another one was lost.
-        released_through: see `SqlJournal`.
-        patience_s: how long a database that does not answer is waited for, once it did.
-
-    Raises the errors of `wevent.journal.open_journal`, and `JournalUnreachable` if the database does not answer.
-    """
+    """A journal in a database; see `wevent.journal.contract.Journal`. Arguments and errors: `wevent.journal.open_journal`."""
 
     def __init__(
         self,

@@ -65,7 +65,9 @@ class SqliteDatabase:
             raise StorageFailed(f"There is no read permission for {path}.", "Check its permissions.", path=str(path))
         with self.readable():
             if create and not path.exists():  # ids of users are in it: nobody else may read it
-                with storage_errors(f"to write {path}", "Make room and make the folder writable.", path):
+                with storage_errors(
+                    f"to write {path}", "Check the path, make room and make the folder writable.", path
+                ):
                     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             if create:
                 flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE

@@ -31,14 +31,11 @@ from wevent.journal.witness import (
 
 
 class SqliteJournal(SqlJournal):
-    """A journal file; see `wevent.journal.contract.Journal`. Raises the errors of `wevent.journal.open_journal`.
+    """A journal file; see `wevent.journal.contract.Journal`. Arguments and errors: those of `wevent.journal.open_journal`.
 
     Args:
         path: the file; made on the first `begin` if it does not exist.
-        write: be the one writer. Readers, and requests to the registry, need not.
-        start_over: make a new journal where another one was lost.
         held: the witness, if the caller has locked it already and keeps it.
-        released_through: see `SqlJournal`.
     """
 
     def __init__(
@@ -69,10 +66,6 @@ class SqliteJournal(SqlJournal):
         """Copy the journal while it is in use, and return its last slot. `replace` allows to replace an existing file.
 
         The copy cannot be published from until it is told through which slot releases went out (spec 10).
-
-        Raises:
-            InvalidOutput: if the target is there, or is one of the journal's own files.
-            StorageFailed: if it cannot be written.
         """
         return copy_journal(self._file.connection, self.path, target, replace=replace)
 
@@ -89,7 +82,7 @@ class SqliteJournal(SqlJournal):
 
 
 class JournalFile:
-    """An open journal file and its witness; see `wevent.journal.journal.Storage`. Args and errors: see `SqliteJournal`."""
+    """An open journal file and its witness; see `wevent.journal.journal.Storage`."""
 
     def __init__(self, path: Path, *, write: bool, start_over: bool, held: WitnessFile | None) -> None:
         if str(path) in (":memory:", "."):
@@ -103,12 +96,9 @@ class JournalFile:
             undo.callback(self._let_go)
             if self.witness is not None:
                 self.is_new = not path.exists()
-                self._is_made = not os.path.lexists(
-                    os.path.realpath(path)
-                )  # a link that leads nowhere was there before
-                if _has_second_name(
-                    path
-                ):  # it has a lock and a write-ahead log for each, and would be drawn from twice
+                # A link that leads nowhere was there before.
+                self._is_made = not os.path.lexists(os.path.realpath(path))
+                if _has_second_name(path):  # each has a lock and a write-ahead log: slots would be drawn twice
                     fix = "Remove the other names; a symbolic link may stay."
                     raise InvalidJournal(f"The journal has hard links ({path}).", fix, path=str(path))
             if self._is_made or not path.exists() or not path.stat().st_size:
