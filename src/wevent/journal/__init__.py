@@ -65,9 +65,8 @@ def open_journal(
         raise InvalidJournal("the path of a journal", type(place).__name__, "Give the name of its file.", path=None)
     place = journal_place(place)
     if isinstance(place, PostgresPlace):
-        patience = {} if patience_s is None else {"patience_s": patience_s}
-        told = {"start_over": start_over, "released_through": released_through}
-        return _open_database(place, write=write, **told, **patience)
+        told = {"start_over": start_over, "released_through": released_through, "patience_s": patience_s}
+        return _open_database(place, write=write, **told)
     return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
 
 

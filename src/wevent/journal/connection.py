@@ -156,7 +156,7 @@ class Session:
         setting: a statement for each new connection.
         writes: refuse servers that can lose commits, and wait for a standby to be promoted.
         understood: errors of PostgreSQL that the caller handles.
-        patience_s: limit for reconnecting.
+        patience_s: limit for reconnecting; None: `PATIENCE_S`.
 
     Attributes:
         patience_s: may change at any time.
@@ -172,9 +172,9 @@ class Session:
         setting: str = "",
         writes: bool = True,
         understood: tuple[type[psycopg.Error], ...] = (),
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
-        self.place, self.patience_s = place, patience_s
+        self.place, self.patience_s = place, PATIENCE_S if patience_s is None else patience_s
         self.regained: Callable[[], None] = lambda: None
         self._purpose, self._instance = purpose, instance
         self._setting, self._writes, self._understood = setting, writes, understood

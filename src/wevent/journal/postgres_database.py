@@ -17,14 +17,13 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import psycopg
 
 from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
 from wevent.journal.connection import (
-    PATIENCE_S,
     Connection,
     Session,
     check_writable,
@@ -90,7 +89,7 @@ class PostgresDatabase:
         session: its connection.
     """
 
-    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float | None) -> None:
         self._place, self._lease = place, lease
         self._id, self._number = secrets.token_hex(16), 0  # of the session and its write transactions in `outcomes`
         purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
@@ -319,23 +318,16 @@ def _examine_side_folder(place: PostgresPlace) -> str:
 
 
 class SharedJournal:
-    """A journal as one process shares it with others: connections for events, and notifications of commits."""
+    """A journal as one process shares it with others.
+
+    Attributes:
+        session, news: `Session` and `CommitNews` of the journal; each is for one thread, which closes it.
+        own_instances: see the function.
+    """
 
     def __init__(self, place: PostgresPlace) -> None:
-        self._place = place
-        self.own_instances = own_instances
-
-    def session(
-        self,
-        purpose: str,
-        *,
-        setting: str,
-        understood: tuple[type[psycopg.Error], ...],
-        patience_s: float | None = None,
-    ) -> Session:
-        """Return connections of their own for one thread, which closes them; arguments as of `Session`."""
-        patience_s = PATIENCE_S if patience_s is None else patience_s
-        return Session(self._place, purpose, setting=setting, understood=understood, patience_s=patience_s)
+        self._place, self.own_instances = place, own_instances
+        self.session, self.news = partial(Session, place), partial(CommitNews, place)
 
     def answers(self, within_s: float) -> bool:
         """Return whether the database connects and forces something to disk, as every commit has to, in time."""
@@ -353,10 +345,6 @@ class SharedJournal:
 
         threading.Thread(target=ask, name="wevent-asking", daemon=True).start()
         return heard.wait(within_s)
-
-    def news(self) -> CommitNews:
-        """Return news of commits; for one thread, which closes it."""
-        return CommitNews(self._place)
 
     def announce(self, connection: Connection) -> None:
         """Notify all followers of the journal that it has a new slot."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wevent.errors import InvalidJournal, StorageFailed
 from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
-from wevent.journal.connection import PATIENCE_S, no_journal
+from wevent.journal.connection import no_journal
 from wevent.journal.contents import Writer
 from wevent.journal.database import only_row
 from wevent.journal.journal import SqlJournal
@@ -36,7 +36,7 @@ class PostgresJournal(SqlJournal):
         write: bool = False,
         start_over: bool = False,
         released_through: int | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
         schema = JournalSchema(place, write=write, start_over=start_over, patience_s=patience_s)
         with ExitStack() as undo:
@@ -53,7 +53,7 @@ class JournalSchema:
         witness: the writer's own file, once it is begun; None for readers.
     """
 
-    def __init__(self, place: PostgresPlace, *, write: bool, start_over: bool, patience_s: float) -> None:
+    def __init__(self, place: PostgresPlace, *, write: bool, start_over: bool, patience_s: float | None) -> None:
         self._place = place
         self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness")
         self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
@@ -66,6 +66,7 @@ class JournalSchema:
             self._lease = Lease(place, above=newest) if write else None
             undo.callback(self._let_go)
             self.database = PostgresDatabase(place, self._lease, patience_s=patience_s)
+            self.create_tables = self.database.create_tables
             undo.callback(self.database.close)
             self._open(start_over)
             undo.pop_all()
@@ -141,9 +142,6 @@ class JournalSchema:
             record = read_witness(self._path(fences[-1])) if fences else WitnessRecord()
             if not fences or self._path(fences[-1]).exists():  # else a newer writer removed it meanwhile
                 return record
-
-    def create_tables(self) -> None:
-        self.database.create_tables()
 
     def check_pages(self) -> None:
         """Leave that to the server."""

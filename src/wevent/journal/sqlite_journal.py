@@ -105,6 +105,7 @@ class JournalFile:
                 self._check_lost(start_over, has_tables=False)
             self.database = SqliteDatabase(path, create=self.witness is not None)
             self.connection, self.is_new = self.database.connection, self.database.is_new
+            self.check_pages = self.database.check_pages
             undo.callback(self.connection.close)
             if self.witness is not None:
                 if not self.is_new:
@@ -135,9 +136,6 @@ class JournalFile:
     def create_tables(self) -> None:
         create_tables(self.connection)
         begin_rows(self.database)
-
-    def check_pages(self) -> None:
-        self.database.check_pages()
 
     def files(self) -> list[Path]:
         return own_files(self.path)
