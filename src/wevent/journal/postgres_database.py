@@ -54,7 +54,6 @@ _LEAVE = (
 _LONG_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout TO '10min'"
 
 _AT_ONCE = 1 << 16
-_LARGEST = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
 _COLUMNS = f"""
 SELECT string_agg(convert_to("user", 'UTF8'), '\\x00'::bytea),
   string_agg(convert_to(coalesce(level, ''), 'UTF8'), '\\x00'::bytea),
@@ -89,8 +88,10 @@ class PostgresDatabase:
         session: its connection.
     """
 
+    largest_value = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
+
     def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float | None) -> None:
-        self._place, self._lease = place, lease
+        self.name, self._place, self._lease = str(place), place, lease
         self._id, self._number = secrets.token_hex(16), 0  # of the session and its write transactions in `outcomes`
         purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
         self.session = Session(
@@ -98,14 +99,6 @@ class PostgresDatabase:
         )
         self.session.connect()
         self._inside: Literal["write", "read"] | None = None
-
-    @property
-    def name(self) -> str:
-        return str(self._place)
-
-    @property
-    def largest_value(self) -> int:
-        return _LARGEST
 
     def execute(self, query: str, values: Sequence[Any] = (), /) -> FoundRows:
         """Run one query. Outside of transactions it only reads, and is repeated when the connection is lost."""

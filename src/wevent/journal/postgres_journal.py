@@ -54,7 +54,7 @@ class JournalSchema:
     """
 
     def __init__(self, place: PostgresPlace, *, write: bool, start_over: bool, patience_s: float | None) -> None:
-        self._place = place
+        self._place, self.witness_name = place, f"{place.schema}.….witness in {place.side}"
         self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness")
         self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
         self.is_new = self._is_closed = False
@@ -130,10 +130,6 @@ class JournalSchema:
             "Nothing more was released. Put it back; or publish with --released-through SLOT, the last released slot.",
             path=str(self.witness.path),
         )
-
-    @property
-    def witness_name(self) -> str:
-        return f"{self._place.schema}.….witness in {self._place.side}"
 
     def seen(self) -> WitnessRecord:
         """Return the record of the newest file."""

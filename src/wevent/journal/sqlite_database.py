@@ -56,7 +56,7 @@ class SqliteDatabase:
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        self._path = path
+        self.name, self._path = str(path), path
         if not create and not path.exists():
             raise InvalidJournal(
                 f"There is no journal at {path}.", "Check the path; `wevent publish` makes one.", path=str(path)
@@ -75,6 +75,7 @@ class SqliteDatabase:
                 self.connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
             else:
                 self.connection = open_for_reading(path)
+            self.largest_value = self.connection.limit(apsw.SQLITE_LIMIT_LENGTH)
             # Without a call in between: most of them take microseconds.
             self.execute: Callable[..., FoundRows] = self.connection.execute
             self.executemany: Callable[..., object] = self.connection.executemany
@@ -112,14 +113,6 @@ class SqliteDatabase:
         if self.execute(_COLUMNS).fetchall() != _expected_columns():  # a flipped bit in a layout reads like another one
             raise self.damaged()
         return False
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
-
-    @property
-    def largest_value(self) -> int:
-        return self.connection.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def write(
         self,

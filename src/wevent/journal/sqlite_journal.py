@@ -89,7 +89,7 @@ class JournalFile:
             raise InvalidJournal(f"{str(path)!r} is no file.", "Name one: what is not stored is lost.", path=str(path))
         if path.is_dir():
             raise InvalidJournal(f"{path} is a folder, no journal.", "Name the file in it.", path=str(path))
-        self.path, self._is_held = path, held is not None
+        self.path, self.witness_name, self._is_held = path, witness_path(path).name, held is not None
         self.is_new = self._is_closed = self._is_made = False
         with ExitStack() as undo:
             self.witness = held if held is not None else take_witness(path) if write else None
@@ -125,10 +125,6 @@ class JournalFile:
     def check_place(self) -> None:
         if self.witness is not None:
             self._place.check()
-
-    @property
-    def witness_name(self) -> str:
-        return witness_path(self.path).name
 
     def seen(self) -> WitnessRecord:
         return read_witness(witness_path(self.path))
