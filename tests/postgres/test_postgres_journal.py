@@ -99,7 +99,7 @@ def test_another_encoding_is_refused(tmp_path: Path) -> None:
         database.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
         try:
             place = place_at(tmp_path, shared_url().replace("/postgres", f"/{name}"))
-            with pytest.raises(InvalidJournal, match="one with LATIN1"):
+            with pytest.raises(InvalidJournal, match="encoding LATIN1"):
                 PostgresJournal(place)
         finally:
             database.execute(f"DROP DATABASE {name}")
