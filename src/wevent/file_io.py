@@ -13,8 +13,9 @@ from wevent.errors import StorageFailed, may_pass
 
 
 def storage_failed(task: str, error: OSError, remedy: str, path: Path | str) -> StorageFailed:
-    """Return the error for a task that the operating system refused."""
-    return StorageFailed(task, error.strerror or "an error", remedy, path=str(path), passing=may_pass(error))
+    """Return the error for a task, such as "to write a file", that the operating system refused."""
+    problem = f"wevent failed {task}: {error.strerror or 'an error'}."
+    return StorageFailed(problem, remedy, path=str(path), passing=may_pass(error))
 
 
 @contextmanager
@@ -32,9 +33,6 @@ def atomic_write(target: Path) -> Iterator[Path]:
 
     The path is in a folder of its own, for its owner only, with room for what a writer needs beside the file. If something
     fails, the folder is removed with its content.
-
-    Raises:
-        OSError: if the file cannot be made, forced to disk or moved.
     """
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".partial", dir=target.parent) as folder:
         made = Path(folder) / target.name
@@ -52,20 +50,12 @@ def atomic_write_text(target: Path, text: str) -> None:
 
 
 def create_private(path: Path) -> int:
-    """Return the descriptor of a new file that only its owner can read.
-
-    Raises:
-        FileExistsError: if the file exists.
-    """
+    """Return the descriptor of a new file that only its owner can read. Raises `FileExistsError` if there is one."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def link_whole(path: Path, data: bytes, unfinished: Path) -> None:
-    """Write a private file under another name, then link it: nobody sees a part of it, and no other file is replaced.
-
-    Raises:
-        FileExistsError: if the file exists.
-    """
+    """Write a private file under another name, then link it: nobody sees a part of it. Raises `FileExistsError`."""
     with open(create_private(unfinished), "wb") as file:
         try:
             file.write(data)
@@ -77,11 +67,7 @@ def link_whole(path: Path, data: bytes, unfinished: Path) -> None:
 
 
 def probe_write(path: Path, size: int) -> None:
-    """Write a new file, force it to disk and remove it.
-
-    Raises:
-        OSError: if that fails.
-    """
+    """Write a new file, force it to disk and remove it."""
     file = create_private(path)
     try:
         path.unlink()  # first: a crash leaves nothing
@@ -119,11 +105,7 @@ def write_at(file: int, data: bytes, offset: int) -> None:
 
 
 def destroy_file(path: Path, start: int, size: int) -> None:
-    """Overwrite bytes of a file with zeros, forced to disk, and remove the file; a missing file is no error.
-
-    Raises:
-        OSError: if it cannot be overwritten or removed.
-    """
+    """Overwrite bytes of a file with zeros, forced to disk, and remove the file; a missing file is no error."""
     with suppress(FileNotFoundError):  # others may do the same at the same time
         with path.open("rb+") as file:
             file.seek(start)

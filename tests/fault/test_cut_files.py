@@ -26,7 +26,7 @@ from tests.support.commands import (
     write_stream,
 )
 
-SENTENCE = "one that was removed, replaced, cut"
+SENTENCE = "was removed, replaced, cut"
 
 
 @pytest.fixture(scope="module")

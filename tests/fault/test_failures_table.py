@@ -23,7 +23,7 @@ from tests.postgres.database_causes import (
     without_address,
 )
 from tests.support.commands import CLOCK, PEOPLE, Done, call, publish, write_stream
-from wevent.journal.writer_lock import take_witness
+from wevent.journal.witness import take_witness
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "failures.md"
 END = ("--end", "2026-01-01T00:25:00Z")

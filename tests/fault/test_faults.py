@@ -20,8 +20,7 @@ from tests.support.synthetic import CLASSES, SyntheticSource, make_journal, make
 from tests.support.window_checker import violated_windows
 from wevent.errors import InvalidJournal, InvalidOutput, JournalLocked, StaleJournal, StorageFailed
 from wevent.journal import SqliteJournal
-from wevent.journal.witness import read_witness
-from wevent.journal.writer_lock import witness_path
+from wevent.journal.witness import read_witness, witness_path
 from wevent.outputs import open_output
 from wevent.outputs.lines import csv_lines, ndjson_line
 from wevent.outputs.output import unwritable
@@ -98,7 +97,7 @@ class TestDisk:
         pages = journal._database.connection.pragma("page_count")
         journal._database.execute(f"PRAGMA max_page_count = {pages}").fetchall()
         output = open_output(str(path.with_name("out.ndjson")))
-        with pytest.raises(StorageFailed, match=r"full one .* make room and run the same command again"):
+        with pytest.raises(StorageFailed, match=r"is full.* make room and run the same command again"):
             Publication(journal, SyntheticSource(4000), output, running=Running(last=4000, batch=400)).run()
         drawn = read_witness(witness_path(path)).committed  # how many depends on how many one transaction gathered
         assert drawn > journal.head().committed, "the last draw waits in the witness"
@@ -203,7 +202,7 @@ class TestDamage:
         for page in range(4096, len(data), 4096):
             data[page : page + 8] = b"\xff" * 8
         path.write_bytes(data)
-        with pytest.raises(InvalidJournal, match="damaged one"):
+        with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 401)
         with pytest.raises(InvalidJournal):
             audit_journal(path)
@@ -215,7 +214,7 @@ class TestDamage:
         data = path.read_bytes()
         assert link in data
         path.write_bytes(data.replace(link, bytes([link[0] ^ 1]) + link[1:]))
-        with pytest.raises(InvalidJournal, match="damaged one"):
+        with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 13)
         assert not audit_journal(path).ok
 
@@ -225,12 +224,12 @@ class TestDamage:
         data = path.read_bytes()
         assert identity in data
         path.write_bytes(data.replace(identity, identity[:-1] + bytes([identity[-1] ^ 0x80])))
-        with pytest.raises(InvalidJournal, match="damaged one"):
+        with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 13)
 
     def test_a_truncated_file(self, path: Path) -> None:
         os.truncate(path, path.stat().st_size - 4096)
-        with pytest.raises(InvalidJournal, match="damaged one"):
+        with pytest.raises(InvalidJournal, match="is damaged"):
             publish(path, 13)
 
     @pytest.mark.parametrize("content", [b"time,user,cell\n", b"SQLite format 3\0" + b"\1" * 200])

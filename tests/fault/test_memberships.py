@@ -583,7 +583,7 @@ class TestAuditOfMemberships:
         database.execute(statement)
         database.close()
         assert any("does not add up" in one["problem"] for one in stream.audit())
-        assert "a damaged one" in stream.publish(12, code=2)
+        assert "is damaged" in stream.publish(12, code=2)
 
     def test_a_member_more_or_less_in_a_class_is_seen(self, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
         from wevent.journal.user_registry import UserRegistry

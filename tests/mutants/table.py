@@ -351,7 +351,7 @@ MUTANTS = [
     ),
     Mutant(
         "lost: a missing journal begins anew beside its witness",
-        "journal/lost.py",
+        "journal/witness.py",
         "if lost and not start_over:",
         "if False:",
         LOST,
@@ -529,9 +529,9 @@ MUTANTS = [
     ),
     Mutant(
         "integrity: a layout that is not ours is read",
-        "journal/sqlite_connection.py",
-        "        if schema.columns",
-        "        if False and schema.columns",
+        "journal/sqlite_database.py",
+        "        if self.execute(_COLUMNS)",
+        "        if False and self.execute(_COLUMNS)",
         INTEGRITY,
     ),
     Mutant(
@@ -694,14 +694,14 @@ MUTANTS = [
     Mutant(
         "cut: a file that got shorter",
         "journal/sqlite_journal.py",
-        " or size < self.size",
+        " or size < least",
         "",
         CUT,
     ),
     Mutant(
         "cut: a log that SQLite would not cut may be cut",
         "journal/sqlite_journal.py",
-        "min(found.st_size, self._limit)",
+        "min(found.st_size, limit)",
         "0",
         CUT,
     ),
@@ -897,27 +897,27 @@ MUTANTS = [
     Mutant(
         "database: a number of an old backup is used again",
         "journal/postgres_journal.py",
-        "Lease.take(place, above=newest)",
-        "Lease.take(place)",
+        "Lease(place, above=newest)",
+        "Lease(place)",
         OUTSIDE,
     ),
     Mutant(
         "database: a writer begins without the witness of the one before",
-        "journal/witness_folder.py",
+        "journal/postgres_journal.py",
         'data = self._path(older[-1]).read_bytes() if older else b""',
         'data = b""',
         (*OUTSIDE, *AHEAD),
     ),
     Mutant(
         "database: a writer begins with the oldest witness",
-        "journal/witness_folder.py",
+        "journal/postgres_journal.py",
         "self._path(older[-1]).read_bytes()",
         "self._path(older[0]).read_bytes()",
         OUTSIDE,
     ),
     Mutant(
         "database: witness files of older writers stay",
-        "journal/witness_folder.py",
+        "journal/postgres_journal.py",
         "        self._remove_older(lease.fence)\n",
         "",
         OUTSIDE,
@@ -932,8 +932,8 @@ MUTANTS = [
     Mutant(
         "database: a lost schema begins anew beside its witness",
         "journal/postgres_journal.py",
-        "        check_lost(home, record, identity, start_over=start_over)\n",
-        "",
+        "            check_lost(self.seen(), None if",
+        "            (self.seen(), None if",
         OUTSIDE,
     ),
     Mutant(
@@ -1117,15 +1117,15 @@ MUTANTS = [
     Mutant(
         "witness: a record names a draw before that is durable",
         "journal/witness.py",
-        "            write_at(self._file, data, _AHEAD_AT)\n        self._sync()\n",
+        "            write_at(self._file, data, _AHEAD_AT)\n            _force(self._file)\n",
         "            write_at(self._file, data, _AHEAD_AT)\n",
         WITNESS,
     ),
     Mutant(
         "witness: a draw is sent before its record is durable",
         "journal/witness.py",
-        "        self._write(**known)\n        self._sync()\n",
-        "        self._write(**known)\n",
+        "            self.record = record\n            _force(self._file)\n",
+        "            self.record = record\n",
         (*WITNESS, *OUTSIDE),
     ),
     Mutant(

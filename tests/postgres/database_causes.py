@@ -119,7 +119,7 @@ def provoke_in_database(cause: DatabaseCause, folder: Path) -> Done:
     place = journal_place(address, folder)
     assert isinstance(place, PostgresPlace)
     cause.bring(place, folder)
-    lead = Lease.take(place) if cause is HELD_DATABASE else None
+    lead = Lease(place) if cause is HELD_DATABASE else None
     try:
         return call(folder, *(address + cause.more if one == ADDRESS else one for one in cause.command))
     finally:

@@ -17,7 +17,7 @@ from wevent.settings.loading import PUBLISHING, refuse_missing
 END = "2026-01-01T00:05:00Z"
 WRONG = {
     "newer": ("UPDATE facts SET value = '99' WHERE name = 'format'", "format 99, from a newer wevent"),
-    "damaged": ("DROP TABLE blobs", "a damaged one"),
+    "damaged": ("DROP TABLE blobs", "is damaged"),
     "another's": ("DELETE FROM facts", "other tables under the same names"),
 }
 

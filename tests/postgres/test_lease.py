@@ -81,11 +81,11 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
 def test_every_writer_has_a_larger_number(tmp_path: Path) -> None:
     place, fences = place_at(tmp_path), []
     for _ in range(3):
-        lease = Lease.take(place)
+        lease = Lease(place)
         fences.append(lease.fence)
         lease.close()
     assert fences == [1, 2, 3]
-    lease = Lease.take(place, above=40)
+    lease = Lease(place, above=40)
     assert lease.fence == 41
     lease.close()
 
@@ -135,12 +135,12 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
 def test_a_process_that_was_started_again_does_not_wait_for_itself(tmp_path: Path) -> None:
     """As in a container: the same host, the same number."""
     place = place_at(tmp_path)
-    lease = Lease.take(place)
+    lease = Lease(place)
     lease._closing.set()
     lease._renewing.join()
     lease_module._here.clear()
     lease._session.connection.close()
-    again = Lease.take(place)
+    again = Lease(place)
     assert again.fence == 2
     again.close()
 
@@ -178,7 +178,7 @@ def test_a_number_that_another_writer_had_before_is_not_enough(tmp_path: Path) -
 
 def test_a_lease_is_renewed_over_a_new_connection(tmp_path: Path) -> None:
     with proxied(place_at(tmp_path)) as (place, proxy):
-        lease = Lease.take(show_life_often(place))
+        lease = Lease(show_life_often(place))
         bear_silence(place)
         proxy.cut()
         beats_on(place)
@@ -188,18 +188,18 @@ def test_a_lease_is_renewed_over_a_new_connection(tmp_path: Path) -> None:
             assert holder is not None
             assert (holder.fence, lease.is_lost) == (1, False)
             with pytest.raises(JournalLocked):
-                Lease.take(place)
+                Lease(place)
         lease.close()
 
 
 def test_a_writer_that_is_cut_off_for_long_loses(tmp_path: Path) -> None:
     place = place_at(tmp_path)
     with proxied(place) as (behind, proxy), ThreadPoolExecutor(1) as beside:
-        lease = Lease.take(show_life_often(behind))
+        lease = Lease(show_life_often(behind))
         bear_silence(place)
         proxy.refuse(True)
         proxy.cut()
-        taking = beside.submit(Lease.take, place)
+        taking = beside.submit(Lease, place)
         with pytest.raises(TimeoutError):  # it waits: the first one may be about to connect again
             taking.result(0.5)
         silence(place)
@@ -260,7 +260,7 @@ def test_a_long_transaction_delays_no_renewal(tmp_path: Path) -> None:
             if step == "position stored":
                 beats_on(place)
                 with pytest.raises(JournalLocked):
-                    Lease.take(place)
+                    Lease(place)
 
         publish(journal, tmp_path / "o.ndjson", 1, at=slowly)
         assert journal.head().committed == 1

@@ -97,7 +97,7 @@ def test_a_command_beside_a_writing_replica_is_refused(replicas: Replicas) -> No
     replicas.goes_on(1)
     done = call(second.folder, "publish", "-", "--config", "wevent.toml")
     assert done.code == 2
-    assert f"received one held by process {first.pid} on" in done.err
+    assert f"held by process {first.pid} on" in done.err
     assert replicas.role(first) == "writer"
     replicas.goes_on(1)
 

@@ -24,8 +24,7 @@ from wevent.errors import InvalidJournal, StaleJournal, StorageFailed
 from wevent.events.live_source import LiveSource
 from wevent.journal import SqliteJournal
 from wevent.journal.terms import Epoch, class_history
-from wevent.journal.witness import read_witness
-from wevent.journal.writer_lock import witness_path
+from wevent.journal.witness import read_witness, witness_path
 from wevent.people.membership import KeyColumn
 from wevent.people.rosters import MemberColumns, Rosters
 from wevent.publishing.staleness import Stated, settle_stale

@@ -108,7 +108,7 @@ def test_only_one_service_has_a_journal_and_a_place(tmp_path: Path) -> None:
     with running(tmp_path) as service:
         second = commands.run(tmp_path, "serve", "--config", "wevent.toml")
         assert second.code == 2
-        assert "one held by process" in second.err
+        assert "held by process" in second.err
         place = f"127.0.0.1:{service.port}"
         third = commands.run(tmp_path, "serve", "--config", "wevent.toml", "--listen", place)
         assert third.code == 2

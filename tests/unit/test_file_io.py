@@ -88,7 +88,7 @@ def test_a_probe_leaves_nothing(tmp_path: Path) -> None:
 
 def test_an_error_of_the_system_names_task_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "a"
-    said = pytest.raises(StorageFailed, match=r"to write a; received No such file.* Make the folder\.")
+    said = pytest.raises(StorageFailed, match=r"to write a: No such file.* Make the folder\.")
     with said as caught, storage_errors("to write a", "Make the folder.", path):
         path.write_bytes(b"")
     assert caught.value.facts["path"] == str(path)

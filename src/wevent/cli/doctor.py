@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -55,8 +54,7 @@ def command(folder: Path, journal: JournalPlace | None, config: Path | None, wan
 
 
 def _database_checks(place: PostgresPlace) -> list[CheckOfMachine]:
-    with closing(examine_database(place)) as examination:
-        return [_run(name, lambda _, one=look: one(), Path()) for name, look in examination.checks().items()]  # type: ignore[misc]
+    return [_run(name, lambda _, one=look: one(), Path()) for name, look in examine_database(place)]  # type: ignore[misc]
 
 
 def _run(name: str, check: Check, folder: Path) -> CheckOfMachine:
@@ -106,7 +104,7 @@ def _disk(folder: Path) -> str:
 def _lock(folder: Path) -> str:
     _refuse_missing(folder)
     from wevent.errors import JournalLocked
-    from wevent.journal.writer_lock import release_witness, take_witness
+    from wevent.journal.witness import release_witness, take_witness
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         first = take_witness(Path(place) / "probe")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,7 @@ from wevent.journal.sqlite_journal import SqliteJournal
 from wevent.journal.terms import Epoch, Terms
 
 if TYPE_CHECKING:  # only databases are shared, with a package that files do without
-    from wevent.journal.postgres_database import Examination as Examination
-    from wevent.journal.shared_journal import SharedJournal as SharedJournal
+    from wevent.journal.postgres_database import SharedJournal as SharedJournal
 
 __all__ = [
     "Batch",
@@ -65,9 +65,8 @@ def open_journal(
         raise InvalidJournal("the path of a journal", type(place).__name__, "Give the name of its file.", path=None)
     place = journal_place(place)
     if isinstance(place, PostgresPlace):
-        patience = {} if patience_s is None else {"patience_s": patience_s}
-        told = {"start_over": start_over, "released_through": released_through}
-        return _open_database(place, write=write, **told, **patience)
+        told = {"start_over": start_over, "released_through": released_through, "patience_s": patience_s}
+        return _open_database(place, write=write, **told)
     return SqliteJournal(place, write=write, start_over=start_over, released_through=released_through)
 
 
@@ -78,19 +77,19 @@ def share_journal(place: PostgresPlace) -> SharedJournal:
         InvalidJournal: for a Python without what databases need.
     """
     with psycopg_needed(place):
-        from wevent.journal.shared_journal import SharedJournal
+        from wevent.journal.postgres_database import SharedJournal
     return SharedJournal(place)
 
 
-def examine_database(place: PostgresPlace) -> Examination:
-    """Whether a database can hold a journal; nothing in it is changed.
+def examine_database(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield checks whether a database can hold a journal; nothing in it is changed.
 
     Raises:
         InvalidJournal: for a Python without what databases need.
     """
     with psycopg_needed(place):
-        from wevent.journal.postgres_database import Examination
-    return Examination(place)
+        from wevent.journal.postgres_database import examine
+    return examine(place)
 
 
 def _open_database(place: PostgresPlace, **how: Any) -> Journal:

@@ -10,13 +10,14 @@ import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import apsw
 
 from wevent.errors import InvalidInput, InvalidJournal, InvalidOutput, StorageFailed
 from wevent.file_io import atomic_write, create_private, storage_errors, sync_path
-from wevent.journal.sqlite_connection import clear_errors, connect, only_number
-from wevent.journal.writer_lock import is_own_file
+from wevent.journal.sqlite_database import SqliteDatabase, translate_errors
+from wevent.journal.witness import witness_path
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and would apply to another one in its place
 _AGAIN = "Make room and make the folder writable, and run the same command again."
@@ -36,13 +37,7 @@ def copy_journal(database: apsw.Connection, journal: Path, target: Path, *, repl
 
 
 def copy_backup(backup: Path, journal: Path) -> Path:
-    """Copy a backup beside the journal, durable; the backup is only read.
-
-    Raises:
-        InvalidInput: if the backup is no file of its own.
-        InvalidJournal: if it is no wevent journal, of a newer format, or not readable.
-        StorageFailed: if it cannot be copied.
-    """
+    """Copy a backup beside the journal, durable; the backup is only read. Refuse one that is no journal of this format."""
     _refuse_source(backup, journal)
     copy = _partial_path(journal)
     with storage_errors(f"to copy {backup} to {copy}", _AGAIN, copy):
@@ -50,24 +45,17 @@ def copy_backup(backup: Path, journal: Path) -> Path:
         with backup.open("rb") as source, open(create_private(copy), "wb") as to:
             shutil.copyfileobj(source, to, 1 << 20)
     try:
-        connect(copy, create=False)[0].close()  # foreign, cut or newer: before a byte of it is changed
-        with clear_errors(copy):
-            _run_once(copy, "UPDATE head SET copied = 1")
+        SqliteDatabase(copy).connection.close()  # foreign, cut or newer: before a byte of it is changed
+        _run_once(copy, "UPDATE head SET copied = 1")
     except InvalidJournal as error:
-        is_damaged = "damaged" in error.received
-        raise InvalidJournal(
-            "a whole backup of a wevent journal" if is_damaged else error.expected,
-            error.received.replace(str(copy), str(backup)),
-            "Take an older backup; nothing was changed." if is_damaged else "Nothing was changed. " + error.remedy,
-            path=str(backup),
-        ) from None
+        fix = error.fix if "format" in error.facts else "Nothing was changed. Name another backup."
+        raise InvalidJournal(error.problem.replace(str(copy), str(backup)), fix, path=str(backup)) from None
     return copy
 
 
 def to_one_file(copy: Path) -> None:
     """Make one durable file of a copy that was opened for writing."""
-    with clear_errors(copy):
-        _run_once(copy)
+    _run_once(copy)
     with storage_errors(f"to write {copy}", _AGAIN, copy):
         sync_path(copy)
 
@@ -76,9 +64,6 @@ def put_aside(journal: Path) -> list[Path]:
     """Rename a journal and what SQLite keeps beside it to the first free JOURNAL.replaced-N; return the new names.
 
     The journal goes first: a write-ahead log without it changes nothing, and the witness shows that it is missing.
-
-    Raises:
-        StorageFailed: if it cannot be renamed.
     """
     present = [ending for ending in ("", *_BESIDE) if os.path.lexists(f"{journal}{ending}")]
     number = 1
@@ -97,11 +82,7 @@ def put_aside(journal: Path) -> list[Path]:
 
 
 def move_in(copy: Path, journal: Path) -> None:
-    """Put the copy in the journal's place, durable.
-
-    Raises:
-        StorageFailed: if it cannot be renamed.
-    """
+    """Put the copy in the journal's place, durable."""
     with storage_errors(f"to put the copy in place of {journal}", _AGAIN, journal):
         os.replace(copy, journal)
         sync_path(journal.parent)
@@ -118,92 +99,84 @@ def _partial_path(journal: Path) -> Path:
     return journal.with_name(f".{journal.name}.restoring")
 
 
+def own_files(journal: Path) -> list[Path]:
+    """Return the files that belong to a journal: its witness, itself, and what SQLite keeps beside it."""
+    return [witness_path(journal), *(Path(os.path.realpath(journal) + ending) for ending in ("", *_BESIDE))]
+
+
+def _is_own_file(journal: Path, path: Path) -> bool:
+    """Return whether a path leads to one of the files that belong to a journal, by whatever name."""
+    if os.path.realpath(path) in {os.path.realpath(file) for file in own_files(journal)}:
+        return True
+    return path.exists() and journal.exists() and path.samefile(journal)
+
+
 def _copy(database: apsw.Connection, journal: Path, partial: Path) -> int:
-    with clear_errors(journal):
+    with translate_errors(journal):
         database.execute("SELECT count(*) FROM head").fetchall()  # an error of the journal is not one of the copy
     os.close(create_private(partial))  # ids of users are in it
     copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         with copy.backup("main", database, "main") as steps:
             steps.step(-1)
-        copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-        copy.execute("PRAGMA secure_delete = ON").fetchall()
+        _make_single(copy)
         copy.execute("UPDATE head SET copied = 1")
-        return only_number(copy, "SELECT committed FROM head")
+        return cast(int, copy.execute("SELECT committed FROM head").fetchall()[0][0])
     finally:
         copy.close()
 
 
 def _run_once(copy: Path, statement: str = "") -> None:
-    """Run a statement without a write-ahead log, so that one file is all there is."""
-    database = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
-        database.execute("PRAGMA journal_mode = DELETE").fetchall()
-        database.execute("PRAGMA secure_delete = ON").fetchall()
-        if statement:
+    """Run a statement without a write-ahead log."""
+    with translate_errors(copy):
+        database = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            _make_single(database)
             database.execute(statement)
-    finally:
-        database.close()
+        finally:
+            database.close()
+
+
+def _make_single(database: apsw.Connection) -> None:
+    """Do without a write-ahead log from now on, so that one file is all there is."""
+    database.execute("PRAGMA journal_mode = DELETE").fetchall()
+    database.execute("PRAGMA secure_delete = ON").fetchall()
 
 
 def _refuse_target(journal: Path, target: Path, *, replace: bool) -> None:
-    """Refuse a target that is there, and in any case the journal's own files and what is no file.
-
-    Raises:
-        InvalidOutput: naming what it is.
-        StorageFailed: if its folder is not there.
-    """
-    if is_own_file(journal, target):
-        raise InvalidOutput(
-            "another file for the backup",
-            f"one of the journal's own ({target})",
-            "Choose another name.",
-            path=str(target),
-        )
+    """Refuse a target that is there, and in any case the journal's own files and what is no file."""
     if not Path(os.path.realpath(target)).parent.is_dir():
-        raise StorageFailed("a backup in an existing folder", f"{target}", "Make the folder first.", path=str(target))
-    if (kind := _special_kind(target)) is not None:
-        raise InvalidOutput(
-            "a file for the backup",
-            f"{kind} ({target})",
-            "Name a file; what is there is untouched.",
-            path=str(target),
-        )
-    if os.path.lexists(target) and not replace:
-        raise InvalidOutput(
-            "a new file for the backup",
-            f"one that is there already ({target})",
-            "Choose another name, or say --force to replace it.",
-            path=str(target),
-        )
+        problem = f"The backup {target} is not in an existing folder."
+        raise StorageFailed(problem, "Make the folder first.", path=str(target))
+    if _is_own_file(journal, target):
+        problem, fix = f"{target} is one of the journal's own files.", "Choose another name."
+    elif (kind := _special_kind(target)) is not None:
+        problem, fix = f"The backup cannot replace {kind} ({target}).", "Name a file; what is there is untouched."
+    elif os.path.lexists(target) and not replace:
+        problem, fix = f"{target} is there already.", "Choose another name, or say --force to replace it."
+    else:
+        return
+    raise InvalidOutput(problem, fix, path=str(target))
 
 
 def _refuse_source(backup: Path, journal: Path) -> None:
-    if is_own_file(journal, backup):
-        raise InvalidInput(
-            "a backup that is another file",
-            f"one of the journal's own ({backup})",
-            "Name the backup.",
-            path=str(backup),
+    logs = [f"{os.path.realpath(backup)}{ending}" for ending in ("-wal", "-journal")]
+    log = next((log for log in logs if os.path.exists(log) and os.path.getsize(log)), None)
+    if _is_own_file(journal, backup):
+        problem, fix = f"The backup {backup} is one of the journal's own files.", "Name the backup."
+    elif not os.path.exists(backup):
+        problem, fix = f"There is no backup at {backup}.", "Check the path."
+    elif not os.path.isfile(backup):
+        problem, fix = f"The backup {backup} is no file.", "Name a file."
+    elif log is not None:
+        problem = f"The backup {backup} is not one file: there is a log beside it ({log})."
+        fix = (
+            f"It is a journal in use, or a plain copy of one: make a backup of it first (wevent backup {backup} TARGET) "
+            "and restore that."
         )
-    try:
-        mode = backup.stat().st_mode
-    except OSError as error:
-        raise InvalidInput(
-            f"a backup at {backup}", (error.strerror or "an error").lower(), "Check the path.", path=str(backup)
-        ) from None
-    if not stat.S_ISREG(mode):
-        raise InvalidInput("a backup file", f"something else ({backup})", "Name a file.", path=str(backup))
-    for ending in ("-wal", "-journal"):
-        log = Path(os.path.realpath(backup) + ending)
-        if log.exists() and log.stat().st_size:
-            raise InvalidInput(
-                "a backup, which is one file",
-                f"one with a log beside it ({log})",
-                f"It is a journal in use, or a plain copy of one: make a backup of it first (wevent backup {backup} "
-                "TARGET) and restore that.",
-                path=str(backup),
-            )
+    else:
+        return
+    raise InvalidInput(problem, fix, path=str(backup))
 
 
 def _special_kind(path: Path) -> str | None:
@@ -212,10 +185,5 @@ def _special_kind(path: Path) -> str | None:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return None
-    kinds = {
-        stat.S_IFLNK: "a symbolic link",
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    return None if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
+    kinds = {"l": "a symbolic link", "d": "a folder", "p": "a pipe", "s": "a socket"}
+    return None if stat.S_ISREG(mode) else kinds.get(stat.filemode(mode)[0], "a device")

@@ -19,7 +19,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
-from wevent.journal.place import NoJournal, PostgresPlace
+from wevent.journal.place import SECRETS, NoJournal, PostgresPlace
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Result = TypeVar("Result")
@@ -32,7 +32,6 @@ _OLDEST = 13_00_00
 _LEAST_IDLE_S = 10.0  # a machine that is busy is not a paused one
 _RETRY_PAUSE_S = 0.1
 _RETRY_PERIODS = 3  # work that ends the server every time is not repeated without end
-_SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 _REFUSAL = re.compile(
     "authentication failed|no password supplied|does not exist|no pg_hba.conf entry|not permitted to log in"
     "|permission denied|not currently accepting connections|certificate|does not support SSL"
@@ -64,7 +63,6 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
 
     Raises:
         JournalUnreachable: if no server answers, or it refuses this client (then not `passing`).
-        InvalidJournal: if the address is invalid, the server too old, or the database not in UTF-8.
     """
     own = {"application_name": " ".join(filter(None, ("wevent", instance, purpose))), "client_encoding": "UTF8"}
     limits = {**_LIMITS, "tcp_user_timeout": f"{place.lease_s * 1000:.0f}"}  # a dead network is noticed
@@ -73,8 +71,8 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
             given: dict[str, Any] = {**limits, **conninfo_to_dict(place.conninfo), **own}
             connection = psycopg.connect(make_conninfo(**given), autocommit=True)
     except UnicodeError:  # no name server accepts two dots in a row or more than 63 letters
-        found = "one with a host that cannot be"
-        raise journal_error(InvalidJournal, place, "the address of a database", found, "Correct its name.") from None
+        problem = "The address of the database has a host that cannot be"
+        raise journal_error(InvalidJournal, place, problem, "Correct its name.") from None
     try:
         _check_kind(connection, place)
         idle_ms = sql.Literal(f"{max(place.lease_s, _LEAST_IDLE_S) * 1000:.0f}")
@@ -89,12 +87,12 @@ def connect(place: PostgresPlace, purpose: str, instance: str = "") -> Connectio
 def _check_kind(connection: Connection, place: PostgresPlace) -> None:
     encoding, version = connection.info.parameter_status("server_encoding"), connection.info.server_version
     if encoding != "UTF8":
-        expected = "a database with the encoding UTF8, which every id can be written in"
-        remedy = "Make another database: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0."
-        raise journal_error(InvalidJournal, place, expected, f"one with {encoding}", remedy)
+        problem = f"The database has the encoding {encoding}, in which not every id can be written"
+        fix = "Make another database: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0."
+        raise journal_error(InvalidJournal, place, problem, fix)
     if version < _OLDEST:
-        expected, found = f"PostgreSQL {_OLDEST // 10000} or newer", f"version {version // 10000}"
-        raise journal_error(InvalidJournal, place, expected, found, "Use a newer server.")
+        problem = f"The server has PostgreSQL {version // 10000}; a journal needs {_OLDEST // 10000} or newer"
+        raise journal_error(InvalidJournal, place, problem, "Use a newer server.")
 
 
 def is_standby(connection: Connection, place: PostgresPlace) -> bool:
@@ -107,9 +105,6 @@ def check_writable(connection: Connection, place: PostgresPlace) -> None:
     """Refuse a standby, and a server that can lose commits it has reported (spec 10).
 
     The settings are those of the server, database, role and address, before `connect` pinned any.
-
-    Raises:
-        StorageFailed: naming the setting.
     """
     if is_standby(connection, place):
         raise a_standby(place)
@@ -118,19 +113,17 @@ def check_writable(connection: Connection, place: PostgresPlace) -> None:
         rows = connection.execute(query, (list(_DURABLE),)).fetchall()
     for name, value in rows:
         if value not in _DURABLE[name]:
-            danger = "what is reported as committed must survive a crash, or a slot would be drawn twice"
-            remedy = (
-                "Change it in the server's configuration, the database, the role or the address, wherever it is set."
-            )
-            expected = f"{name} = {' or '.join(_DURABLE[name])}: {danger}"
-            raise journal_error(StorageFailed, place, expected, f"{name} = {value}", remedy)
+            problem = f"With {name} = {value} a crash may undo a reported commit, and a slot would be drawn twice"
+            needed = " or ".join(_DURABLE[name])
+            fix = f"Set it to {needed}, in the server's configuration, the database, the role or the address."
+            raise journal_error(StorageFailed, place, problem, fix)
 
 
 class RetryLimit:
     """Time limit for reconnecting, from the first loss of a connection on, or from now if there is none.
 
-    The limit starts again after a connection that lasted longer than the limit, but only a few times. A server that
-    accepts connections and drops them uses it up.
+    It starts again after a connection that lasted longer, but only a few times. A server that accepts connections and drops
+    them uses it up.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -159,13 +152,11 @@ class Session:
     A loss is always a `JournalUnreachable`: `once` raises it, `repeat` reconnects and does the work again.
 
     Args:
-        place: the journal.
-        purpose: as of `connect`.
-        instance: as of `connect`; empty for readers.
+        place, purpose, instance: as of `connect`.
         setting: a statement for each new connection.
         writes: refuse servers that can lose commits, and wait for a standby to be promoted.
         understood: errors of PostgreSQL that the caller handles.
-        patience_s: limit for reconnecting.
+        patience_s: limit for reconnecting; None: `PATIENCE_S`.
 
     Attributes:
         patience_s: may change at any time.
@@ -181,9 +172,9 @@ class Session:
         setting: str = "",
         writes: bool = True,
         understood: tuple[type[psycopg.Error], ...] = (),
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
-        self.place, self.patience_s = place, patience_s
+        self.place, self.patience_s = place, PATIENCE_S if patience_s is None else patience_s
         self.regained: Callable[[], None] = lambda: None
         self._purpose, self._instance = purpose, instance
         self._setting, self._writes, self._understood = setting, writes, understood
@@ -201,13 +192,13 @@ class Session:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         if self._is_closed:
-            raise unreachable(self.place, "a journal that was closed here")
+            raise unreachable(self.place, "it was closed here")
         is_first = self._connection is None
         self._connection = connect(self.place, self._purpose, self._instance)
         try:
             if self._writes:
                 if is_standby(self._connection, self.place):  # about to be promoted, or the wrong one of several
-                    raise unreachable(self.place, "a standby")
+                    raise unreachable(self.place, "it is a standby")
                 check_writable(self._connection, self.place)
             if self._setting:
                 with translate_errors(self.place):
@@ -247,11 +238,7 @@ class Session:
             return work(self.connect())
 
     def repeat(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work, and again over another connection whenever one is lost. Repetition must be harmless.
-
-        Raises:
-            JournalUnreachable: if the limit for reconnecting is reached, or the session was closed.
-        """
+        """Do some work, and again over another connection whenever one is lost. Repetition must be harmless."""
         if self._is_regaining:  # within `regained`: the outer call reconnects
             with self.translating():
                 return work(self.connection)
@@ -301,48 +288,48 @@ def translated(error: psycopg.Error, place: PostgresPlace, *, is_lost: bool = Fa
         is_refusal = error.sqlstate is None and _is_refusal(str(error))
         return unreachable(place, plain_reason(error, place), passing=not is_refusal)
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        found = "one with parameters that PostgreSQL does not know"
-        remedy = "Check them: postgresql://host/database?schema=NAME&side=FOLDER."
-        return journal_error(InvalidJournal, place, "the address of a database", found, remedy)
-    expected, found = "the database to do what a journal needs", f"an error of it, {error.sqlstate}"
-    return journal_error(StorageFailed, place, expected, found, f"{_INTACT}look into the server's log.")
+        problem = "The address of the database has parameters that PostgreSQL does not know"
+        fix = "Check them: postgresql://host/database?schema=NAME&side=FOLDER."
+        return journal_error(InvalidJournal, place, problem, fix)
+    problem, fix = f"The database failed with error {error.sqlstate}", f"{_INTACT}look into the server's log."
+    return journal_error(StorageFailed, place, problem, fix)
 
 
 def unreachable(place: PostgresPlace, reason: str, *, passing: bool = True) -> JournalUnreachable:
     """Return the error for a database that does not answer, or refuses this client (not `passing`)."""
-    remedy = f"{_INTACT}start the server, check address and password, and run the same command again."
-    expected = "the database of the journal to answer"
-    return journal_error(JournalUnreachable, place, expected, reason, remedy, passing=passing)
+    problem = f"The database of the journal does not answer: {reason}"
+    fix = f"{_INTACT}start the server, check address and password, and run the same command again."
+    return journal_error(JournalUnreachable, place, problem, fix, passing=passing)
 
 
 def a_standby(place: PostgresPlace) -> StorageFailed:
     """Return the error for a database that only follows another one."""
-    remedy = "Name the primary; with several hosts in the address, add target_session_attrs=primary."
-    return journal_error(StorageFailed, place, "a database that can be written", "a standby", remedy, passing=True)
+    fix = "Name the primary; with several hosts in the address, add target_session_attrs=primary."
+    return journal_error(StorageFailed, place, "The database is a standby", fix, passing=True)
 
 
 def without_rights(place: PostgresPlace) -> StorageFailed:
     """Return the error for a role that lacks rights in the schema."""
-    expected = f"a role that may use the schema {place.schema} and its tables"
-    remedy = f"Let the role own the schema: CREATE SCHEMA {place.schema} AUTHORIZATION role."
-    return journal_error(StorageFailed, place, expected, "one that may not", remedy)
+    problem = f"The role may not use the schema {place.schema} and its tables"
+    fix = f"Let the role own the schema: CREATE SCHEMA {place.schema} AUTHORIZATION role."
+    return journal_error(StorageFailed, place, problem, fix)
 
 
 def no_journal(place: PostgresPlace) -> NoJournal:
     """Return the error for a schema without a journal."""
-    remedy = "Check the address and its schema; `wevent publish` makes one."
-    return NoJournal(f"a journal at {place}", "a database without one", remedy, path=str(place))
+    fix = "Check the address and its schema; `wevent publish` makes one."
+    return NoJournal(f"There is no journal at {place}.", fix, path=str(place))
 
 
 def damaged_tables(place: PostgresPlace) -> InvalidJournal:
     """Return the error for a damaged journal."""
-    remedy = "Restore a backup of the database, and say --released-through SLOT, the last slot that ever went out."
-    return journal_error(InvalidJournal, place, "a whole journal", "a damaged one", remedy)
+    fix = "Restore a backup of the database, and say --released-through SLOT, the last slot that was ever released."
+    return journal_error(InvalidJournal, place, "The journal is damaged", fix)
 
 
 def _full_disk(place: PostgresPlace) -> StorageFailed:
-    remedy = "Nothing was lost: make room and run the same command again."
-    return journal_error(StorageFailed, place, "room on the disk of the database", "a full one", remedy, passing=True)
+    fix = "Nothing was lost: make room and run the same command again."
+    return journal_error(StorageFailed, place, "The disk of the database is full", fix, passing=True)
 
 
 _TRANSLATIONS: list[tuple[tuple[type[psycopg.Error], ...], Callable[[PostgresPlace], WeventError]]] = [
@@ -354,11 +341,9 @@ _TRANSLATIONS: list[tuple[tuple[type[psycopg.Error], ...], Callable[[PostgresPla
 ]
 
 
-def journal_error(
-    kind: type[Failure], place: PostgresPlace, expected: str, found: str, remedy: str, **facts: object
-) -> Failure:
-    """Return an error that names the journal behind what was found."""
-    return kind(expected, f"{found} ({place})", remedy, path=str(place), **facts)
+def journal_error(kind: type[Failure], place: PostgresPlace, problem: str, fix: str, **facts: Any) -> Failure:
+    """Return an error whose problem ends with the address of the journal."""
+    return kind(f"{problem} ({place}).", fix, path=str(place), **facts)
 
 
 def plain_reason(error: BaseException, place: PostgresPlace) -> str:
@@ -370,7 +355,7 @@ def plain_reason(error: BaseException, place: PostgresPlace) -> str:
         given = conninfo_to_dict(place.conninfo)
     except psycopg.Error:
         return "an address that libpq cannot read"
-    for name in _SECRETS:
+    for name in SECRETS:
         if given.get(name):
             text = text.replace(str(given[name]), "…")
     return text

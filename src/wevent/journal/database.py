@@ -100,11 +100,8 @@ class Database(Dialect, Protocol):
     def read(self, work: Callable[[], Result]) -> Result:
         """Do some reading in one consistent view, whoever commits meanwhile."""
 
-    def clear_errors(self) -> AbstractContextManager[None]:
-        """The database's errors as ours: a full disk, no rights, damage."""
-
     def readable(self) -> AbstractContextManager[None]:
-        """The same, and stored bytes that mean nothing are damage."""
+        """The database's errors as ours: a full disk, no rights; stored bytes that mean nothing are damage."""
 
     def damaged(self) -> InvalidJournal:
         """What is said about a journal that cannot be trusted."""

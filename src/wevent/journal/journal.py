@@ -13,14 +13,13 @@ import msgspec
 from wevent.errors import InvalidJournal, JournalLocked, StaleJournal, StorageFailed, WeventError
 from wevent.journal.contents import Batch, Head, Hook, Loaded, Revision, Writer, no_hook
 from wevent.journal.database import Database, only_row, stored_bytes
-from wevent.journal.lost import STARTED_OVER
 from wevent.journal.metadata import Facts
 from wevent.journal.record import Record
 from wevent.journal.slots import SlotLog, Transaction
 from wevent.journal.terms import Epoch, Terms, hash_versions
 from wevent.journal.user_registry import UserRegistry
 from wevent.journal.versions import NewVersion, PendingVersion, VersionTable
-from wevent.journal.witness import WitnessFile, WitnessRecord
+from wevent.journal.witness import STARTED_OVER, WitnessFile, WitnessRecord
 from wevent.people.classes import Restore
 from wevent.people.membership import Changes
 

@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors, sql
@@ -27,6 +27,7 @@ from wevent.errors import JournalLocked, WeventError
 from wevent.journal.connection import Connection, Session, check_writable
 from wevent.journal.contents import Writer
 from wevent.journal.place import PostgresPlace
+from wevent.journal.witness import STOP_HOLDER, held_by, this_process
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS writer (
@@ -61,7 +62,6 @@ _WAIT_S = 0.2  # for a live writer, which may be about to end
 _WAIT_GONE_S = 5.0  # for the connections of a killed writer: the server may still be inside a statement
 _WAIT_MORE_S = 10.0  # after the lease of a writer without connections
 _LOCK_MS = 1000  # for transactions of the writer before, whose sessions were told to end
-_STOP_IT = "Stop that process first, or publish into another journal."
 _END_IT = (
     "It does not react, and its sessions could not be ended: let the role do that (GRANT pg_signal_backend TO role), or end"
     " them."
@@ -70,11 +70,9 @@ _here: set[str] = set()  # instances of the writers of this process
 
 
 class Holder(NamedTuple):
-    """Last writer of a journal.
+    """Last writer of a journal: its fence, the name of its connections, and its lease.
 
     Attributes:
-        instance: the name of its connections.
-        lease_s: length of its lease.
         left_s: time until its lease expires; None if it gave the lease up.
         connected: whether the server has a connection of it.
     """
@@ -115,64 +113,51 @@ class Holder(NamedTuple):
 
 
 class Lease:
-    """The right to write a journal, from `take` to `close` or until another writer takes it.
+    """The right to write a journal, until `close` or until another writer takes it.
+
+    A writer without a connection may be about to connect again: wait for it, at most until its lease expires.
+
+    Args:
+        place: the journal.
+        above: a lower bound of the fence: the number of the newest witness file.
 
     Attributes:
         instance: the name of its connections, see `connect`.
         fence: its fencing number.
         before: last writer before this one; None if there was none.
         is_lost: whether another writer is known to have the journal. The fence in the database decides.
+
+    Raises:
+        JournalLocked: naming the writer.
+        StorageFailed: if the server can lose commits, is a standby, or refuses it.
+        JournalUnreachable, InvalidJournal: as of `connect`.
     """
 
-    def __init__(self, place: PostgresPlace) -> None:
-        """Prepare a lease. Callers use `take`."""
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.place, self.instance = place, secrets.token_hex(8)
-        self.writer = Writer(os.getpid(), socket.gethostname(), since)
+    def __init__(self, place: PostgresPlace, *, above: int = 0) -> None:
+        self.place, self.instance, self.writer = place, secrets.token_hex(8), this_process()
         self.fence, self.is_lost = 0, False
         self.before: Holder | None = None
         self._made_schema = False
         self._session = Session(place, "lease", self.instance, writes=False)
         self._closing = threading.Event()
         self._renewing = threading.Thread(target=self._renew, name="wevent-lease", daemon=True)
-
-    @classmethod
-    def take(cls, place: PostgresPlace, *, above: int = 0) -> Self:
-        """Become the writer of a journal.
-
-        A writer without a connection may be about to connect again: wait for it, at most until its lease expires.
-
-        Args:
-            place: the journal.
-            above: a lower bound of the fence: the number of the newest witness file.
-
-        Raises:
-            JournalLocked: naming the writer.
-            StorageFailed: if the server can lose commits, is a standby, or refuses it.
-            JournalUnreachable, InvalidJournal: as of `connect`.
-        """
-        lease = cls(place)
         try:
-            lease._session.once(lambda connection: lease._wait(connection, above))
+            self._session.once(lambda connection: self._wait(connection, above))
         except BaseException:
-            lease._session.close()
+            self._session.close()
             raise
-        _here.add(lease.instance)
-        lease._session.regained = lambda: check_writable(lease._session.connection, place)
-        lease._renewing.start()
-        return lease
+        _here.add(self.instance)
+        self._session.regained = lambda: check_writable(self._session.connection, place)
+        self._renewing.start()
 
     def locked(self, holder: Holder | None) -> JournalLocked:
         """Note that another writer took the journal; return the error that says so."""
         self.is_lost = True
-        return _held_by(self.place, holder, "Its releases stand, this draw is discarded.")
+        writer = None if holder is None else holder.writer
+        return held_by(str(self.place), writer, "Its releases stand, this draw is discarded.")
 
     def close(self, *, never_begun: bool = False) -> None:
-        """Give the lease up.
-
-        Args:
-            never_begun: whether there is no journal: remove the tables that were made for it.
-        """
+        """Give the lease up. `never_begun`: there is no journal, so remove the tables that were made for it."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -199,11 +184,12 @@ class Lease:
             except (errors.UndefinedTable, errors.LockNotAvailable):  # dropped meanwhile; a session that ends slowly
                 holder = None
             if holder is not None and holder.connected:
-                limit_s, remedy = _WAIT_GONE_S if holder.seems_gone() else _WAIT_S, _STOP_IT
+                limit_s, fix = _WAIT_GONE_S if holder.seems_gone() else _WAIT_S, STOP_HOLDER
             else:
-                limit_s, remedy = self.place.lease_s + _WAIT_MORE_S, _END_IT
+                limit_s, fix = self.place.lease_s + _WAIT_MORE_S, _END_IT
             if time.monotonic() - begun >= limit_s:
-                raise _held_by(self.place, holder or read_holder(connection), remedy)
+                holder = holder or read_holder(connection)
+                raise held_by(str(self.place), None if holder is None else holder.writer, fix)
             time.sleep(_PAUSE_S)
 
     def _try_take(self, connection: Connection, above: int) -> Holder | None:
@@ -299,18 +285,6 @@ def current_writer(connection: Connection) -> Writer | None:
     """Return the process that publishes into a journal now, None if there is none."""
     holder = read_holder(connection)
     return holder.writer if holder is not None and holder.left_s is not None and holder.connected else None
-
-
-def _held_by(place: PostgresPlace, holder: Holder | None, remedy: str) -> JournalLocked:
-    writer = None if holder is None else holder.writer
-    named = "another process" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
-    return JournalLocked(
-        "to be the only writer of the journal",
-        f"one held by {named}",
-        remedy,
-        path=str(place),
-        holder={} if writer is None else writer._asdict(),
-    )
 
 
 def _only(connection: Connection, query: str, *values: object) -> Any:

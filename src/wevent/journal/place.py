@@ -18,17 +18,11 @@ _SCHEMES = ("postgresql", "postgres")
 _ADDRESS = re.compile(rf"(?:{'|'.join(_SCHEMES)}):/{{1,2}}", re.IGNORECASE)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _MISTAKEN = re.compile(r"\s*(?:postgres(?:ql)?\b[^/]*:|[a-z][a-z0-9+.-]*:/{1,2}[^/]*@|.*\bpassword\s*=)", re.IGNORECASE)
-_SECRETS = (
-    "password",
-    "sslpassword",
-    "passfile",
-    "sslkey",
-    "scram_client_key",
-    "scram_server_key",
-    "oauth_client_secret",
-)
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+"""Parameters of libpq whose values are never shown."""
+
+_HIDDEN = (*SECRETS, "passfile", "sslkey")
 _LEASE_S = 10.0
-_EXAMPLE = "Write postgresql://host/database?schema=NAME&side=FOLDER."
 
 
 class NoJournal(InvalidJournal):
@@ -55,74 +49,60 @@ class PostgresPlace:
         """The address without secrets, for messages."""
         parts = urlsplit(self.conninfo)
         user, at, host = parts.netloc.rpartition("@")
-        named = [(key, value) for key, value in parse_qsl(parts.query) if key.lower() not in _SECRETS]
+        named = [(key, value) for key, value in parse_qsl(parts.query) if key.lower() not in _HIDDEN]
         query = urlencode([*named, ("schema", self.schema)])
         return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, query, ""))
 
     @property
     def name(self) -> str:
-        """A short one, as a path has it: the schema."""
+        """The schema: short, as the name of a path."""
         return self.schema
 
     @property
     def side_folder(self) -> Path:
-        """The folder outside the database.
-
-        Raises:
-            InvalidJournal: if the address names none, or one that is not there.
-        """
+        """The folder outside the database; refuses an address that names none, or one that is not there."""
         if self.side is None:
-            raise InvalidJournal(
-                "a folder outside the database, for the mark and the keys of a journal that is written",
-                f"an address without one ({self})",
-                "Add &side=FOLDER to it: every replica names the same folder, and no backup has it.",
-                path=str(self),
-            )
-        if not self.side.is_dir():
-            raise InvalidJournal(
-                "a folder outside the database, for the mark and the keys",
-                f"no folder at {self.side}",
-                "Make it first, readable by the publisher's user alone.",
-                path=str(self),
-            )
-        return self.side
+            problem = f"The address names no folder outside the database, for the witness and the keys ({self})."
+            fix = "Add &side=FOLDER to it: every replica names the same folder, and no backup has it."
+        elif not self.side.is_dir():
+            problem = f"There is no folder at {self.side}, for the witness and the keys."
+            fix = "Make it first, readable by the publisher's user alone."
+        else:
+            return self.side
+        raise InvalidJournal(problem, fix, path=str(self))
 
     @property
     def private_folder(self) -> Path:
         """The folder outside the database, which nobody but its owner can read or write: for whoever writes or has keys.
 
         An attacker who can write to it can turn the witness back, and a slot would be drawn twice (spec 10).
-
-        Raises:
-            InvalidJournal: as of `side_folder`, and if others may read or write there.
         """
         folder = self.side_folder
         mode = stat.S_IMODE(folder.stat().st_mode)
         if os.name == "posix" and mode & 0o077:
-            raise InvalidJournal(
-                "a side folder that only its owner can read or write (mode 0700): keys of events are in it",
-                f"{str(folder)!r} with mode {mode:04o}",
-                "Take the rights of others away (chmod 700), or make a folder of its own in it.",
-                path=str(self),
+            problem = (
+                f"Others can read or write the side folder {str(folder)!r}, where keys of events are: mode {mode:04o}."
             )
+            fix = "Take the rights of others away (chmod 700), or make a folder of its own in it."
+            raise InvalidJournal(problem, fix, path=str(self))
         return folder
 
 
 JournalPlace = Path | PostgresPlace
-"""Where a journal is."""
+"""Path of a journal, or address of its database."""
 
 
 def is_address(text: object) -> bool:
-    """Whether a name is an address of a database, and not a path."""
+    """Return whether a name is an address of a database, and not a path."""
     return isinstance(text, (str, Path)) and _ADDRESS.match(str(text)) is not None
 
 
 def journal_place(named: str | Path | PostgresPlace, folder: Path | None = None) -> JournalPlace:
-    """The place that is named by a path or an address.
+    """Return the place that is named by a path or an address on a command line or in a configuration file.
 
     Args:
-        named: as written on a command line or in a configuration file.
-        folder: what relative paths start at; the current folder unless told.
+        named: the path or address.
+        folder: start of relative paths; None: the current folder.
 
     Raises:
         InvalidJournal: for an address that cannot be one.
@@ -130,40 +110,28 @@ def journal_place(named: str | Path | PostgresPlace, folder: Path | None = None)
     if isinstance(named, PostgresPlace):
         return named
     folder = Path() if folder is None else folder
-    if not is_address(named) and _MISTAKEN.match(str(named)):  # taken for a path it would be shown, with its password
+    if is_address(named):
+        return _parse(str(named), folder)
+    if _MISTAKEN.match(str(named)):  # taken for a path it would be shown, with its password
         raise _unreadable()
-    return _parsed(str(named), folder) if is_address(named) else folder / named
+    return folder / named
 
 
 def journal_file(place: str | JournalPlace, command: str) -> Path:
-    """The file of a journal, for what only files can.
-
-    Args:
-        place: the journal.
-        command: what is to be done.
-
-    Raises:
-        InvalidJournal: for a database.
-    """
+    """Return the file of a journal; refuse a database, for a command that needs a file."""
     place = journal_place(place)
     if isinstance(place, PostgresPlace):
         raise InvalidJournal(
-            f"a journal in a file, for `{command}`",
-            f"one in a database ({place})",
+            f"`{command}` needs a journal in a file; this one is in a database ({place}).",
             "Copy and restore the database with its own tools, such as pg_basebackup; then publish with --released-through "
-            "SLOT, the last slot that went out.",
+            "SLOT, the last released slot.",
             path=str(place),
         )
     return place
 
 
 def file_beside(place: JournalPlace, name: str) -> Path:
-    """A file beside a journal: next to its file, or in the side folder of its database.
-
-    Args:
-        place: the journal.
-        name: the ending of the file.
-    """
+    """Return a file with another ending beside a journal's file, or in the side folder of its database."""
     if isinstance(place, Path):
         return place.with_name(f"{place.name}.{name}")
     return place.side_folder / f"{place.schema}.{name}"
@@ -171,23 +139,15 @@ def file_beside(place: JournalPlace, name: str) -> Path:
 
 @contextmanager
 def psycopg_needed(place: PostgresPlace) -> Iterator[None]:
-    """Around imports that need psycopg, which journals in files do without.
-
-    Raises:
-        InvalidJournal: for a Python that has none.
-    """
+    """Refuse a Python without psycopg, which journals in files do without; around imports."""
     try:
         yield
     except ImportError:
-        raise InvalidJournal(
-            "psycopg, which journals in PostgreSQL need",
-            "a Python without it",
-            "Run pip install 'wevent[postgres]'.",
-            path=str(place),
-        ) from None
+        problem, fix = "Journals in PostgreSQL need psycopg.", "Run pip install 'wevent[postgres]'."
+        raise InvalidJournal(problem, fix, path=str(place)) from None
 
 
-def _parsed(text: str, folder: Path) -> PostgresPlace:
+def _parse(text: str, folder: Path) -> PostgresPlace:
     text = _ADDRESS.sub("postgresql://", text, count=1)  # a path library may have taken one of the slashes
     try:
         parts = urlsplit(text)
@@ -199,38 +159,25 @@ def _parsed(text: str, folder: Path) -> PostgresPlace:
     if "@" in parts.path or parts.fragment:  # a password with a sign in it that has to be escaped
         raise _unreadable()
     own = {"schema": "wevent", "side": "", "lease": ""}
-    rest = []
-    for key, value in given:
-        if key in own:
-            own[key] = value
-        else:
-            rest.append((key, value))
-    place = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode(rest, quote_via=quote), ""))
-    side = folder / Path(own["side"]).expanduser() if own["side"] else None
-    return PostgresPlace(place, _schema(own["schema"]), side, _lease(own["lease"]))
-
-
-def _unreadable() -> InvalidJournal:
-    """What is said of an address that is none; it may hold a password, and is not shown."""
-    return InvalidJournal("the address of a database", "one that cannot be read", _EXAMPLE, path=None)
-
-
-def _schema(name: str) -> str:
-    if not _SCHEMA.fullmatch(name) or name.startswith("pg_"):
-        raise InvalidJournal(
-            "schema= with small letters, digits and underscores, at most 48, and not pg_…",
-            f"{name!r}",
-            "Give the schema another name.",
-            path=None,
-        )
-    return name
-
-
-def _lease(text: str) -> float:
+    own.update((key, value) for key, value in given if key in own)
+    rest = urlencode([(key, value) for key, value in given if key not in own], quote_via=quote)
+    schema, side = own["schema"], own["side"]
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        problem = f"{schema!r} is no schema= of a journal."
+        fix = "Take small letters, digits and underscores, at most 48, and not pg_…"
+        raise InvalidJournal(problem, fix, path=None)
     try:
-        lease_s = float(text or _LEASE_S)
+        lease_s = float(own["lease"] or _LEASE_S)
     except ValueError:
         lease_s = math.nan
     if not 1 <= lease_s <= 3600:
-        raise InvalidJournal("lease= with 1 to 3600 seconds", f"{text!r}", "Leave it out for 10 seconds.", path=None)
-    return lease_s
+        problem = f"{own['lease']!r} is no lease= of 1 to 3600 seconds."
+        raise InvalidJournal(problem, "Leave it out for 10 seconds.", path=None)
+    conninfo = urlunsplit((parts.scheme, parts.netloc, parts.path, rest, ""))
+    return PostgresPlace(conninfo, schema, folder / Path(side).expanduser() if side else None, lease_s)
+
+
+def _unreadable() -> InvalidJournal:
+    """Return the error for an address that is none; it may hold a password, and is not shown."""
+    fix = "Write postgresql://host/database?schema=NAME&side=FOLDER."
+    return InvalidJournal("The address of a database cannot be read.", fix, path=None)

@@ -14,16 +14,16 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import psycopg
 
-from wevent.errors import InvalidJournal, StorageFailed
+from wevent.errors import InvalidJournal, JournalUnreachable, StorageFailed, WeventError
 from wevent.journal.connection import (
-    PATIENCE_S,
     Connection,
     Session,
     check_writable,
@@ -34,11 +34,10 @@ from wevent.journal.connection import (
     without_rights,
 )
 from wevent.journal.database import UNREADABLE, FoundRows, Result
-from wevent.journal.lease import Lease, current_writer, lock_key, read_holder
+from wevent.journal.lease import Lease, current_writer, lock_key, own_instances, read_holder
+from wevent.journal.metadata import Facts, begin_rows
 from wevent.journal.place import PostgresPlace
-
-FORMAT = 1
-"""Format of journals in PostgreSQL. The tables are those of journal files of this format."""
+from wevent.journal.schema import FORMAT, POSTGRES_TABLES, TABLE_NAMES, newer_format
 
 _READ_ONLY = "SET default_transaction_read_only TO on"  # write transactions say that they write
 _BEGIN = "BEGIN READ WRITE; {settings} SELECT pg_advisory_xact_lock({lock}); {forget} {leave}"
@@ -55,7 +54,6 @@ _LEAVE = (
 _LONG_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout TO '10min'"
 
 _AT_ONCE = 1 << 16
-_LARGEST = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
 _COLUMNS = f"""
 SELECT string_agg(convert_to("user", 'UTF8'), '\\x00'::bytea),
   string_agg(convert_to(coalesce(level, ''), 'UTF8'), '\\x00'::bytea),
@@ -90,8 +88,10 @@ class PostgresDatabase:
         session: its connection.
     """
 
-    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float = PATIENCE_S) -> None:
-        self._place, self._lease = place, lease
+    largest_value = 1 << 28  # bytes: PostgreSQL holds a gigabyte in a value, and needs as much again to send it
+
+    def __init__(self, place: PostgresPlace, lease: Lease | None, *, patience_s: float | None) -> None:
+        self.name, self._place, self._lease = str(place), place, lease
         self._id, self._number = secrets.token_hex(16), 0  # of the session and its write transactions in `outcomes`
         purpose, instance = ("reading", "") if lease is None else ("writing", lease.instance)
         self.session = Session(
@@ -99,14 +99,6 @@ class PostgresDatabase:
         )
         self.session.connect()
         self._inside: Literal["write", "read"] | None = None
-
-    @property
-    def name(self) -> str:
-        return str(self._place)
-
-    @property
-    def largest_value(self) -> int:
-        return _LARGEST
 
     def execute(self, query: str, values: Sequence[Any] = (), /) -> FoundRows:
         """Run one query. Outside of transactions it only reads, and is repeated when the connection is lost."""
@@ -153,11 +145,7 @@ class PostgresDatabase:
             return self.session.repeat(attempt)
 
     def _begin(self, stands: Callable[[], bool] | None) -> bool:
-        """Begin a write transaction; return whether an earlier attempt at it was stored. `stands` is None at the first.
-
-        Raises:
-            JournalLocked: if another writer has the journal.
-        """
+        """Begin a write transaction; return whether an earlier attempt at it was stored. `stands` is None at the first."""
         settings = source = ""
         if self._lease is not None:
             settings = _WRITER_SETTINGS
@@ -181,8 +169,8 @@ class PostgresDatabase:
     def _commit(self) -> None:
         done = self.session.send("COMMIT").statusmessage
         if done != "COMMIT":  # PostgreSQL answers so when a statement before had failed
-            remedy = "What is committed is intact: run the same command again."
-            raise journal_error(StorageFailed, self._place, "the database to store the transaction", str(done), remedy)
+            fix = "What is committed is intact: run the same command again."
+            raise journal_error(StorageFailed, self._place, f"The database did not store the transaction: {done}", fix)
 
     def read(self, work: Callable[[], Result]) -> Result:
         """Do some reading in one consistent view, again from its beginning when the connection is lost."""
@@ -199,9 +187,6 @@ class PostgresDatabase:
         with self._now("read"):
             return self.session.repeat(in_one_view)
 
-    def clear_errors(self) -> AbstractContextManager[None]:
-        return nullcontext()  # the session has translated them
-
     @contextmanager
     def readable(self) -> Iterator[None]:
         try:
@@ -213,6 +198,33 @@ class PostgresDatabase:
 
     def damaged(self) -> InvalidJournal:
         return damaged_tables(self._place)
+
+    def has_journal(self) -> bool:
+        """Return whether the schema has a journal. Refuse other tables under these names, and a newer or partial one."""
+        query = "SELECT tablename, has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = ?"
+        rights: dict[str, bool] = dict(self.execute(query, (self._place.schema,)))
+        found = TABLE_NAMES.intersection(rights)
+        if not found:
+            return False
+        if not all(rights.values()):
+            raise without_rights(self._place)
+        number = None
+        with suppress(InvalidJournal):
+            number = Facts(self).number("format") if "facts" in found else None
+        if number is None:
+            problem = f"The schema {self._place.schema} has other tables under the same names"
+            raise journal_error(InvalidJournal, self._place, problem, "Choose another schema; this one is untouched.")
+        if number != FORMAT:
+            raise newer_format(number, self._place)
+        if found != TABLE_NAMES:
+            raise self.damaged()
+        return True
+
+    def create_tables(self) -> None:
+        """Create the tables of a new journal and its first rows; inside a transaction."""
+        self.session.send(POSTGRES_TABLES)
+        begin_rows(self)
+        Facts(self)["format"] = FORMAT
 
     def close(self) -> None:
         self.session.close()
@@ -252,88 +264,108 @@ class PostgresDatabase:
             self._inside = None
 
 
-class Examination:
-    """Checks of the database, role, schema and side folder of a journal that need not exist yet. Nothing is changed."""
+def examine(place: PostgresPlace) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield checks of the database, role, schema and side folder of a journal that need not exist yet, and change nothing.
 
-    def __init__(self, place: PostgresPlace) -> None:
-        self._place = place
-        self._connection: Connection | None = None
+    Each check is called before the next one is taken. It returns what it found, or raises what is wrong.
+    """
+    connection: Connection | None = None
 
-    def checks(self) -> dict[str, Callable[[], str]]:
-        """Return the checks in their order. Each returns what it found, or raises what is wrong."""
-        return {
-            "database": self._database,
-            "commits": self._commits,
-            "schema": self._schema,
-            "side folder": self._side_folder,
-        }
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def _database(self) -> str:
-        connection = connect(self._place, "examining")
-        with translate_errors(self._place):
+    def database() -> str:
+        nonlocal connection
+        connection = connect(place, "examining")
+        with translate_errors(place):
             connection.execute(_READ_ONLY).close()
-            ((version, role),) = connection.execute("SELECT current_setting('server_version'), current_user").fetchall()
-        self._connection = connection
+            query = "SELECT current_setting('server_version'), current_user"
+            ((version, role),) = connection.execute(query).fetchall()
         return f"PostgreSQL {version.split()[0]}, UTF8, role {role}"
 
-    def _commits(self) -> str:
-        check_writable(self._connected(), self._place)
+    def connected() -> Connection:
+        if connection is None:
+            raise InvalidJournal("The database cannot be asked (see above).", "Mend that first.", path=str(place))
+        return connection
+
+    def commits() -> str:
+        check_writable(connected(), place)
         return "forced to disk before they are reported (fsync, full_page_writes, synchronous_commit); no standby"
 
-    def _schema(self) -> str:
-        connection, schema = self._connected(), self._place.schema
-        with translate_errors(self._place):
-            ((has_journal, is_there, is_allowed),) = connection.execute(_RIGHTS, (schema,)).fetchall()
-            writer = current_writer(connection) if has_journal and is_allowed else None
-        if not is_allowed:
-            raise without_rights(self._place)
-        if has_journal:
-            by = "nobody" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
-            return f"{schema} holds a journal, written by {by} now"
-        return f"{schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"
+    try:
+        yield "database", database
+        yield "commits", commits
+        yield "schema", lambda: _examine_schema(connected(), place)
+        yield "side folder", lambda: _examine_side_folder(place)
+    finally:
+        if connection is not None:
+            connection.close()
 
-    def _side_folder(self) -> str:
-        folder = self._place.private_folder
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            expected, remedy = (
-                "a side folder that this user can write to",
-                "Run this as the publisher's user, or give it the folder.",
-            )
-            raise StorageFailed(expected, f"one that it cannot ({folder})", remedy, path=str(folder))
-        return f"{folder}, mode {stat.S_IMODE(folder.stat().st_mode):04o}"
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            raise InvalidJournal(
-                "a database that can be asked", "none (see above)", "Mend that first.", path=str(self._place)
-            )
-        return self._connection
+def _examine_schema(connection: Connection, place: PostgresPlace) -> str:
+    with translate_errors(place):
+        ((has_journal, is_there, is_allowed),) = connection.execute(_RIGHTS, (place.schema,)).fetchall()
+        writer = current_writer(connection) if has_journal and is_allowed else None
+    if not is_allowed:
+        raise without_rights(place)
+    if has_journal:
+        by = "nobody" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
+        return f"{place.schema} holds a journal, written by {by} now"
+    return f"{place.schema} {'has no journal' if is_there else 'is not there'} yet; the role may make it"
+
+
+def _examine_side_folder(place: PostgresPlace) -> str:
+    folder = place.private_folder
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        fix = "Run this as the publisher's user, or give it the folder."
+        raise StorageFailed(f"This user cannot write to the side folder {folder}.", fix, path=str(folder))
+    return f"{folder}, mode {stat.S_IMODE(folder.stat().st_mode):04o}"
+
+
+class SharedJournal:
+    """A journal as one process shares it with others.
+
+    Attributes:
+        session, news: `Session` and `CommitNews` of the journal; each is for one thread, which closes it.
+        own_instances: see the function.
+    """
+
+    def __init__(self, place: PostgresPlace) -> None:
+        self._place, self.own_instances = place, own_instances
+        self.session, self.news = partial(Session, place), partial(CommitNews, place)
+
+    def answers(self, within_s: float) -> bool:
+        """Return whether the database connects and forces something to disk, as every commit has to, in time."""
+        heard = threading.Event()
+
+        def ask() -> None:
+            try:
+                with closing(connect(self._place, "asking")) as connection:
+                    connection.execute("SELECT pg_logical_emit_message(true, 'wevent', '')").close()
+            except (psycopg.OperationalError, JournalUnreachable):
+                return
+            except (psycopg.Error, WeventError):  # it has something to say
+                pass
+            heard.set()
+
+        threading.Thread(target=ask, name="wevent-asking", daemon=True).start()
+        return heard.wait(within_s)
+
+    def announce(self, connection: Connection) -> None:
+        """Notify all followers of the journal that it has a new slot."""
+        connection.execute(f'NOTIFY "wevent_{self._place.schema}"').close()
 
 
 class CommitNews:
-    """Notifications of commits, for one thread. A notification is only a hint.
-
-    Args:
-        place: the journal.
-    """
+    """Notifications of commits, for one thread. A notification is only a hint."""
 
     def __init__(self, place: PostgresPlace) -> None:
         listen = f'LISTEN "wevent_{place.schema}"'
         self._session = Session(place, "following", setting=listen, writes=False)
         self._heard_over: Connection | None = None
+        self.close = self._session.close
 
     def wait(self, timeout_s: float) -> int:
         """Wait for a commit; return the last committed slot.
 
         The first call over a connection returns at once: earlier commits were not notified.
-
-        Raises:
-            JournalUnreachable: if the database does not answer.
-            InvalidJournal: if there is no journal.
         """
 
         def look(connection: Connection) -> int:
@@ -344,14 +376,6 @@ class CommitNews:
             return int(committed)
 
         return self._session.once(look)
-
-    def close(self) -> None:
-        self._session.close()
-
-
-def tell_commit(connection: Connection, schema: str) -> None:
-    """Notify all followers of a journal that it has a new slot."""
-    connection.execute(f'NOTIFY "wevent_{schema}"').close()
 
 
 @lru_cache(maxsize=256)

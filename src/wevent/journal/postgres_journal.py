@@ -1,140 +1,33 @@
-"""The journal in a schema of PostgreSQL: every commit forced to disk, one writer, fenced; its witness outside (spec 10)."""
+"""The journal in a schema of PostgreSQL: every commit forced to disk, one writer, fenced; its witness outside (spec 10).
+
+The witness is a folder with one witness file for each fencing number. A writer begins its own file after its fence is
+active, as a copy of the newest one. A commit of the writer before holds the row of the fence until it ends, so the copy has
+the draw of every slot that the database may have received. Then the older files are removed: what a fenced writer still
+writes into one of them never reaches the database.
+"""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+import re
+import secrets
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from wevent.errors import InvalidJournal
-from wevent.journal.connection import PATIENCE_S, no_journal
+from wevent.errors import InvalidJournal, StorageFailed
+from wevent.file_io import destroy_file, link_whole, storage_errors, sync_path
+from wevent.journal.connection import no_journal
 from wevent.journal.contents import Writer
 from wevent.journal.database import only_row
 from wevent.journal.journal import SqlJournal
 from wevent.journal.lease import Lease, current_writer
-from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
-from wevent.journal.metadata import Facts
 from wevent.journal.place import PostgresPlace
 from wevent.journal.postgres_database import PostgresDatabase
-from wevent.journal.postgres_schema import has_journal, lay_out_tables
-from wevent.journal.witness import WitnessFile, WitnessRecord
-from wevent.journal.witness_folder import WitnessFolder
-
-
-class JournalSchema:
-    """The schema of a journal and its witness folder; see `wevent.journal.journal.Storage`.
-
-    Args:
-        place: the database, the schema, and the folder outside.
-        write: be the writer.
-        start_over: make a new journal where another one was lost.
-        patience_s: how long a database that does not answer is waited for, once it did.
-    """
-
-    def __init__(self, place: PostgresPlace, *, write: bool, start_over: bool, patience_s: float) -> None:
-        self._place, self._folder = place, WitnessFolder(place)
-        self.is_new = self._is_closed = False
-        with ExitStack() as undo:
-            if write:
-                self._folder.check_private()
-            newest = max(self._folder.fences(), default=0) if write else 0  # a database put back may know less
-            self._lease = Lease.take(place, above=newest) if write else None
-            undo.callback(self._let_go)
-            self.database = PostgresDatabase(place, self._lease, patience_s=patience_s)
-            undo.callback(self.database.close)
-            self._open(start_over)
-            undo.pop_all()
-
-    @property
-    def witness(self) -> WitnessFile | None:
-        return self._folder.witness
-
-    @property
-    def witness_name(self) -> str:
-        return self._folder.description
-
-    def seen(self) -> WitnessRecord:
-        return self._folder.seen()
-
-    def check_place(self) -> None:
-        self._folder.check_place()
-
-    def create_tables(self) -> None:
-        lay_out_tables(self.database)
-
-    def check_pages(self) -> None:
-        """See `Storage.check_pages`: the server does that."""
-
-    def files(self) -> list[Path]:
-        """See `Storage.files`: the witness files."""
-        return [] if self._place.side is None else self._folder.files()
-
-    def size(self) -> int:
-        """See `Storage.size`: of all tables of the schema but those that tell how many events came."""
-        query = (
-            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
-            " WHERE relnamespace = to_regnamespace(?)::oid AND relkind IN ('r', 'm')"
-            " AND relname <> 'events'"
-        )
-        return int(only_row(self.database, query, (self._place.schema,))[0])
-
-    def writer(self) -> Writer | None:
-        """See `Storage.writer`: the holder of the lease."""
-        return self.database.session.repeat(current_writer)
-
-    def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self.database.close()
-            self._let_go()
-
-    def _open(self, start_over: bool) -> None:
-        """Refuse a schema without a journal, and another journal than the witness shows; the writer begins its witness."""
-        home = Home(str(self._place), "of the database, with its own tools; then publish with")
-        try:
-            self.is_new = not has_journal(self.database, self._place)
-        except InvalidJournal:
-            self.is_new = self._lease is not None and self._lease.before is None  # what was made for it goes again
-            raise
-        if self._lease is None:
-            if self.is_new and self._place.side is not None and self._place.side.is_dir():
-                refuse_lost(home, self.seen())
-            if self.is_new:
-                raise no_journal(self._place)
-            return
-        identity, record = None, self.seen()
-        if not self.is_new:
-            facts = Facts(self.database)
-            with self.database.readable():
-                identity, (committed,) = facts.text("id"), only_row(self.database, "SELECT committed FROM head")
-                if not committed and STARTED_OVER in facts.unsafe:
-                    start_over = is_lost(record, identity)  # said before, by a run that came to no slot
-        check_lost(home, record, identity, start_over=start_over)
-        self._folder.begin(self._lease)
-
-    def _let_go(self) -> None:
-        """Let the next writer in, last of all; a journal that was never begun leaves nothing."""
-        self._folder.close(never_begun=self.is_new)
-        if self._lease is not None:
-            self._lease.close(never_begun=self.is_new)
+from wevent.journal.witness import WitnessFile, WitnessRecord, check_lost, read_witness, witness_errors
 
 
 class PostgresJournal(SqlJournal):
-    """A journal in a database; see `wevent.journal.contract.Journal`.
-
-    Args:
-        place: the database, the schema, and the folder outside.
-        write: be the writer. Readers, and requests to the registry, need not.
-        start_over: make a new journal where another one was lost.
-        released_through: see `SqlJournal`.
-        patience_s: how long a database that does not answer is waited for, once it did.
-
-    Raises:
-        InvalidJournal: if there is no journal, a damaged or newer one, or the address lacks what a writer needs.
-        JournalLocked: naming the writer.
-        JournalUnreachable: if the database does not answer.
-        StaleJournal: if the witness shows slots of a journal that is not there.
-        StorageFailed: if the server may forget what it commits, is a standby, or cannot be written.
-    """
+    """A journal in a database; see `wevent.journal.contract.Journal`. Arguments and errors: `wevent.journal.open_journal`."""
 
     def __init__(
         self,
@@ -143,7 +36,7 @@ class PostgresJournal(SqlJournal):
         write: bool = False,
         start_over: bool = False,
         released_through: int | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
     ) -> None:
         schema = JournalSchema(place, write=write, start_over=start_over, patience_s=patience_s)
         with ExitStack() as undo:
@@ -151,3 +44,144 @@ class PostgresJournal(SqlJournal):
             super().__init__(schema, started_over=start_over, released_through=released_through)
             schema.database.session.regained = self.check_end
             undo.pop_all()
+
+
+class JournalSchema:
+    """The schema of a journal and its witness files; see `wevent.journal.journal.Storage`. Args: as `PostgresJournal`.
+
+    Attributes:
+        witness: the writer's own file, once it is begun; None for readers.
+    """
+
+    def __init__(self, place: PostgresPlace, *, write: bool, start_over: bool, patience_s: float | None) -> None:
+        self._place, self.witness_name = place, f"{place.schema}.….witness in {place.side}"
+        self._name = re.compile(rf"{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness")
+        self._partial = re.compile(rf"\.{re.escape(place.schema)}\.([0-9]{{1,18}})\.witness\..*\.partial")
+        self.is_new = self._is_closed = False
+        self.witness: WitnessFile | None = None
+        with ExitStack() as undo:
+            if write:
+                _ = place.private_folder
+            newest = max(self._fences(), default=0) if write else 0  # a database put back may know less
+            self._lease = Lease(place, above=newest) if write else None
+            undo.callback(self._let_go)
+            self.database = PostgresDatabase(place, self._lease, patience_s=patience_s)
+            self.create_tables = self.database.create_tables
+            undo.callback(self.database.close)
+            self._open(start_over)
+            undo.pop_all()
+
+    def _open(self, start_over: bool) -> None:
+        """Refuse a schema without a journal, and another journal than the witness shows; the writer begins its witness."""
+        place, restoring = str(self._place), "of the database, with its own tools; then publish with"
+        try:
+            self.is_new = not self.database.has_journal()
+        except InvalidJournal:
+            self.is_new = self._lease is not None and self._lease.before is None  # what was made for it goes again
+            raise
+        if self._lease is not None:
+            check_lost(self.seen(), None if self.is_new else self.database, place, restoring, start_over=start_over)
+            self._begin_witness(self._lease)
+        elif self.is_new:
+            if self._place.side is not None and self._place.side.is_dir() and (record := self.seen()).is_readable:
+                check_lost(record, None, place, restoring)
+            raise no_journal(self._place)
+
+    def _begin_witness(self, lease: Lease) -> None:
+        """Begin the writer's own file as a copy of the newest one, and remove older ones; its fence is active."""
+        older, path = self._fences(), self._path(lease.fence)
+        with witness_errors(path):
+            data = self._path(older[-1]).read_bytes() if older else b""
+            try:
+                link_whole(path, data, path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial"))
+            except FileExistsError:
+                raise StorageFailed(
+                    f"Another writer made {path.name} in the side folder {path.parent}.",
+                    "Two databases with journals of the same name share the folder: give each its own.",
+                    path=str(path),
+                ) from None
+            sync_path(path.parent)
+            self.witness = WitnessFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        self._remove_older(lease.fence)
+        self.witness.name_writer(lease.writer)
+
+    def _remove_older(self, fence: int) -> None:
+        """Remove older files, and what a crash left of one. Ids of users may be in a write-ahead record."""
+        for name in self._names():
+            found = self._name.fullmatch(name) or self._partial.fullmatch(name)
+            if found is None or int(found[1]) > fence or name == self._path(fence).name:
+                continue
+            path = self._path(fence).with_name(name)
+            with witness_errors(path), suppress(FileNotFoundError):  # its writer may have removed it just now
+                destroy_file(path, 0, path.stat().st_size)
+
+    def check_place(self) -> None:
+        """See `Storage.check_place`. Raises `JournalLocked` if another writer is known to have the journal."""
+        if self._lease is None or self.witness is None:
+            return
+        if self._lease.is_lost:
+            raise self._lease.locked(None)
+        if self.witness.is_in_place():
+            return
+        if any(fence > self._lease.fence for fence in self._fences()):  # a later writer removed it
+            raise self._lease.locked(None)
+        raise StorageFailed(
+            f"The witness {self.witness.path} was removed or replaced while the journal was published into.",
+            "Nothing more was released. Put it back; or publish with --released-through SLOT, the last released slot.",
+            path=str(self.witness.path),
+        )
+
+    def seen(self) -> WitnessRecord:
+        """Return the record of the newest file."""
+        while True:
+            fences = self._fences()
+            record = read_witness(self._path(fences[-1])) if fences else WitnessRecord()
+            if not fences or self._path(fences[-1]).exists():  # else a newer writer removed it meanwhile
+                return record
+
+    def check_pages(self) -> None:
+        """Leave that to the server."""
+
+    def files(self) -> list[Path]:
+        return [] if self._place.side is None else [self._path(fence) for fence in self._fences()]
+
+    def size(self) -> int:
+        """Return the bytes of all tables of the schema but those that tell how many events came."""
+        query = (
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+            " WHERE relnamespace = to_regnamespace(?)::oid AND relkind IN ('r', 'm')"
+            " AND relname <> 'events'"
+        )
+        return int(only_row(self.database, query, (self._place.schema,))[0])
+
+    def writer(self) -> Writer | None:
+        return self.database.session.repeat(current_writer)
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self.database.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let the next writer in, last of all; a journal that was never begun leaves nothing but earlier slots' witness."""
+        if self.witness is not None:
+            if self.is_new and self.witness.is_blank:
+                self.witness.path.unlink(missing_ok=True)
+            self.witness.close()
+        if self._lease is not None:
+            self._lease.close(never_begun=self.is_new)
+
+    def _fences(self) -> list[int]:
+        """Return the fencing numbers that have a file, ascending."""
+        found = [self._name.fullmatch(name) for name in self._names()]
+        return sorted(int(name[1]) for name in found if name is not None)
+
+    def _names(self) -> list[str]:
+        folder = self._place.side_folder
+        fix = "Let this user read it. A reader may leave side= out of the address."
+        with storage_errors(f"to read the side folder {folder}", fix, folder):
+            return os.listdir(folder)
+
+    def _path(self, fence: int) -> Path:
+        return self._place.side_folder / f"{self._place.schema}.{fence}.witness"

@@ -10,38 +10,32 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from wevent.errors import InvalidJournal, StorageFailed, WeventError
 from wevent.file_io import storage_errors
-from wevent.journal import sqlite_schema as schema
-from wevent.journal.backup import copy_journal
+from wevent.journal.backup import copy_journal, own_files
 from wevent.journal.contents import Batch, Hook, Writer, no_hook
-from wevent.journal.database import only_row
 from wevent.journal.journal import SqlJournal
-from wevent.journal.lost import STARTED_OVER, Home, check_lost, is_lost, refuse_lost
 from wevent.journal.metadata import begin_rows
-from wevent.journal.sqlite_connection import LOG_LIMIT, check_pages, clear_errors, connect, keep_log, readable
-from wevent.journal.sqlite_database import SqliteDatabase
-from wevent.journal.witness import WitnessFile, WitnessRecord, read_witness
-from wevent.journal.writer_lock import has_second_name, holder, own_files, release_witness, take_witness, witness_path
+from wevent.journal.sqlite_database import LOG_LIMIT, SqliteDatabase, create_tables
+from wevent.journal.witness import (
+    WitnessFile,
+    WitnessRecord,
+    check_lost,
+    holder,
+    read_witness,
+    release_witness,
+    take_witness,
+    witness_path,
+)
 
 
 class SqliteJournal(SqlJournal):
-    """A journal file; see `wevent.journal.contract.Journal`.
+    """A journal file; see `wevent.journal.contract.Journal`. Arguments and errors: those of `wevent.journal.open_journal`.
 
     Args:
         path: the file; made on the first `begin` if it does not exist.
-        write: be the one writer. Readers, and requests to the registry, need not.
-        start_over: make a new journal where another one was lost.
         held: the witness, if the caller has locked it already and keeps it.
-        released_through: see `SqlJournal`.
-
-    Raises:
-        InvalidJournal: if the file is no journal, damaged or newer.
-        JournalLocked: naming the holder.
-        StaleJournal: if the witness shows slots of a journal that is not here.
-        StorageFailed: if it cannot be opened or written.
     """
 
     def __init__(
@@ -54,7 +48,7 @@ class SqliteJournal(SqlJournal):
         released_through: int | None = None,
     ) -> None:
         self.path = Path(path)
-        self._file = JournalFile(self.path, write=write or held is not None, start_over=start_over, held=held)
+        self._file = JournalFile(self.path, write=write, start_over=start_over, held=held)
         with ExitStack() as undo:
             undo.callback(self._file.close)  # the lock too: whoever tries again must not be told that it is held
             super().__init__(self._file, started_over=start_over, released_through=released_through)
@@ -69,29 +63,17 @@ class SqliteJournal(SqlJournal):
             self._file.connection.execute("PRAGMA cache_spill = ON")
 
     def backup(self, target: Path, *, replace: bool = False) -> int:
-        """Copy the journal while it is in use; the copy knows that it is one. Returns its last slot.
+        """Copy the journal while it is in use, and return its last slot. `replace` allows to replace an existing file.
 
         The copy cannot be published from until it is told through which slot releases went out (spec 10).
-
-        Args:
-            target: the copy.
-            replace: whether an existing file may be replaced; never the journal itself or its own files.
-
-        Raises:
-            InvalidOutput: if the target is there, or is one of the journal's own files.
-            StorageFailed: if it cannot be written.
         """
         return copy_journal(self._file.connection, self.path, target, replace=replace)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close it. An unforeseen error may come of damage: then that is raised instead.
-
-        Raises:
-            InvalidJournal: if the journal is damaged.
-        """
+        """Close it. An unforeseen error may come of damage: then that is raised instead."""
         try:
             if isinstance(error, Exception) and not isinstance(error, WeventError) and not self.is_new:
-                with readable(self.path):
+                with self._database.readable():
                     if isinstance(error, apsw.Error):
                         raise error
                     self.check()
@@ -100,100 +82,75 @@ class SqliteJournal(SqlJournal):
 
 
 class JournalFile:
-    """An open journal file; made empty if it is to be written and does not exist.
+    """An open journal file and its witness; see `wevent.journal.journal.Storage`."""
 
-    Args:
-        path: where it is.
-        write: take the writer's lock.
-        start_over: the operator says that a lost journal is to be replaced.
-        held: the witness, if the caller has locked it already and keeps it.
-
-    Attributes:
-        connection: SQLite's.
-        database: the tables in it.
-        witness: the witness of the writer, None for readers.
-        is_new: whether it has no tables yet.
-
-    Raises:
-        InvalidJournal, JournalLocked, StaleJournal, StorageFailed: as of `SqliteJournal`.
-    """
-
-    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WitnessFile | None = None) -> None:
+    def __init__(self, path: Path, *, write: bool, start_over: bool, held: WitnessFile | None) -> None:
         if str(path) in (":memory:", "."):
-            raise InvalidJournal(
-                "a journal on disk", f"{str(path)!r}", "Name a file: what is not stored is lost.", path=str(path)
-            )
+            raise InvalidJournal(f"{str(path)!r} is no file.", "Name one: what is not stored is lost.", path=str(path))
         if path.is_dir():
-            raise InvalidJournal("a journal file", f"a folder ({path})", "Name the file in it.", path=str(path))
-        self._closed = False
-        self.path = path
-        self.is_new = False
-        self._made = False
-        self._home = Home(str(path), f"wevent restore BACKUP {path}")
+            raise InvalidJournal(f"{path} is a folder, no journal.", "Name the file in it.", path=str(path))
+        self.path, self.witness_name, self._is_held = path, witness_path(path).name, held is not None
+        self.is_new = self._is_closed = self._is_made = False
         with ExitStack() as undo:
-            self._held = held is not None
             self.witness = held if held is not None else take_witness(path) if write else None
             undo.callback(self._let_go)
             if self.witness is not None:
                 self.is_new = not path.exists()
-                self._made = not os.path.lexists(os.path.realpath(path))  # a link that leads nowhere was there before
-                _refuse_second_name(path)
-                if self._made or not path.stat().st_size:
-                    check_lost(self._home, self.witness.before, None, start_over=start_over)
-            elif not path.exists() or not path.stat().st_size:
-                refuse_lost(self._home, self.seen())
-            self.connection, self.is_new = connect(path, create=write)
+                # A link that leads nowhere was there before.
+                self._is_made = not os.path.lexists(os.path.realpath(path))
+                if _has_second_name(path):  # each has a lock and a write-ahead log: slots would be drawn twice
+                    fix = "Remove the other names; a symbolic link may stay."
+                    raise InvalidJournal(f"The journal has hard links ({path}).", fix, path=str(path))
+            if self._is_made or not path.exists() or not path.stat().st_size:
+                self._check_lost(start_over, has_tables=False)
+            self.database = SqliteDatabase(path, create=self.witness is not None)
+            self.connection, self.is_new = self.database.connection, self.database.is_new
+            self.check_pages = self.database.check_pages
             undo.callback(self.connection.close)
-            self.database = SqliteDatabase(self.connection, path)
             if self.witness is not None:
-                self._check(start_over, self.witness)
-                keep_log(self.connection, path)  # only now: what is refused stays as it is, byte for byte
+                if not self.is_new:
+                    self.check_pages()
+                self._check_lost(start_over, has_tables=not self.is_new)
+                self.database.keep_log()  # only now: what is refused stays as it is, byte for byte
                 self._place = Place(path, self.witness.path)
             undo.pop_all()
 
-    def check_place(self) -> None:
-        """Refuse to go on when a file of the journal was taken away or cut under its writer.
+    def _check_lost(self, start_over: bool, *, has_tables: bool) -> None:
+        """Refuse another journal than the witness shows; reads only. Readers need no witness that can be read."""
+        record = self.seen() if self.witness is None else self.witness.before
+        if self.witness is not None or record.is_readable:
+            database = self.database if has_tables else None
+            check_lost(record, database, str(self.path), f"wevent restore BACKUP {self.path}", start_over=start_over)
 
-        Raises:
-            StorageFailed: before anything more is stored or goes out.
-        """
+    def check_place(self) -> None:
         if self.witness is not None:
             self._place.check()
-
-    @property
-    def witness_name(self) -> str:
-        return witness_path(self.path).name
 
     def seen(self) -> WitnessRecord:
         return read_witness(witness_path(self.path))
 
     def create_tables(self) -> None:
-        schema.create(self.connection)
+        create_tables(self.connection)
         begin_rows(self.database)
-
-    def check_pages(self) -> None:
-        check_pages(self.connection, self.path)
 
     def files(self) -> list[Path]:
         return own_files(self.path)
 
     def size(self) -> int:
-        """See `Storage.size`: of the file."""
         return self.path.stat().st_size
 
     def writer(self) -> Writer | None:
-        """See `Storage.writer`: the holder of the lock."""
         return holder(self.path)
 
     def close(self) -> None:
         """Close it and let the next writer in; a journal that was never begun leaves no file."""
-        if self._closed:
+        if self._is_closed:
             return
-        self._closed = True
+        self._is_closed = True
         if self.witness is not None:
             try:
                 is_intact = self._place.is_intact()
-            except OSError:  # nobody knows
+            except OSError:  # it cannot be told
                 is_intact = False
             if not is_intact:
                 # Putting a log that was cut into the journal would damage what is still whole in it.
@@ -201,113 +158,69 @@ class JournalFile:
         self.connection.close()
         self._let_go()
 
-    def _check(self, start_over: bool, witness: WitnessFile) -> None:
-        """Refuse damage, and another journal than the witness shows; reads only."""
-        identity = None
-        if not self.is_new:
-            with clear_errors(self.path):
-                check_pages(self.connection, self.path)
-                identity, slots, unsafe = only_row(
-                    self.database,
-                    "SELECT (SELECT value FROM facts WHERE name = 'id'), committed,"
-                    " (SELECT value FROM facts WHERE name = 'unsafe') FROM head",
-                )
-                if not slots and STARTED_OVER in msgspec.json.decode(unsafe):
-                    start_over = is_lost(witness.before, identity)  # said before, by a run that came to no slot
-        check_lost(self._home, witness.before, identity, start_over=start_over)
-
     def _let_go(self) -> None:
         """Release the lock, last of all: what was made for nothing is removed while nobody else can use it."""
-        if self.witness is None or self._held:
+        if self.witness is None or self._is_held:
             return
         if not self.is_new:
             self.witness.close()
             return
-        if self._made:
+        if self._is_made:
             with suppress(OSError):
                 for ending in ("", "-wal", "-shm"):
                     Path(os.path.realpath(self.path) + ending).unlink(missing_ok=True)
         release_witness(self.witness)
 
 
-def _refuse_second_name(path: Path) -> None:
-    """A file with two names has two locks and two write-ahead logs: it would be drawn from twice.
-
-    Raises:
-        InvalidJournal: if it has.
-    """
-    if has_second_name(path):
-        raise InvalidJournal(
-            "a journal with one name",
-            f"one with hard links ({path})",
-            "Remove the other names; a symbolic link may stay.",
-            path=str(path),
-        )
-
-
 class Place:
-    """The files of a journal that is open for writing, as they were last seen.
-
-    Args:
-        path: the journal.
-        witness: its witness.
-    """
+    """The files of a journal that is open for writing. Each stays, once it is there, and never gets shorter."""
 
     def __init__(self, path: Path, witness: Path) -> None:
-        self._path = path
         real = os.path.realpath(path)
-        self._growing = [
-            _Growing(path),
-            _Growing(witness),
-            _Growing(Path(real + "-shm")),
-            _Growing(Path(real + "-wal"), LOG_LIMIT),
-        ]
+        self._path = path
+        self._limits: dict[Path, int | None] = {
+            path: None,
+            witness: None,
+            Path(real + "-shm"): None,
+            Path(real + "-wal"): LOG_LIMIT,
+        }
+        self._seen: dict[Path, tuple[tuple[int, int], int]] = {}  # device and number, and size
         self.is_intact()
 
     def is_intact(self) -> bool:
-        """Whether every file is still the one it was, and as long.
-
-        Raises:
-            OSError: if that cannot be told.
-        """
-        return all(file.is_intact() for file in self._growing) and not has_second_name(self._path)
+        """Return whether every file is still the one it was, and as long; remembers how long it is now."""
+        for path, limit in self._limits.items():
+            try:
+                found = os.stat(path)
+            except FileNotFoundError:
+                if path in self._seen:
+                    return False
+                continue
+            same = found.st_dev, found.st_ino
+            size = found.st_size if limit is None else min(found.st_size, limit)
+            known, least = self._seen.get(path, (same, 0))
+            if same != known or size < least:
+                return False
+            self._seen[path] = same, size
+        return not _has_second_name(self._path)
 
     def check(self) -> None:
-        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost.
-
-        Raises:
-            StorageFailed: before anything more is stored or goes out.
-        """
-        remedy = "Nothing more went out, and nothing is lost: run the same command again when that is over."
-        with storage_errors(f"to look at the files of the journal {self._path}", remedy, self._path):
+        """Refuse to go on when one of the files was removed, replaced or cut: what is stored would be lost."""
+        fix = "Nothing more was released, and nothing is lost: run the same command again when that is over."
+        with storage_errors(f"to look at the files of the journal {self._path}", fix, self._path):
             if self.is_intact():
                 return
         raise StorageFailed(
-            f"the journal {self._path} to stay in its place while it is published into",
-            "one that was removed, replaced, cut, or given a second name (it, or a file beside it)",
-            "Nothing more went out. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
+            f"The journal {self._path}, or a file beside it, was removed, replaced, cut, or given a second name while it "
+            "was published into.",
+            "Nothing more was released. Put it back, or restore a backup: wevent restore BACKUP JOURNAL --released-through "
             "SLOT.",
             path=str(self._path),
         )
 
 
-class _Growing:
-    """A file that stays, once it is there, and never gets shorter."""
-
-    def __init__(self, path: Path, limit: int | None = None) -> None:
-        self.path = path
-        self.size = 0
-        self._limit = limit
-        self._same: tuple[int, int] | None = None
-
-    def is_intact(self) -> bool:
-        """Whether it is; remembers how long it is now."""
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return self._same is None
-        size = found.st_size if self._limit is None else min(found.st_size, self._limit)
-        if self._same not in (None, (found.st_dev, found.st_ino)) or size < self.size:
-            return False
-        self._same, self.size = (found.st_dev, found.st_ino), size
-        return True
+def _has_second_name(path: Path) -> bool:
+    try:
+        return os.stat(path).st_nlink > 1
+    except OSError:
+        return False

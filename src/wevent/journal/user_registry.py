@@ -77,7 +77,7 @@ class UserRegistry:
     # Reading
 
     def members(self) -> list[Membership]:
-        with self._database.clear_errors():
+        with self._database.readable():
             return list(self._rows("WHERE last IS NULL"))
 
     def rows(self) -> MemberColumns:

@@ -3,6 +3,9 @@
 A draw is written ahead here, durably, before the database sees any of it (spec 10). From then on it is the draw of its slots:
 the next writer stores it instead of drawing again. A journal that knows less than its witness is an old copy.
 
+The witness of a journal in a file is also its writer's lock. The operating system drops the lock when the process ends,
+however it ends: a dead holder blocks nobody.
+
 Layout: two copies of a record of 4,096 bytes, written in turn; a note of an output; the write-ahead record. A record names
 its write-ahead record by length and SHA-256. The write-ahead record is overwritten in place: when the next one is written,
 the journal has the one before.
@@ -13,16 +16,30 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
+import socket
+import time
 import zlib
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from wevent.errors import InvalidOption, JournalLocked, StaleJournal, StorageFailed
 from wevent.file_io import read_at, storage_errors, write_at
 from wevent.journal.contents import NO_REVISION, Revision, Writer
+from wevent.journal.database import Database, only_row
+from wevent.journal.metadata import Facts
+
+try:
+    import fcntl
+except ImportError:  # a system without these locks, Windows: journals can be read there
+    fcntl = None  # type: ignore[assignment]
+
+STARTED_OVER = "started over"
+"""Mark in the privacy statement of a journal that replaced a lost one."""
+
+STOP_HOLDER = "Stop that process first, or publish into another journal."
 
 RECORD_SIZE = 4096
 """Bytes of each copy of a record."""
@@ -85,11 +102,7 @@ class WitnessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WitnessFile:
-    """A witness that is open for its one writer.
-
-    Args:
-        path: its path.
-        file: its descriptor, open for reading and writing; closed by `close`.
+    """A witness that is open for its one writer, by a descriptor for reading and writing, which `close` closes.
 
     Attributes:
         before: record of the writer before.
@@ -98,7 +111,7 @@ class WitnessFile:
 
     def __init__(self, path: Path, file: int) -> None:
         self.path, self._file = path, file
-        self.before = self.record = _newest(path, read_at(file, 2 * RECORD_SIZE, 0))
+        self.before = self.record = _newest(read_at(file, 2 * RECORD_SIZE, 0))
         self._room = 0
 
     @property
@@ -107,11 +120,7 @@ class WitnessFile:
         return self.before == WitnessRecord() and not self.record.journal
 
     def name_writer(self, writer: Writer) -> None:
-        """Record who writes the journal. An unreadable witness stays as it is: a person may still read it.
-
-        Raises:
-            StorageFailed: if it cannot be written.
-        """
+        """Record who writes the journal. An unreadable witness stays as it is: a person may still read it."""
         if self.before.is_readable:
             self.update(pid=writer.pid, host=writer.host, since=writer.since)
 
@@ -119,26 +128,28 @@ class WitnessFile:
         """Replace fields of the record; durable on return, before the other copy is written.
 
         Raises:
-            StorageFailed: if it cannot be written.
+            StorageFailed: if it cannot be written. So does every method that writes.
         """
         journal = known.get("journal", self.record.journal)
         if self.record.committed and self.record.journal != journal:
             known["earlier"] = (*self.record.earlier, (self.record.journal, self.record.committed))
-        self._write(**known)
-        self._sync()
+        record = msgspec.structs.replace(self.record, **known, number=self.record.number + 1)
+        while len(block := _encode(record)) > RECORD_SIZE:
+            record = msgspec.structs.replace(record, earlier=record.earlier[1:])
+        with witness_errors(self.path):
+            write_at(self._file, block.ljust(RECORD_SIZE), RECORD_SIZE * (record.number % 2))
+            self.record = record
+            _force(self._file)
 
     def write_ahead(self, data: bytes, **known: Any) -> None:
-        """Write a draw ahead, and a record that names it; durable on return.
+        """Write a draw ahead, and a record that names it; durable on return. Nobody saw a draw that cannot be written.
 
         The bytes are durable before the record names them. So a record with another write-ahead record than it names is
         damage, or its draw is in the journal already.
-
-        Raises:
-            StorageFailed: if it cannot be written. Nobody saw the draw.
         """
         with witness_errors(self.path):
             write_at(self._file, data, _AHEAD_AT)
-        self._sync()
+            _force(self._file)
         self.update(**known, ahead=(len(data), hashlib.sha256(data).hexdigest()), is_readable=True)
 
     def read_ahead(self) -> bytes | None:
@@ -149,21 +160,13 @@ class WitnessFile:
         return data if size and hashlib.sha256(data).hexdigest() == digest else None
 
     def clear_ahead(self) -> None:
-        """Overwrite the last draw, which is in the journal: ids of users are in it.
-
-        Raises:
-            StorageFailed: if it cannot be overwritten.
-        """
+        """Overwrite the last draw, which is in the journal: ids of users are in it."""
         with witness_errors(self.path):
             write_at(self._file, bytes(self.record.ahead[0]), _AHEAD_AT)
-        self._sync()
+            _force(self._file)
 
     def reserve(self, cells: int) -> None:
-        """Have room for the next draw, which is not made yet, so that its size does not decide whether it can be stored.
-
-        Raises:
-            StorageFailed: if there is no room.
-        """
+        """Have room for the next draw, which is not made yet, so that its size does not decide whether it can be stored."""
         wanted = max(_BYTES_PER_CELL * cells, 2 * self.record.ahead[0])
         room = (wanted // _ROOM + 1) * _ROOM
         if room > self._room:
@@ -176,29 +179,22 @@ class WitnessFile:
         return read_at(self._file, NOTE_SIZE, _NOTE_AT)
 
     def write_note(self, data: bytes, *, force: bool) -> None:
-        """Write a note of at most `NOTE_SIZE` bytes; a longer one is not written.
-
-        Raises:
-            StorageFailed: if it cannot be written.
-        """
+        """Write a note of at most `NOTE_SIZE` bytes; a longer one is not written."""
         if len(data) > NOTE_SIZE:
             return
         with witness_errors(self.path):
             write_at(self._file, data.ljust(NOTE_SIZE), _NOTE_AT)
-        if force:
-            self._sync()
+            if force:
+                _force(self._file)
 
     def is_in_place(self) -> bool:
-        """Return whether the path still leads to this file.
-
-        Raises:
-            OSError: if that cannot be told.
-        """
+        """Return whether the path still leads to this file. Raises `StorageFailed` if that cannot be told."""
         own = os.fstat(self._file)
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return False
+        with witness_errors(self.path):
+            try:
+                found = os.stat(self.path)
+            except FileNotFoundError:
+                return False
         return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
     def close(self) -> None:
@@ -207,24 +203,12 @@ class WitnessFile:
             os.close(self._file)
             self._file = -1
 
-    def _write(self, **known: Any) -> None:
-        record = msgspec.structs.replace(self.record, **known, number=self.record.number + 1)
-        while len(block := _encode(record)) > RECORD_SIZE:
-            record = msgspec.structs.replace(record, earlier=record.earlier[1:])
-        with witness_errors(self.path):
-            write_at(self._file, block.ljust(RECORD_SIZE), RECORD_SIZE * (record.number % 2))
-        self.record = record
-
-    def _sync(self) -> None:
-        with witness_errors(self.path):
-            _force(self._file)
-
 
 def read_witness(path: Path) -> WitnessRecord:
     """Return the record of a witness file; a blank one without a file, an unreadable one if no copy is whole."""
     try:
         with path.open("rb") as file:
-            return _newest(path, file.read(2 * RECORD_SIZE))
+            return _newest(file.read(2 * RECORD_SIZE))
     except FileNotFoundError:
         return WitnessRecord()
     except OSError:
@@ -236,12 +220,145 @@ def witness_errors(path: Path) -> AbstractContextManager[None]:
     return storage_errors(f"to write {path}", "Make room and make the folder writable; nothing was lost.", path)
 
 
-def copy_name(path: Path) -> Path:
-    """Return a name for a witness file that is not whole yet."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+# The lock of a journal in a file
 
 
-def _newest(path: Path, data: bytes) -> WitnessRecord:
+def take_witness(journal: Path) -> WitnessFile:
+    """Be the one writer of a journal: lock its witness, which then names this process. `close` ends the lock.
+
+    Raises:
+        JournalLocked: naming the holder, if another process has it.
+    """
+    path = witness_path(journal)
+    if fcntl is None:
+        raise StorageFailed(
+            "This system has no locks that keep a second writer out.",
+            "Publish on Linux or macOS; reading journals and the library itself work here too.",
+            path=str(journal),
+        )
+    while True:
+        with witness_errors(path):
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        if not _try_lock(file, tries=4):  # another process may only be looking, see `holder`
+            os.close(file)
+            raise held_by(str(journal), read_witness(path).writer, STOP_HOLDER)
+        witness = WitnessFile(path, file)
+        with ExitStack() as undo:
+            undo.callback(witness.close)
+            if witness.is_in_place():  # else it was removed meanwhile by a holder that had no use for it
+                undo.pop_all()
+                break
+    try:
+        witness.name_writer(this_process())
+    except BaseException:
+        release_witness(witness)  # a record that is torn at its first writing would look like one that shows something
+        raise
+    return witness
+
+
+def release_witness(witness: WitnessFile) -> None:
+    """End the lock; the witness of a journal that was never begun is removed first, while the lock is held."""
+    if witness.is_blank:
+        witness.path.unlink(missing_ok=True)
+    witness.close()
+
+
+def witness_path(journal: Path) -> Path:
+    """Return the witness of a journal; links are followed, so two names of a journal share it."""
+    return Path(f"{os.path.realpath(journal)}.witness")
+
+
+def holder(journal: Path) -> Writer | None:
+    """Return the process that publishes into a journal now, None if there is none."""
+    path = witness_path(journal)
+    try:
+        file = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        return None if fcntl is None or _try_lock(file) else read_witness(path).writer
+    finally:
+        os.close(file)
+
+
+def this_process() -> Writer:
+    """Return this process as a writer from now on."""
+    return Writer(os.getpid(), socket.gethostname(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def held_by(journal: str, writer: Writer | None, fix: str) -> JournalLocked:
+    """Return the error for a journal that another process writes."""
+    named = "another process" if writer is None else f"process {writer.pid} on {writer.host} since {writer.since}"
+    facts = {} if writer is None else writer._asdict()
+    return JournalLocked(f"The journal is held by {named} ({journal}).", fix, path=journal, holder=facts)
+
+
+def _try_lock(file: int, tries: int = 1) -> bool:
+    for attempt in range(tries):
+        if attempt:
+            time.sleep(0.05)
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+# A journal that is gone: its witness shows slots that no journal here has
+
+
+def check_lost(
+    record: WitnessRecord, database: Database | None, place: str, restoring: str, *, start_over: bool = False
+) -> None:
+    """Refuse a journal that was lost, unless the operator starts over; and starting over without a loss.
+
+    A missing, empty or foreign journal beside the witness of another one must not begin at slot 1 with a full budget: the
+    slots of the other one were released already.
+
+    Args:
+        record: content of the witness.
+        database: tables of the journal; None if there is none.
+        place: its path or address.
+        restoring: how a backup is put back: the words before `--released-through`.
+        start_over: whether the operator says so.
+    """
+    identity = None
+    if database is not None:
+        with database.readable():
+            facts = Facts(database)
+            identity = facts.text("id")
+            (committed,) = only_row(database, "SELECT committed FROM head")
+            if not committed and STARTED_OVER in facts.unsafe:  # said before, by a run that came to no slot
+                start_over = _is_lost(record, identity)
+    lost = _is_lost(record, identity)
+    if lost and not start_over:
+        released = record.last_drawn[1] if record.is_readable else None
+        known = "some slot" if released is None else f"slot {released}"
+        found = "no journal, or an empty one" if identity is None else "another journal"
+        through = "SLOT" if released is None else f"{released}"
+        raise StaleJournal(
+            f"The journal that committed {known} at {place}, as its witness shows, is gone: there is {found}.",
+            f"Restore its backup ({restoring} --released-through {through}, or later). Or say --start-over: a new journal "
+            "over the same users. Epsilons then add up, and released slots are released again with other numbers.",
+            committed=0,
+            released=released,
+        )
+    if start_over and not lost:
+        found = "was not lost" if identity is not None else "shows no sign of an earlier one"
+        raise InvalidOption(f"The journal {found}.", "Leave --start-over out.", option="start_over")
+
+
+def _is_lost(record: WitnessRecord, identity: str | None) -> bool:
+    """Return whether a witness shows slots of another journal than the one that is here (None: none is)."""
+    if not record.is_readable:
+        return identity is None
+    journal, committed = record.last_drawn
+    return committed > 0 and journal != identity
+
+
+# Encoding
+
+
+def _newest(data: bytes) -> WitnessRecord:
     copies = [_decode(data[start : start + RECORD_SIZE]) for start in (0, RECORD_SIZE)]
     whole = [record for record in copies if record is not None]
     return max(whole, key=lambda record: record.number, default=WitnessRecord(is_readable=not data))

@@ -16,8 +16,7 @@ from wevent.journal.backup import copy_backup, move_in, put_aside, remove_partia
 from wevent.journal.contents import NO_REVISION, Hook, no_hook
 from wevent.journal.place import JournalPlace, journal_file
 from wevent.journal.sqlite_journal import SqliteJournal
-from wevent.journal.witness import WitnessFile, read_witness
-from wevent.journal.writer_lock import release_witness, take_witness, witness_path
+from wevent.journal.witness import WitnessFile, read_witness, release_witness, take_witness, witness_path
 from wevent.publishing.event_stores import events_folder
 from wevent.publishing.staleness import plan_settling, settle_stale
 from wevent.settings import RestoreOptions as Stated

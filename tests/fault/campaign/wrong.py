@@ -59,16 +59,15 @@ def late_witness() -> None:
 
 def no_sync() -> None:
     """Nothing is forced to disk before the release goes out: after a power cut the slot is drawn again."""
-    from wevent.journal import sqlite_connection, witness
+    from wevent.journal import sqlite_database, witness
 
-    prepared = sqlite_connection._prepared
+    prepared = sqlite_database.prepare
 
-    def careless(connection: Any) -> Any:
+    def careless(connection: Any) -> None:
         prepared(connection)
         connection.execute("PRAGMA synchronous = OFF")
-        return connection
 
-    sqlite_connection._prepared = careless
+    sqlite_database.prepare = careless
     witness._force = lambda file: None
 
 

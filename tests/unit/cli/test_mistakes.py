@@ -200,7 +200,9 @@ BEFORE_PUBLISHING = {
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "there/run.journal"), "Make the folder first."
     ),
     "a journal that is none": Mistake(
-        PUBLISH, "received another kind of file (run.journal)", written("run.journal", "hello, I am a text file")
+        PUBLISH,
+        "another kind of file, no wevent journal (run.journal)",
+        written("run.journal", "hello, I am a text file"),
     ),
     "releases into the events": Mistake(
         ("publish", "events.csv", *CLOCK, *PEOPLE, "--journal", "run.journal", "--out", "events.csv"),

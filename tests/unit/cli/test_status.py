@@ -117,11 +117,11 @@ def test_a_lost_journal_is_said_to_be_lost_with_the_way_back(run: Run, command: 
     arguments = (*command, "run.journal", *(("list",) if command == ("users",) else ()))
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert "the journal that committed slot 6" in err
+    assert "The journal that committed slot 6" in err
     assert "wevent restore BACKUP run.journal --released-through 6" in err
 
 
 def test_one_that_never_was_is_not_lost(run: Run) -> None:
     code, _, err = run("status", "run.journal")
     assert code == 2
-    assert "no such file" in err
+    assert "There is no journal at" in err

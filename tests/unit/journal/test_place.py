@@ -76,7 +76,7 @@ def test_an_address_that_cannot_be_one_is_refused(text: str) -> None:
 
 
 def test_a_writer_needs_a_side_folder_that_is_there(tmp_path: Path) -> None:
-    for side, what in ((None, "without one"), (tmp_path / "gone", "no folder")):
+    for side, what in ((None, "names no folder"), (tmp_path / "gone", "no folder")):
         with pytest.raises(InvalidJournal, match=what):
             _ = PostgresPlace("postgresql://db/city", side=side).side_folder
     assert PostgresPlace("postgresql://db/city", side=tmp_path).side_folder == tmp_path

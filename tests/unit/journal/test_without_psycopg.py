@@ -18,8 +18,6 @@ IMPLEMENTED = (
     "lease",
     "postgres_database",
     "postgres_journal",
-    "postgres_schema",
-    "shared_journal",
 )
 
 WAYS: list[Callable[[PostgresPlace], object]] = [open_journal, share_journal, examine_database, audit_journal]
@@ -35,10 +33,7 @@ def without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_says_what_to_install(way: Callable[[PostgresPlace], object]) -> None:
     with pytest.raises(InvalidJournal) as said:
         way(PLACE)
-    assert str(said.value) == (
-        "Expected psycopg, which journals in PostgreSQL need; received a Python without it. "
-        "Run pip install 'wevent[postgres]'."
-    )
+    assert str(said.value) == ("Journals in PostgreSQL need psycopg. Run pip install 'wevent[postgres]'.")
     assert said.value.path == str(PLACE)
 
 

@@ -60,6 +60,7 @@ def test_a_state_that_is_too_large_for_a_row_is_replayed_instead(
     for end, most, replayed in ((20, 20_000, 20), (40, 20_000, 40), (60, 1_000_000, 60 - 57)):
         with SqliteJournal(path, write=True) as journal:
             journal._database.connection.limit(apsw.SQLITE_LIMIT_LENGTH, most)
+            journal._database.largest_value = most
             published = publish(journal, tmp_path / "o.ndjson", end)
             assert 20_000 < len(published.publisher.state()) < 1_000_000
             assert journal.head().committed == end
