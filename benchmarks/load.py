@@ -33,8 +33,7 @@ LIVE = """
 import sys, tempfile, time, json
 from pathlib import Path
 import numpy as np, wevent
-from wevent.events.live_source import LiveSource
-from wevent.events.pipe import PipeInbox, PipeReader
+from wevent.events.pipe import PipeInbox, PipeSource
 from wevent.events.segment_log import SegmentLog
 from wevent.streams import SlotClock, StreamSettings
 users, cells, slots, text = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "text"
@@ -49,8 +48,7 @@ settings = StreamSettings(
     inputs=("-",), cells=wevent.Cells.of(cells), slot_us=clock.length_us, start_us=clock.origin_us, close="lines"
 )
 log = SegmentLog(Path(tempfile.mkdtemp()))
-pipe = PipeReader(settings, clock, None, inbox=PipeInbox(sys.stdin.buffer), intake=log, in_thread=True)
-source = LiveSource(settings, clock, None, store=log, pipe=pipe)
+source = PipeSource(settings, clock, None, inbox=PipeInbox(sys.stdin.buffer), store=log, in_thread=True)
 publisher = wevent.Publisher(roster.population, cells, "pbd")
 begun, worked = time.perf_counter(), time.process_time()
 for _, counts, _ in source.count(roster, 1, slots):

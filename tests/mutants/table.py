@@ -361,8 +361,8 @@ MUTANTS = [
     Mutant(
         "events: they are stored in clear",
         "events/segment_log.py",
-        "encrypt(keys[record.slot], record.name + record.data)",
-        "record.name + record.data",
+        "encrypt(keys[slot], name + record)",
+        "name + record",
         LEFT,
     ),
     Mutant(
@@ -978,7 +978,7 @@ MUTANTS = [
         "events/receiver.py",
         "            except JournalUnreachable:\n                if time",
         "            except JournalUnreachable:\n"
-        "                [one.reply(self._sort(one).answer) for one in waiting]\n"
+        "                [one.answer.set_result(self._sort(one).answer) for one in waiting]\n"
         "                return\n"
         "                if time",
         EVENTS,

@@ -16,15 +16,17 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors, sql
 
 from wevent.errors import JournalLocked, StorageFailed
-from wevent.events.event_store import StoredRecord
-from wevent.events.records import decrypt, encrypt, keyed_digest
-from wevent.events.slot_keys import KeyRing, SlotKeys, unusable_key
+from wevent.events.records import Batch, Result
+from wevent.events.slot_keys import SlotKeys, decrypt, encrypt
+
+if TYPE_CHECKING:
+    from wevent.journal.connection import Session
 
 _log = logging.getLogger("wevent.events.postgres_store")
 _LATEST = 64  # slots in which a batch is looked for
@@ -69,47 +71,31 @@ GIVE_UP_S = 20.0
 """Seconds to wait for sessions that cannot be ended."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-Result = TypeVar("Result")
-
-
-class StoreSession(Protocol):
-    """Connections to the database of a journal, one after another."""
-
-    patience_s: float
-
-    def once(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work once; raises `JournalUnreachable` if the connection is lost."""
-
-    def repeat(self, work: Callable[[Connection], Result]) -> Result:
-        """Do some work, again from its beginning after a lost connection."""
-
-    def close(self) -> None:
-        """End the connection."""
 
 
 class PostgresStore:
-    """Event store of a journal in PostgreSQL; also its intake. In one thread.
+    """Event store of a journal in PostgreSQL, in one thread.
 
     Args:
         session: connections, made with `SETTING` and `UNDERSTOOD`.
         schema: of the journal.
         address: of the journal, for messages.
-        ring: keys of this process, outside the database.
+        find_keys: returns the keys of the store with an id: one object in a process, so that all lose a key together.
         own_instances: returns the instances of the journal's writers in this process.
         is_writers: whether the writer of the journal uses it: its folder of keys is then the one that all must use.
     """
 
     def __init__(
         self,
-        session: StoreSession,
+        session: Session,
         schema: str,
         address: str,
-        ring: KeyRing,
+        find_keys: Callable[[str], SlotKeys],
         own_instances: Callable[[], list[str]],
         *,
         is_writers: bool = False,
     ) -> None:
-        self.session, self._address, self._ring = session, address, ring
+        self.session, self._address, self._find_keys = session, address, find_keys
         self._own_instances, self._is_writers = own_instances, is_writers
         self._lock, self._layout = IntakeLock(schema, address), IntakeLock(schema, address, "layout")
         self._keys: SlotKeys | None = None
@@ -125,14 +111,31 @@ class PostgresStore:
     def patience_s(self, patience_s: float) -> None:
         self.session.patience_s = patience_s
 
-    def check(self) -> None:
-        """Check that the store can be used.
+    def open_keys(self) -> SlotKeys:
+        """Return the keys; the first use creates the tables if they are missing.
 
         Raises:
             StorageFailed: if the other replicas use another folder of keys.
             JournalUnreachable: if the database does not answer within `patience_s`.
         """
-        self._open_keys()
+        if self._keys is None:
+            self._keys = self.session.repeat(self._open)
+        return self._keys
+
+    def _open(self, connection: Connection) -> SlotKeys:
+        """Create missing tables, and check the folder of keys: keys in a folder that others do not see would open nothing."""
+        if not has_tables(connection):
+            self._layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
+        store, self._closed, known = _read_intake(connection)
+        keys = self._find_keys(store)
+        may_change = self._is_writers or not known
+        self._mark = keys.folder_mark(make=may_change)
+        if self._mark != known and may_change:
+            connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (self._mark, known))
+            _, _, known = _read_intake(connection)
+        if self._mark != known:
+            raise _other_folder(keys)
+        return keys
 
     # Pausing
 
@@ -160,22 +163,22 @@ class PostgresStore:
     def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
         return self._repeat(lambda connection: self._find(connection, wanted))
 
-    def put(self, batches: Sequence[Sequence[StoredRecord]]) -> tuple[bool, int]:
-        keys = self._open_keys()
-        records = [record for batch in batches for record in batch]
-        slots = {record.slot for record in records}
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        keys = self.open_keys()
+        slots = {slot for _, records in batches for slot in records}
         if not slots:
             return True, self._closed
         known = keys.make(slots) if min(slots) > self._closed else {}
         missing = slots - known.keys()  # the key of a slot that was closed meanwhile is being destroyed
         if missing:
-            self._closed = self._repeat(_read_closed_slot)
+            _, self._closed, _ = self._repeat(_read_intake)
             if max(missing) > self._closed:
-                raise unusable_key(max(missing), keys.folder)
+                raise keys.unusable(max(missing))
             return False, self._closed
         rows = [
-            (record.slot, keyed_digest(known[record.slot], record.name), encrypt(known[record.slot], record.data))
-            for record in records
+            (slot, _digest_name(known[slot], name), encrypt(known[slot], record))
+            for name, records in batches
+            for slot, record in records.items()
         ]
         try:
             is_stored = self.session.once(lambda connection: self._copy(connection, rows))
@@ -190,7 +193,7 @@ class PostgresStore:
             StorageFailed: if they cannot.
             JournalUnreachable: if the database does not answer within `patience_s`.
         """
-        self._open_keys().probe()
+        self.open_keys().probe()
         self._repeat(_take_room)
 
     # Publisher
@@ -201,78 +204,36 @@ class PostgresStore:
         self._closed = max(self._closed, slot)
 
     def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
-        key = self._open_keys().make([slot]).get(slot)
+        key = self.open_keys().make([slot]).get(slot)
         return self._repeat(lambda connection: use(_read_records(connection, slot, key)))
 
-    def meaning(self, digest: bytes) -> bytes | None:
-        text = "SELECT meaning FROM meanings WHERE digest = %s"
-        row = self._repeat(lambda connection: connection.execute(text, (digest,)).fetchone())
-        return None if row is None else bytes(row[0])
+    def meanings(self, known: Collection[bytes]) -> dict[bytes, bytes]:
+        text = "SELECT digest, meaning FROM meanings WHERE digest <> ALL(%s)"
+        rows = self._repeat(lambda connection: connection.execute(text, (list(known),)).fetchall())
+        return {bytes(digest): bytes(meaning) for digest, meaning in rows}
 
     def destroy(self, through: int) -> None:
-        self._open_keys().destroy(through)
+        self.open_keys().destroy(through)
 
     def forget(self, through: int) -> None:
         self.destroy(through)
         self._repeat(lambda connection: connection.execute("DELETE FROM events WHERE slot <= %s", (through,)).close())
 
     def close(self) -> None:
-        """End the connection."""
         self.session.close()
 
     def _repeat(self, work: Callable[[Connection], Result]) -> Result:
-        self._open_keys()
+        self.open_keys()
         return self.session.repeat(work)
 
-    def _open_keys(self) -> SlotKeys:
-        """Return the keys; the first use creates the tables if they are missing."""
-        if self._keys is None:
-            store = self.session.repeat(self._create_tables)
-            keys = self._ring.of_store(store)
-            self._mark = self.session.repeat(lambda connection: self._check_folder(connection, keys))
-            self._keys = keys
-        return self._keys
-
-    def _create_tables(self, connection: Connection) -> str:
-        """Create missing tables; returns the id of the store."""
-        if not has_tables(connection):
-            self._layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
-        store, closed = connection.execute("SELECT store, closed FROM intake").fetchall()[0]
-        self._closed = int(closed)
-        return str(store)
-
-    def _check_folder(self, connection: Connection, keys: SlotKeys) -> bytes:
-        """Return the mark of the folder of keys, which all replicas must see: keys elsewhere would open nothing.
-
-        Raises:
-            StorageFailed: if the other replicas use another folder.
-        """
-        known = _read_mark(connection)
-        may_change = self._is_writers or not known
-        mark = keys.folder_mark(make=may_change)
-        if mark != known and may_change:
-            connection.execute("UPDATE intake SET folder = %s WHERE folder = %s", (mark, known))
-            known = _read_mark(connection)
-        if mark != known:
-            raise self._other_folder()
-        return mark
-
-    def _other_folder(self) -> StorageFailed:
-        return StorageFailed(
-            "the side folder that the other replicas of the journal use",
-            f"another one ({self._ring.folder.parent})",
-            "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
-            path=str(self._ring.folder.parent),
-        )
-
     def _find(self, connection: Connection, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
-        keys = self._open_keys()
+        keys = self.open_keys()
         latest = keys.slots()[-_LATEST:]
         slots, digests, places = [], [], {}
         for index, (name, more) in enumerate(wanted):
             for slot in {*latest, *more}:
                 if (key := keys.get(slot)) is not None:
-                    digest = keyed_digest(key, name)
+                    digest = _digest_name(key, name)
                     slots.append(slot)
                     digests.append(digest)
                     places[digest] = index, key
@@ -287,12 +248,11 @@ class PostgresStore:
         with connection.transaction():
             self._closed, is_paused, folder = self._lock.shared(connection)
             if folder != self._mark:
-                raise self._other_folder()
+                raise _other_folder(self.open_keys())
             if is_paused:
                 raise JournalLocked(
-                    "a service to publish the journal",
-                    "another command that does",
-                    "What it publishes has no events of a service: send the same batch again when it has ended.",
+                    "Another command publishes the journal, without events of a service.",
+                    "Send the same batch again when that command has ended.",
                     path=self._address,
                 )
             if min(rows)[0] <= self._closed:
@@ -374,8 +334,8 @@ class IntakeLock:
     def _locked(self, holders: dict[int, str]) -> StorageFailed:
         named = ", ".join(f"process {process} of role {role}" for process, role in sorted(holders.items())[:5])
         return StorageFailed(
-            f"to have the {self._what} of the journal alone for a moment",
-            f"sessions that keep it and could not be ended ({named or 'they keep its tables'}; {self._address})",
+            f"The {self._what} of the journal could not be locked: sessions keep it and could not be ended "
+            f"({named or 'they keep its tables'}; {self._address}).",
             "Use one role for all replicas, or let this one end the others' sessions (GRANT pg_signal_backend TO role); "
             "or end them. Nothing was drawn, and what was acknowledged is kept.",
             path=self._address,
@@ -387,12 +347,24 @@ def has_tables(connection: Connection) -> bool:
     return bool(connection.execute("SELECT to_regclass('intake') IS NOT NULL").fetchall()[0][0])
 
 
-def _read_closed_slot(connection: Connection) -> int:
-    return int(connection.execute("SELECT closed FROM intake").fetchall()[0][0])
+def _other_folder(keys: SlotKeys) -> StorageFailed:
+    side = str(keys.folder.parent)
+    return StorageFailed(
+        f"The other replicas of the journal use another side folder than {side}.",
+        "Name the same folder (side=…) for all replicas, on a volume that all of them share.",
+        path=side,
+    )
 
 
-def _read_mark(connection: Connection) -> bytes:
-    return bytes(connection.execute("SELECT folder FROM intake").fetchall()[0][0])
+def _digest_name(key: bytes, name: bytes) -> bytes:
+    """Return a digest of a batch name that only the holder of the slot's key can compute."""
+    return hashlib.blake2b(name, key=key, digest_size=32, person=b"wevent batch").digest()
+
+
+def _read_intake(connection: Connection) -> tuple[str, int, bytes]:
+    """Return the id of the store, the last closed slot, and the mark of the folder of keys."""
+    store, closed, folder = connection.execute("SELECT store, closed, folder FROM intake").fetchall()[0]
+    return str(store), int(closed), bytes(folder)
 
 
 def _read_records(connection: Connection, slot: int, key: bytes | None) -> Iterator[bytes]:

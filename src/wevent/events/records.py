@@ -1,4 +1,7 @@
-"""Records of an event store: the events of one batch in one slot, and their encryption.
+"""Records: events between their acknowledgement and the count of their slot, and the protocol of the stores that keep them.
+
+A record holds the events of one batch in one slot. A store encrypts it under a key per slot (`wevent.events.slot_keys`). It
+destroys the key when the slot is committed: from then on nobody can read the events, whatever is left of the bytes.
 
 A record starts with the digest of its meaning: the slot clock and the cells of the configuration version that wrote it. A
 later version finds the events by the labels of their cells.
@@ -7,45 +10,86 @@ later version finds the events by the labels of their cells.
 from __future__ import annotations
 
 import hashlib
-import secrets
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wevent.core.arrays import IntArray
 from wevent.counting.cells import Cells
+from wevent.counting.counts import Rejected
 from wevent.counting.label_index import Labels
 from wevent.counting.string_column import StringColumn
 from wevent.schemas import BatchResult
 from wevent.streams.clock import SlotClock
 from wevent.streams.decoding import EventColumns
+from wevent.streams.rejections import Rejections
 
-KEY_BYTES = 32
 NAME_BYTES = _DIGEST = 16
 NO_NAME = bytes(NAME_BYTES)
 """Name of events that nobody sends again."""
 
-_NONCE = 12
-_SIZE = 8
-_LEAST = 512
+NO_ANSWER = BatchResult(0, {})
+
+Result = TypeVar("Result")
+
+Batch = tuple[bytes, Mapping[int, bytes]]
+"""Name of a batch, and its record of each slot. The name is a digest of the sender and the batch id."""
 
 
-class BatchPart(NamedTuple):
-    """Events of one batch in one slot.
+class EventStore(Protocol):
+    """A store of records. One thread takes batches in with `declare`, `find` and `put`, another one publishes.
 
     Attributes:
-        digest: of the content of the batch.
-        answer: sent to the sender of the batch.
-        events: of this slot.
+        patience_s: time to wait for a database that does not answer.
     """
 
-    digest: bytes
-    answer: BatchResult
-    events: EventColumns
+    patience_s: float
+
+    def declare(self, digest: bytes, meaning: bytes) -> None:
+        """Store the meaning of records that start with this digest: public settings."""
+
+    def find(self, wanted: Sequence[tuple[bytes, Collection[int]]]) -> list[tuple[int, bytes]]:
+        """Return stored records of batches with these names, each with its index in `wanted`; they are durable.
+
+        A store searches its open slots, at least the latest ones and those given with each name.
+
+        Raises:
+            JournalUnreachable: if the database does not answer within `patience_s`.
+        """
+
+    def put(self, batches: Sequence[Batch]) -> tuple[bool, int]:
+        """Store some batches, all or none; durable on return.
+
+        Returns:
+            whether they are stored, and the last closed slot. They are not if one belongs to a closed slot, or is there.
+
+        Raises:
+            JournalUnreachable: if the connection is lost: `find` tells whether they are stored.
+            StorageFailed: if the disk refuses; none is acknowledged.
+        """
+
+    def close_slot(self, slot: int) -> None:
+        """Accept nothing more for slots up to this one; records that were acknowledged are there on return."""
+
+    def meanings(self, known: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """Return the declared meanings by digest, without those of known digests."""
+
+    def read(self, slot: int, use: Callable[[Iterator[bytes]], Result]) -> Result:
+        """Return the result of a function of the records of a closed slot; called again after a lost connection.
+
+        Creates the key of the slot if there is none: destroying it then takes the same time without events (spec 10).
+        """
+
+    def destroy(self, through: int) -> None:
+        """Destroy the keys of slots up to this one, which are committed. The time it takes depends on no event."""
+
+    def forget(self, through: int) -> None:
+        """Destroy the keys of slots up to this one, and delete their records."""
+
+    def close(self) -> None:
+        """Close files or connections; the next run counts the events of open slots."""
 
 
 class RecordCodec:
@@ -58,6 +102,7 @@ class RecordCodec:
     Attributes:
         meaning: the slot clock and the cells, as bytes.
         digest: of the meaning.
+        columns: columns of the cells of each known digest; None for another stream.
     """
 
     def __init__(self, cells: Cells, clock: SlotClock) -> None:
@@ -65,38 +110,43 @@ class RecordCodec:
         declared = [clock.origin_us, clock.length_us, cells.declaration()]
         self.meaning = msgspec.msgpack.encode(declared, enc_hook=str)
         self.digest = hashlib.blake2b(self.meaning, digest_size=_DIGEST).digest()
-        self._columns: dict[bytes, IntArray | None] = {self.digest: np.arange(len(cells))}
+        self.columns: dict[bytes, IntArray | None] = {self.digest: np.arange(len(cells))}
 
     def name(self, sender: str, batch: str) -> bytes:
         """Return the name of a batch of this stream."""
         names = [self._clock.origin_us, self._clock.length_us, sender, batch]
         return hashlib.blake2b(msgspec.msgpack.encode(names), digest_size=_DIGEST, person=b"wevent batch").digest()
 
-    def encode(self, part: BatchPart) -> bytes:
-        """Return a record."""
-        times, users, cells = part.events
+    def encode(self, events: EventColumns, digest: bytes = b"", answer: BatchResult = NO_ANSWER) -> bytes:
+        """Return a record.
+
+        Args:
+            events: events of one batch in one slot.
+            digest: of the content of the batch.
+            answer: sent to the sender of the batch.
+        """
+        times, users, cells = events
         users = Labels.joined([users])
         texts = users.texts.compact()
         texts_as_bytes = [texts.data.tobytes(), texts.starts.tobytes(), texts.sizes.tobytes()]
         columns = [times.tobytes(), users.keys.tobytes(), *texts_as_bytes, cells.astype(np.int32).tobytes()]
-        fields = [part.digest, part.answer.accepted, part.answer.rejected, *columns]
-        return self.digest + msgspec.msgpack.encode(fields)
+        return self.digest + msgspec.msgpack.encode([digest, answer.accepted, answer.rejected, *columns])
 
-    def is_known(self, record: bytes) -> bool:
-        """Return whether the meaning of a record is known; `learn` asks for it."""
-        return record[:_DIGEST] in self._columns
-
-    def learn(self, record: bytes, meaning: Callable[[bytes], bytes | None]) -> None:
-        """Ask for the meaning of a record."""
-        digest = record[:_DIGEST]
-        self._columns[digest] = self._translate(meaning(digest))
+    def learn(self, meanings: Mapping[bytes, bytes]) -> None:
+        """Learn the meanings of records of other configuration versions: -1 stands for a cell that this one lacks."""
+        for digest, meaning in meanings.items():
+            self.columns[digest] = None
+            if self.has_same_clock(meaning):
+                cells = msgspec.msgpack.decode(meaning)[2]
+                labels = list(range(cells) if isinstance(cells, int) else cells)
+                self.columns[digest] = self._cells.find(Labels.of(labels))
 
     def decode(self, record: bytes) -> EventColumns | None:
         """Return the events of a record of any configuration version; None if another stream wrote it."""
-        columns = self._columns[record[:_DIGEST]]
+        columns = self.columns.get(record[:_DIGEST])
         if columns is None:
             return None
-        events = decode_part(record).events
+        _, _, events = decode_record(record)
         return events._replace(cells=columns[events.cells])
 
     def has_same_clock(self, meaning: bytes) -> bool:
@@ -104,42 +154,56 @@ class RecordCodec:
         origin_us, length_us, _ = msgspec.msgpack.decode(meaning)
         return SlotClock(origin_us, length_us) == self._clock
 
-    def _translate(self, meaning: bytes | None) -> IntArray | None:
-        """Return the columns of cells of another declaration, -1 for a cell that this one lacks."""
-        if meaning is None or not self.has_same_clock(meaning):
-            return None
-        declared = msgspec.msgpack.decode(meaning)[2]
-        return self._cells.find(Labels.of(list(range(declared) if isinstance(declared, int) else declared)))
 
-
-def decode_part(record: bytes) -> BatchPart:
-    """Return the content of a record, with the cell columns of the version that wrote it."""
+def decode_record(record: bytes) -> tuple[bytes, BatchResult, EventColumns]:
+    """Return digest, answer and events of a record, with the cell columns of the version that wrote it."""
     digest, accepted, rejected, *columns = msgspec.msgpack.decode(memoryview(record)[_DIGEST:])
     times, keys, starts, sizes = (np.frombuffer(columns[place], dtype=np.int64) for place in (0, 1, 3, 4))
     texts = StringColumn(np.frombuffer(columns[2], dtype=np.uint8), starts, sizes)
     cells = np.frombuffer(columns[5], dtype=np.int32).astype(np.int64)
-    return BatchPart(digest, BatchResult(accepted, rejected), EventColumns(times, Labels(keys, texts), cells))
+    return digest, BatchResult(accepted, rejected), EventColumns(times, Labels(keys, texts), cells)
 
 
-def encrypt(key: bytes, text: bytes) -> bytes:
-    """Encrypt a text under the key of its slot, padded to a power of two: the length says little about the events.
+class SortedEvents(NamedTuple):
+    """Events by slot.
 
-    The nonce is random: a counter would repeat after a torn end, or in a second replica.
+    Attributes:
+        parts: the events of each open slot, by slot in order.
+        rejected: number of other events by reason.
+        accepted: number of events in `parts`.
     """
-    nonce, size = secrets.token_bytes(_NONCE), len(text) + _SIZE
-    padding = bytes(max(_LEAST, 1 << (size - 1).bit_length()) - size)
-    return nonce + AESGCM(key).encrypt(nonce, b"".join((len(text).to_bytes(_SIZE, "little"), text, padding)), None)
+
+    parts: dict[int, EventColumns]
+    rejected: dict[str, int]
+    accepted: int
+
+    def note(self, uncounted: Rejections) -> None:
+        """Add the events to the totals of the run, which are private."""
+        uncounted.events += self.accepted + sum(self.rejected.values())
+        uncounted.late += self.rejected["late"]
+        uncounted.outside(self.rejected["before"], self.rejected["after"])
+        uncounted.reject(Rejected(unknown_cell=self.rejected["unknown_cell"]))
 
 
-def decrypt(key: bytes, sealed: bytes | memoryview) -> bytes | None:
-    """Return the text that `encrypt` took; None for another key or changed bytes."""
-    try:
-        padded = AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
-    except (InvalidTag, ValueError):
-        return None
-    return padded[_SIZE : _SIZE + int.from_bytes(padded[:_SIZE], "little")]
+def sort_events(events: EventColumns, clock: SlotClock, begun: int, closed: int) -> SortedEvents:
+    """Sort well-formed events into open slots; each of the others has one reason.
 
-
-def keyed_digest(key: bytes, name: bytes) -> bytes:
-    """Return a digest of a batch name that only the holder of the slot's key can compute."""
-    return hashlib.blake2b(name, key=key, digest_size=32, person=b"wevent batch").digest()
+    Args:
+        events: the events.
+        clock: when slots begin.
+        begun: the last slot that has begun and will be published.
+        closed: the last closed slot.
+    """
+    slots = (events.times - clock.origin_us) // clock.length_us + 1
+    before = slots < 1
+    late = ~before & (slots <= closed)
+    after = ~(before | late) & (slots > begun)  # a clock that is behind a closed slot gives no second reason
+    unknown = ~(before | after | late) & (events.cells < 0)
+    reasons = {"before": before, "after": after, "late": late, "unknown_cell": unknown}
+    rejected = {reason: int(np.count_nonzero(which)) for reason, which in reasons.items()}
+    if any(rejected.values()):
+        kept = ~(before | after | late | unknown)
+        slots, events = slots[kept], events.where(kept)
+    found = np.unique(slots).tolist()
+    parts = {slot: events if len(found) == 1 else events.where(slots == slot) for slot in found}
+    return SortedEvents(parts, rejected, len(slots))

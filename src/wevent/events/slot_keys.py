@@ -1,7 +1,8 @@
-"""Keys of open slots: independent random files, each destroyed when its slot is committed.
+"""Keys of open slots, and the encryption of records under them.
 
 Bytes on a disk, in a write-ahead log or in a backup outlive their deletion. Therefore events are stored encrypted under 32
-random bytes per slot. No key follows from another one: an old copy of the folder opens only slots whose keys it holds.
+random bytes per slot, in a file that is destroyed when the slot is committed. No key follows from another one: an old copy of
+the folder opens only slots whose keys it holds.
 """
 
 from __future__ import annotations
@@ -11,15 +12,40 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from wevent.errors import StorageFailed
-from wevent.events.records import KEY_BYTES
 from wevent.file_io import destroy_file, link_whole, probe_write, storage_errors, sync_path
 
+_KEY_BYTES = 32
+_NONCE = 12
+_SIZE = 8
+_LEAST = 512
 _REMEDY = "Make room and make the folder writable; what was acknowledged is not lost."
+
+
+def encrypt(key: bytes, text: bytes) -> bytes:
+    """Encrypt a text under the key of its slot, padded to a power of two: the length says little about the events.
+
+    The nonce is random: a counter would repeat after a torn end, or in a second replica.
+    """
+    nonce, size = secrets.token_bytes(_NONCE), len(text) + _SIZE
+    padding = bytes(max(_LEAST, 1 << (size - 1).bit_length()) - size)
+    return nonce + AESGCM(key).encrypt(nonce, b"".join((len(text).to_bytes(_SIZE, "little"), text, padding)), None)
+
+
+def decrypt(key: bytes, sealed: bytes | memoryview) -> bytes | None:
+    """Return the text that `encrypt` took; None for another key or changed bytes."""
+    try:
+        padded = AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
+    except (InvalidTag, ValueError):
+        return None
+    return padded[_SIZE : _SIZE + int.from_bytes(padded[:_SIZE], "little")]
 
 
 class SlotKeys:
@@ -61,9 +87,17 @@ class SlotKeys:
             found = self._read(missing)
             created = [slot for slot in missing if slot not in found]
             for slot in created:
-                self._write(self._path(slot), secrets.token_bytes(KEY_BYTES))
+                self._write(self._path(slot), secrets.token_bytes(_KEY_BYTES))
             self._read(created)
             return {slot: self._known[slot] for slot in slots if slot in self._known}
+
+    def unusable(self, slot: int) -> StorageFailed:
+        """Return the error for a file of an open slot that holds no key."""
+        return StorageFailed(
+            f"The file with the key of slot {slot} in {self.folder} holds none.",
+            "Remove that file; what was stored of the slot cannot be read any more.",
+            path=str(self.folder),
+        )
 
     def folder_mark(self, *, make: bool) -> bytes:
         """Return the mark of this folder, equal for all replicas that use it; empty if there is none.
@@ -87,7 +121,7 @@ class SlotKeys:
         """
         path = self.folder / f"{self._prefix}{secrets.token_hex(8)}.probe"
         with _key_errors(path):
-            probe_write(path, KEY_BYTES)
+            probe_write(path, _KEY_BYTES)
 
     def slots(self) -> list[int]:
         """Return the slots that have a key, in order."""
@@ -104,7 +138,7 @@ class SlotKeys:
             gone = [name for slot, name in self._files() if slot <= through]
             for name in gone:
                 with _key_errors(self.folder / name):
-                    destroy_file(self.folder / name, 0, KEY_BYTES)
+                    destroy_file(self.folder / name, 0, _KEY_BYTES)
             if gone:
                 self._sync()
 
@@ -114,9 +148,9 @@ class SlotKeys:
         for slot in slots:
             path, key = self._path(slot), b""
             with _key_errors(path), suppress(FileNotFoundError), path.open("rb") as file:
-                key = file.read(KEY_BYTES + 1)
+                key = file.read(_KEY_BYTES + 1)
                 os.fsync(file.fileno())
-            if len(key) == KEY_BYTES and key.strip(b"\0"):  # otherwise there is none, or it is being destroyed
+            if len(key) == _KEY_BYTES and key.strip(b"\0"):  # otherwise there is none, or it is being destroyed
                 found[slot] = key
         if found:
             self._sync()  # the process that created a key may not have come so far
@@ -140,37 +174,6 @@ class SlotKeys:
             names = os.listdir(self.folder)
         matches = ((self._name.fullmatch(name), name) for name in names)
         return [(int(match[1]), name) for match, name in matches if match is not None]
-
-
-class KeyRing:
-    """Keys of one process for each store: all parts of the process share them, and lose them together.
-
-    Args:
-        folder: of the keys.
-        prefix: returns the start of the file names of a store.
-    """
-
-    def __init__(self, folder: Path, prefix: Callable[[str], str]) -> None:
-        self.folder, self._prefix = folder, prefix
-        self._keys: dict[str, SlotKeys] = {}
-        self._lock = threading.Lock()
-
-    def of_store(self, store: str) -> SlotKeys:
-        """Return the keys of the store with this id."""
-        with self._lock:
-            if store not in self._keys:
-                self._keys[store] = SlotKeys(self.folder, self._prefix(store))
-            return self._keys[store]
-
-
-def unusable_key(slot: int, folder: Path) -> StorageFailed:
-    """Return the error for a file of an open slot that holds no key."""
-    return StorageFailed(
-        f"the key of slot {slot} in {folder}",
-        "a file that has none",
-        "Remove that file; what was stored of the slot cannot be read any more.",
-        path=str(folder),
-    )
 
 
 def _key_errors(path: Path) -> AbstractContextManager[None]:
