@@ -121,7 +121,6 @@ class PipeSource(LiveSource):
         if not self._stopping.is_set():
             with self._changed:
                 self._rest(wait_s)
-                self._look_at_clock()
         return self._stopping.is_set()
 
     def resume(self, position: Any) -> None:
@@ -176,8 +175,10 @@ class PipeSource(LiveSource):
                     return True
                 if self._stopping.is_set() or (self._has_ended and not self._gathered):
                     return False
-                self._rest(self._left_s())
-                self._look_at_clock()
+                wait_s = _LOOK_S
+                if self._settings.close == "clock" and not self._gathered:
+                    wait_s = min(_LOOK_S, max(0.0, self._deadlines.left_s(self._closed + 1)))
+                self._rest(wait_s)
 
     def _run(self) -> None:
         while not self._stopping.is_set() and not (self._has_ended and not self._gathered):
@@ -196,28 +197,22 @@ class PipeSource(LiveSource):
                 self._stopping.wait(_GATHER_S)
 
     def _rest(self, wait_s: float) -> None:
-        """Wait; input is stored meanwhile."""
+        """Wait; input is stored meanwhile. Then close slots that are due by the wall clock.
+
+        Input that arrived before is stored first, though it was not read yet.
+        """
         if self._thread is None and not self._has_ended and not self._gathered:
             self._take(self._inbox.get(wait_s))
-            return
-        self._changed.wait(wait_s)
-        if self._thread is None:
-            self._write()
-
-    def _left_s(self) -> float:
-        if self._settings.close == "lines" or self._gathered:
-            return _LOOK_S
-        return min(_LOOK_S, max(0.0, self._deadlines.left_s(self._closed + 1)))
-
-    def _look_at_clock(self) -> None:
-        """Close slots that are due; input that arrived before is stored first, though it was not read yet."""
-        if self._settings.close != "clock":
-            return
-        due = self._deadlines.closed(self._deadlines.now())
-        if due > self._closed and self._error is None:
-            self._take_waiting()
-            if not self._gathered:
-                self._closed = due
+        else:
+            self._changed.wait(wait_s)
+            if self._thread is None:
+                self._write()
+        if self._settings.close == "clock" and self._error is None:
+            due = self._deadlines.closed(self._deadlines.now())
+            if due > self._closed:
+                self._take_waiting()
+                if not self._gathered:
+                    self._closed = due
 
     def _take_waiting(self) -> None:
         """Store what has arrived; events that cannot be stored hold the input back."""

@@ -78,8 +78,6 @@ class PostgresStore:
 
     Args:
         session: connections, made with `SETTING` and `UNDERSTOOD`.
-        schema: of the journal.
-        address: of the journal, for messages.
         find_keys: returns the keys of the store with an id: one object in a process, so that all lose a key together.
         own_instances: returns the instances of the journal's writers in this process.
         is_writers: whether the writer of the journal uses it: its folder of keys is then the one that all must use.
@@ -88,16 +86,14 @@ class PostgresStore:
     def __init__(
         self,
         session: Session,
-        schema: str,
-        address: str,
         find_keys: Callable[[str], SlotKeys],
         own_instances: Callable[[], list[str]],
         *,
         is_writers: bool = False,
     ) -> None:
-        self.session, self._address, self._find_keys = session, address, find_keys
+        self.session, self._find_keys = session, find_keys
         self._own_instances, self._is_writers = own_instances, is_writers
-        self._lock, self._layout = IntakeLock(schema, address), IntakeLock(schema, address, "layout")
+        self._lock = IntakeLock(session.place.schema, str(session.place))
         self._keys: SlotKeys | None = None
         self._mark = b""
         self._closed = 0
@@ -125,7 +121,7 @@ class PostgresStore:
     def _open(self, connection: Connection) -> SlotKeys:
         """Create missing tables, and check the folder of keys: keys in a folder that others do not see would open nothing."""
         if not has_tables(connection):
-            self._layout.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
+            self._lock.alone(connection, sql.SQL(_TABLES).format(store=secrets.token_hex(8)))
         store, self._closed, known = _read_intake(connection)
         keys = self._find_keys(store)
         may_change = self._is_writers or not known
@@ -253,7 +249,7 @@ class PostgresStore:
                 raise JournalLocked(
                     "Another command publishes the journal, without events of a service.",
                     "Send the same batch again when that command has ended.",
-                    path=self._address,
+                    path=str(self.session.place),
                 )
             if min(rows)[0] <= self._closed:
                 return False
@@ -274,12 +270,11 @@ class IntakeLock:
     Args:
         schema: of the journal.
         address: of the journal, for messages.
-        what: word for what is locked.
     """
 
-    def __init__(self, schema: str, address: str, what: str = "intake") -> None:
-        self._address, self._what = address, what
-        digest = hashlib.sha256(f"wevent {what} {schema}".encode()).digest()
+    def __init__(self, schema: str, address: str) -> None:
+        self._address = address
+        digest = hashlib.sha256(f"wevent intake {schema}".encode()).digest()
         self._number = int.from_bytes(digest[:8], "big", signed=True)
 
     def shared(self, connection: Connection) -> tuple[int, bool, bytes]:
@@ -334,7 +329,7 @@ class IntakeLock:
     def _locked(self, holders: dict[int, str]) -> StorageFailed:
         named = ", ".join(f"process {process} of role {role}" for process, role in sorted(holders.items())[:5])
         return StorageFailed(
-            f"The {self._what} of the journal could not be locked: sessions keep it and could not be ended "
+            "The intake of the journal could not be locked: sessions keep it and could not be ended "
             f"({named or 'they keep its tables'}; {self._address}).",
             "Use one role for all replicas, or let this one end the others' sessions (GRANT pg_signal_backend TO role); "
             "or end them. Nothing was drawn, and what was acknowledged is kept.",

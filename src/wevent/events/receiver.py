@@ -31,7 +31,6 @@ from wevent.streams.rejections import MALFORMED, Rejections
 _GROUP_BATCHES = 256
 _GROUP_EVENTS = 200_000  # a slot that closes waits for the write of a group
 _RACES_S = 5.0  # longest time in which slots close, or other replicas store a batch, between its sorting and its write
-_LOOK_S = 0.5
 _ANSWER_S = 30.0  # longest wait of a sender for a database that stands still with open connections
 _NO_EVENTS = EventColumns.joined(())
 
@@ -165,8 +164,7 @@ class BatchReceiver:
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._queue and not self._is_stopping:
-                    self._lock.wait(_LOOK_S)
+                self._lock.wait_for(lambda: self._queue or self._is_stopping)
                 group = self._next_group()
                 if not group:
                     return

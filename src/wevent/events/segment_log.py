@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from wevent.events.records import NAME_BYTES, NO_NAME, Batch, Result
 from wevent.events.slot_keys import SlotKeys, decrypt, encrypt
-from wevent.file_io import create_private, probe_write, read_at, storage_errors, storage_failed, sync_path
+from wevent.file_io import create_private, probe_write, read_at, storage_errors, sync_path
 
 _log = logging.getLogger("wevent.events.segment_log")
 _MEANING, _BATCH = b"wEv0", b"wEv1"
@@ -172,12 +172,11 @@ class SegmentLog:
         assert self._file is not None
         frames = [_batch_frame(records) for records in encrypted]
         try:
-            _write_all(self._file, b"".join(frames))
-            _force(self._file)
-        except BaseException as error:
+            with _log_errors(self.folder):
+                _write_all(self._file, b"".join(frames))
+                _force(self._file)
+        except BaseException:
             self._discard_end()
-            if isinstance(error, OSError):
-                raise storage_failed(f"to keep events in {self.folder}", error, _REMEDY, self.folder) from None
             raise
         for frame, name, records in zip(frames, names, encrypted, strict=True):
             self._index(self._segment, self._size, frame, dict.fromkeys(records, name))
@@ -307,18 +306,6 @@ class SegmentLog:
                 self.folder,
             )
         self.is_damaged = True
-
-
-def forget_events(folder: Path, through: int) -> None:
-    """Destroy the events of slots up to this one that a live run left in a folder, if there is one.
-
-    Raises:
-        StorageFailed: if they cannot be destroyed: events may not outlive their slot.
-    """
-    if folder.is_dir():
-        log = SegmentLog(folder)
-        log.forget(through)
-        log.close()
 
 
 def _frame(kind: bytes, body: Sequence[bytes]) -> bytes:

@@ -103,8 +103,7 @@ class ReplicaStores:
         with psycopg_needed(self._place):
             from wevent.events.postgres_store import SETTING, UNDERSTOOD, PostgresStore
         session = self.shared.session(purpose, setting=SETTING, understood=UNDERSTOOD, patience_s=patience_s)
-        names = self._place.schema, str(self._place)
-        return PostgresStore(session, *names, self._find_keys, self.shared.own_instances, is_writers=is_writers)
+        return PostgresStore(session, self._find_keys, self.shared.own_instances, is_writers=is_writers)
 
     def _find_keys(self, store: str) -> SlotKeys:
         """Return the keys of the store with this id; from any thread."""

@@ -61,15 +61,13 @@ class Source(ABC):
         earlier, unit = position["time_unit"], self._settings.time_unit
         if earlier != unit:
             raise InvalidSettings(
-                f"time_unit to stay {earlier}, as in the earlier run of this journal",
-                f"{unit}",
+                f"The time unit is {unit}, but it was {earlier} in the earlier run of this journal.",
                 f"Give --time-unit {earlier}; convert times that are in another unit.",
                 key="time_unit",
             )
         if self._files is not None and self._files < position.get("files", 0):
             raise InvalidInput(
-                f"the {position['files']} input files of the earlier run, or more",
-                f"{self._files}",
+                f"The earlier run had {position['files']} input files; now there are {self._files}.",
                 "Give the same or a longer list of inputs.",
                 path=None,
             )
